@@ -34,6 +34,12 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["server", "http", "macros"]),
         crates_max: 75,
     },
+    Budget {
+        what: "an HTTPS server",
+        package: "linchpin",
+        features: Some(&["server", "http", "tls", "macros"]),
+        crates_max: 82,
+    },
     Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
     Budget {
         what: "an HTTP client with OAuth",

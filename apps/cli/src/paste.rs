@@ -1,6 +1,6 @@
 //! Configuration snippets for hosts.
 
-use crate::place::Card;
+use crate::place::{Card, Front};
 use crate::shell;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -23,18 +23,18 @@ pub(crate) fn waiting(card: &Card<'_>) -> String {
     out
 }
 
-/// Returns the note for a listening server, which also accepts these host names.
-pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, sse: bool, hosts: &[String]) -> String {
-    let place = reached(addr, hosts);
-    let url = format!("http://{place}/mcp");
+/// Returns the note for a listening server.
+pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> String {
+    let place = format!("{}://{}", if front.tls { "https" } else { "http" }, reached(addr, front));
+    let url = format!("{place}/mcp");
     let name = card.name;
     let mut out = format!("{name} is listening on {url}\n");
-    if sse {
-        let _ = writeln!(out, "for 2024-11-05 clients: http://{place}/sse");
+    if front.sse {
+        let _ = writeln!(out, "for 2024-11-05 clients: {place}/sse");
     }
-    if addr.ip().is_unspecified() && hosts.is_empty() {
-        let port = addr.port();
-        let _ = writeln!(out, "for other machines: pass --accept-host NAME and use http://NAME:{port}/mcp");
+    if addr.ip().is_unspecified() && front.hosts.is_empty() {
+        let (scheme, port) = (url.split(':').next().unwrap_or_default(), addr.port());
+        let _ = writeln!(out, "for other machines: pass --accept-host NAME and use {scheme}://NAME:{port}/mcp");
     }
     if !addr.ip().is_loopback() {
         let _ = writeln!(out, "warning: {} is reachable from other machines, without authentication", addr.ip());
@@ -54,8 +54,13 @@ pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, sse: bool, hosts: &[S
 
 /// Returns a host and port that clients can use: an unspecified address (0.0.0.0) is not one, and only accepted host names
 /// are allowed.
-fn reached(addr: SocketAddr, hosts: &[String]) -> String {
-    match (addr.ip(), hosts.first()) {
+fn reached(addr: SocketAddr, front: &Front) -> String {
+    match (addr.ip(), front.hosts.first()) {
+        // A certificate is for a name.
+        (_, Some(host)) if front.tls && !host.contains(':') => format!("{host}:{}", addr.port()),
+        (IpAddr::V4(_), None) if front.tls && (addr.ip().is_loopback() || addr.ip().is_unspecified()) => {
+            format!("localhost:{}", addr.port())
+        }
         (ip, _) if !ip.is_unspecified() => addr.to_string(),
         // With its own port, or an IPv6 address in brackets.
         (_, Some(host)) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => host.clone(),
@@ -93,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_host_is_given_its_own_form_and_open_addresses_are_warned_of() {
-        let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), false, &[]);
+        let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), &Front::default());
         for part in [
             "http://127.0.0.1:8931/mcp",
             "claude mcp add --transport http",
@@ -106,22 +111,26 @@ mod tests {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(!text.contains("warning"));
-        assert!(listening(&card(), "0.0.0.0:1".parse().unwrap(), true, &[]).contains("warning: 0.0.0.0"));
+        assert!(listening(&card(), "0.0.0.0:1".parse().unwrap(), &Front::default()).contains("warning: 0.0.0.0"));
     }
 
     #[test]
     fn the_address_is_one_that_clients_can_use() {
-        for (addr, hosts, url, hint) in [
-            ("127.0.0.1:1", &[][..], "http://127.0.0.1:1/mcp", false),
-            ("192.0.2.1:1", &["box"], "http://192.0.2.1:1/mcp", false),
-            ("0.0.0.0:1", &[], "http://127.0.0.1:1/mcp", true),
-            ("[::]:1", &[], "http://[::1]:1/mcp", true),
-            ("0.0.0.0:1", &["box", "other"], "http://box:1/mcp", false),
-            ("0.0.0.0:1", &["box:8080"], "http://box:8080/mcp", false),
-            ("[::]:1", &["[2001:db8::1]"], "http://[2001:db8::1]:1/mcp", false),
+        for (tls, addr, hosts, url, hint) in [
+            (false, "127.0.0.1:1", &[][..], "http://127.0.0.1:1/mcp", false),
+            (false, "192.0.2.1:1", &["box"], "http://192.0.2.1:1/mcp", false),
+            (false, "0.0.0.0:1", &[], "http://127.0.0.1:1/mcp", true),
+            (false, "[::]:1", &[], "http://[::1]:1/mcp", true),
+            (false, "0.0.0.0:1", &["box", "other"], "http://box:1/mcp", false),
+            (false, "0.0.0.0:1", &["box:8080"], "http://box:8080/mcp", false),
+            (false, "[::]:1", &["[2001:db8::1]"], "http://[2001:db8::1]:1/mcp", false),
+            (true, "127.0.0.1:1", &[], "https://localhost:1/mcp", false),
+            (true, "0.0.0.0:1", &[], "https://localhost:1/mcp", true),
+            (true, "192.0.2.1:1", &["box"], "https://box:1/mcp", false),
+            (true, "192.0.2.1:1", &[], "https://192.0.2.1:1/mcp", false),
         ] {
-            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-            let text = listening(&card(), addr.parse().unwrap(), false, &hosts);
+            let front = Front { tls, sse: false, hosts: hosts.iter().map(ToString::to_string).collect() };
+            let text = listening(&card(), addr.parse().unwrap(), &front);
             assert!(text.starts_with(&format!("filesystem is listening on {url}\n")), "{addr}: {text}");
             assert_eq!(text.contains("--accept-host"), hint, "{addr}: {text}");
         }

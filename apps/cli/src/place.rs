@@ -6,8 +6,9 @@ use crate::paste;
 use crate::shown::{note, tell};
 use clap::Args;
 use linchpin::ConfigError;
-use linchpin::transport::{Http, IntoService, http, shutdown_signal, stdio};
+use linchpin::transport::{Http, IntoService, Tls, http, shutdown_signal, stdio};
 use std::io;
+use std::path::PathBuf;
 
 /// Standard input and output unless `--http` or `--unix` says otherwise.
 #[derive(Debug, Args)]
@@ -29,10 +30,18 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 
+    /// Serve HTTPS with the certificates in this PEM file. It is read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The PEM file of the certificate's private key.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
     /// Serve on a Unix socket, for the same user only.
     #[cfg(unix)]
     #[arg(long, value_name = "PATH")]
-    unix: Option<std::path::PathBuf>,
+    unix: Option<PathBuf>,
 }
 
 /// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
@@ -46,6 +55,15 @@ pub(crate) struct Card<'a> {
     pub(crate) command: Vec<String>,
     /// Names of the environment variables that affect it and must be set there too.
     pub(crate) variables: Vec<String>,
+}
+
+/// How it is served over HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct Front {
+    pub(crate) tls: bool,
+    pub(crate) sse: bool,
+    /// The host names that are accepted beside those of this machine.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// The possible clients of a server.
@@ -73,6 +91,7 @@ impl PlaceArgs {
     /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(|e| not_together(&e))?;
+        let tls = self.tls()?;
         // One thread is enough for a pipe; HTTP uses all cores.
         let mut runtime = match self.http {
             Some(_) => tokio::runtime::Builder::new_multi_thread(),
@@ -98,7 +117,7 @@ impl PlaceArgs {
                     let place = stdio().with_graceful_shutdown(shutdown_signal());
                     place.serve(service).await.map_err(Failure::new)
                 }
-                Some(addr) => self.listen(addr, card).serve(service).await.map_err(|e| refused(addr, &e)),
+                Some(addr) => self.listen(addr, tls, card).serve(service).await.map_err(|e| refused(addr, &e)),
             }
         };
         runtime.block_on(async {
@@ -111,7 +130,12 @@ impl PlaceArgs {
         })
     }
 
-    fn listen(&self, addr: &str, card: &Card<'_>) -> Http {
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        Tls::from_files(certificate, key).map(Some).map_err(Failure::new)
+    }
+
+    fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
         let mut place = http(addr).with_graceful_shutdown(shutdown_signal());
         if self.sse {
             place = place.with_sse();
@@ -122,11 +146,14 @@ impl PlaceArgs {
         for origin in &self.allow_origin {
             place = place.allow_origin(origin);
         }
-        let (name, sse) = (card.name.to_owned(), self.sse);
+        let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone() };
+        if let Some(tls) = tls {
+            place = place.tls(tls);
+        }
+        let name = card.name.to_owned();
         let (command, variables) = (card.command.clone(), card.variables.clone());
-        let hosts = self.accept_host.clone();
         place.on_ready(move |addr| {
-            tell(&paste::listening(&Card { name: &name, command, variables }, addr, sse, &hosts));
+            tell(&paste::listening(&Card { name: &name, command, variables }, addr, &front));
         })
     }
 }

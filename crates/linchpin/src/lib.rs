@@ -66,6 +66,7 @@
 //! | `stdio` | yes | standard input and output, unix sockets, pipes |
 //! | `macros` | yes | `#[register]`, `#[tool]`, `#[resource]`, `#[prompt]` |
 //! | `http` | | Streamable HTTP for servers, all revisions on one endpoint |
+//! | `tls` | | HTTPS for servers |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `client` | | the API for hosts |
@@ -212,6 +213,8 @@ pub mod transport {
     pub use linchpin_transport::http::{
         Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, Principal, http,
     };
+    #[cfg(feature = "tls")]
+    pub use linchpin_transport::http::{Tls, TlsError};
     pub use linchpin_transport::memory::{InProcess, Memory, in_process, memory};
     #[cfg(feature = "remote")]
     pub use linchpin_transport::remote::{Remote, remote};

@@ -6,6 +6,7 @@ mod cli;
 mod cluster;
 mod common;
 mod ends;
+mod front;
 mod keyring;
 mod listed;
 mod login;

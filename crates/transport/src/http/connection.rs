@@ -20,6 +20,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(feature = "tls")]
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// Maximum concurrent streams of an HTTP/2 connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
@@ -27,9 +29,10 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// Serves one connection to its end.
 pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
     let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
-    let Ok(Ok(speaks_h2)) = tokio::time::timeout(deadline, is_h2(&tcp)).await else { return };
-    let pulse = Arc::new(ConnectionStats { h2: speaks_h2, ..ConnectionStats::default() });
-    let io = TokioIo::new(Watched { tcp, pulse: pulse.clone() });
+    let pulse = Arc::new(ConnectionStats::default());
+    let Ok(Ok((socket, speaks_h2))) = tokio::time::timeout(deadline, open(tcp, &pulse, &all)).await else { return };
+    pulse.h2.store(speaks_h2, Ordering::Relaxed);
+    let io = TokioIo::new(socket);
     let service = Counted { app, pulse: pulse.clone() };
     let ended = if speaks_h2 {
         let mut builder =
@@ -49,6 +52,29 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Finds out what a connection speaks, after the handshake if it is secure. `true` for HTTP/2.
+async fn open(tcp: TcpStream, pulse: &Arc<ConnectionStats>, all: &Connections) -> io::Result<(Socket, bool)> {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &all.tls {
+        // Boxed: it is large, and over soon.
+        return Box::pin(handshake(tls.acceptor(), tcp, pulse)).await;
+    }
+    let _ = all;
+    let speaks_h2 = is_h2(&tcp).await?;
+    Ok((Socket::Plain(Watched { tcp, pulse: pulse.clone() }), speaks_h2))
+}
+
+#[cfg(feature = "tls")]
+async fn handshake(tls: &TlsAcceptor, tcp: TcpStream, pulse: &Arc<ConnectionStats>) -> io::Result<(Socket, bool)> {
+    let stream = tls.accept(Watched { tcp, pulse: pulse.clone() }).await.inspect_err(|error| {
+        tracing::debug!(%error, "a TLS handshake failed");
+    })?;
+    // What was read is no part of a request.
+    pulse.partial.store(false, Ordering::Relaxed);
+    let speaks_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    Ok((Socket::Secure(Box::new(stream)), speaks_h2))
 }
 
 /// Whether a connection starts with the HTTP/2 preface. Nothing is consumed; the first bytes decide, because no HTTP/1.1
@@ -110,13 +136,13 @@ trait Connection: Future<Output = hyper::Result<()>> {
     fn graceful_shutdown(self: Pin<&mut Self>);
 }
 
-impl Connection for hyper::server::conn::http1::Connection<TokioIo<Watched>, Counted> {
+impl Connection for hyper::server::conn::http1::Connection<TokioIo<Socket>, Counted> {
     fn graceful_shutdown(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
 }
 
-impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Counted, Streams> {
+impl Connection for hyper::server::conn::http2::Connection<TokioIo<Socket>, Counted, Streams> {
     fn graceful_shutdown(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -125,7 +151,7 @@ impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Cou
 /// Statistics of a connection.
 #[derive(Default)]
 pub(crate) struct ConnectionStats {
-    h2: bool,
+    h2: AtomicBool,
     /// Requests whose response is not complete.
     busy: AtomicU32,
     requests: AtomicU32,
@@ -197,6 +223,60 @@ impl Future for CountedFuture {
     }
 }
 
+/// What HTTP is spoken over. Both leave their marks at the socket itself, below TLS, which may hold data back.
+enum Socket {
+    Plain(Watched),
+    #[cfg(feature = "tls")]
+    Secure(Box<TlsStream<Watched>>),
+}
+
+/// Calls a method of whichever stream it is.
+macro_rules! on_socket {
+    ($socket:expr, $method:ident($($arg:expr),*)) => {
+        match $socket.get_mut() {
+            Socket::Plain(stream) => Pin::new(stream).$method($($arg),*),
+            #[cfg(feature = "tls")]
+            Socket::Secure(stream) => Pin::new(stream.as_mut()).$method($($arg),*),
+        }
+    };
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        on_socket!(self, poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        on_socket!(self, poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_socket!(self, poll_write_vectored(cx, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Socket::Plain(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Socket::Secure(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_socket!(self, poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_socket!(self, poll_shutdown(cx))
+    }
+}
+
 /// A socket that leaves marks on a pulse.
 struct Watched {
     tcp: TcpStream,
@@ -261,6 +341,8 @@ pub(crate) struct Deadlines {
 /// Where all connections of one address are.
 pub(crate) struct Connections {
     deadlines: Deadlines,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<super::tls::Tls>,
     phase: AtomicU8,
     entries: Mutex<Entries>,
 }
@@ -310,7 +392,13 @@ impl Drop for Entered {
 
 impl Connections {
     pub(crate) fn new(deadlines: Deadlines) -> Connections {
-        Connections { deadlines, phase: AtomicU8::new(Phase::Open as u8), entries: Mutex::default() }
+        Connections {
+            deadlines,
+            #[cfg(feature = "tls")]
+            tls: None,
+            phase: AtomicU8::new(Phase::Open as u8),
+            entries: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -365,16 +453,17 @@ impl Connections {
 impl Entry {
     fn look(&mut self, deadlines: &Deadlines, tick: u64) -> Option<&'static str> {
         let pulse = &self.pulse;
+        let h2 = pulse.h2.load(Ordering::Relaxed);
         let requests = pulse.requests.load(Ordering::Relaxed);
         let writes = pulse.writes.load(Ordering::Relaxed);
         let wrote = std::mem::replace(&mut self.writes, writes) != writes;
         let active =
             std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
-        let partial = pulse.partial.load(Ordering::Relaxed) && !pulse.h2;
+        let partial = pulse.partial.load(Ordering::Relaxed) && !h2;
         let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
         let stalled = pulse.stalled.load(Ordering::Relaxed);
         // Responses to PING frames are writes too, but do not count as use of the connection.
-        let draining = wrote && (stalled || !pulse.h2);
+        let draining = wrote && (stalled || !h2);
         self.stalled_ms = more(self.stalled_ms, !wrote && stalled);
         self.head_ms = more(self.head_ms, !active && partial);
         self.idle_ms = more(self.idle_ms, !active && !draining);

@@ -3,6 +3,8 @@
 use super::HttpOptions;
 use super::connection::{self, Connections, Deadlines, Phase};
 use super::service::HttpService;
+#[cfg(feature = "tls")]
+use super::tls::RELOAD_INTERVAL;
 use linchpin_core::Service;
 use linchpin_core::service::{Bind, BoxFuture};
 use std::fmt;
@@ -31,7 +33,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[doc(alias = "StreamableHttp")]
 #[doc(alias = "serve_http")]
 pub fn http(addr: impl Into<Address>) -> Http {
-    Http { addr: addr.into(), options: HttpOptions::default(), on_ready: None, shutdown: None }
+    Http {
+        addr: addr.into(),
+        options: HttpOptions::default(),
+        #[cfg(feature = "tls")]
+        tls: None,
+        on_ready: None,
+        shutdown: None,
+    }
 }
 
 /// The address to listen on: text (host names are resolved), a socket address, or a bound listener.
@@ -83,6 +92,8 @@ impl From<std::net::TcpListener> for Address {
 pub struct Http {
     addr: Address,
     options: HttpOptions,
+    #[cfg(feature = "tls")]
+    tls: Option<super::tls::Tls>,
     on_ready: Option<Box<dyn FnOnce(SocketAddr) + Send>>,
     shutdown: Option<BoxFuture<'static, ()>>,
 }
@@ -124,6 +135,23 @@ impl Http {
     #[cfg(feature = "sse")]
     pub fn with_sse(mut self) -> Http {
         self.options.sse_2024 = true;
+        self
+    }
+
+    /// Serves HTTPS with this certificate, HTTP/2 and HTTP/1.1, and nothing without TLS.
+    ///
+    /// A handshake must be over within `connections.header_read_ms_max`.
+    ///
+    /// ```no_run
+    /// use linchpin_transport::http::{Tls, http};
+    ///
+    /// # fn example() -> Result<(), linchpin_transport::http::TlsError> {
+    /// let transport = http("0.0.0.0:8443").allow_host("mcp.example").tls(Tls::from_files("cert.pem", "key.pem")?);
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: super::tls::Tls) -> Http {
+        self.tls = Some(tls);
         self
     }
 
@@ -176,10 +204,14 @@ impl Http {
         };
         let addr = listener.local_addr()?;
         let app = HttpService::bound(service.clone(), &self.options, &own_hosts(addr));
+        #[cfg(feature = "tls")]
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        #[cfg(not(feature = "tls"))]
+        let scheme = "http";
         let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
         match self.on_ready {
             Some(ready) => ready(addr),
-            None => announce(addr, &self.options),
+            None => announce(addr, scheme, &self.options),
         }
         warn_of_hosts(addr, &self.options);
         let limits = service.limits().clone();
@@ -189,7 +221,14 @@ impl Http {
             write_ms_max: self.options.write_ms_max,
         };
         let places = limits.connections.concurrent_max.clamp(1, u32::MAX as usize >> 4);
-        let (gate, all) = (Arc::new(Semaphore::new(places)), Arc::new(Connections::new(deadlines)));
+        let gate = Arc::new(Semaphore::new(places));
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "only TLS changes it"))]
+        let mut all = Connections::new(deadlines);
+        #[cfg(feature = "tls")]
+        {
+            all.tls = self.tls;
+        }
+        let all = Arc::new(all);
         let _end = End { app: app.clone(), all: all.clone() };
         accept(listener, shutdown, &app, &gate, &all).await;
         tracing::debug!("no new connections; waiting for running requests");
@@ -228,11 +267,13 @@ async fn accept(
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     looks.reset();
     let mut next = pin!(connection(&listener, gate));
+    let mut reloads = pin!(reload(all));
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => return,
             _ = looks.tick() => all.look(),
+            () = &mut reloads => {}
             (tcp, place) = &mut next => {
                 next.set(connection(&listener, gate));
                 let (app, limits, all) = (app.clone(), app.limits().clone(), all.clone());
@@ -243,6 +284,21 @@ async fn accept(
             }
         }
     }
+}
+
+/// Keeps the certificate up to date, forever.
+async fn reload(all: &Connections) {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = all.tls.as_ref().filter(|tls| tls.has_files()) {
+        loop {
+            tokio::time::sleep(RELOAD_INTERVAL).await;
+            let tls = tls.clone();
+            // Files may be on a slow disk.
+            let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+        }
+    }
+    let _ = all;
+    std::future::pending().await
 }
 
 /// Accepts the next connection once there is a free slot.
@@ -267,13 +323,13 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
 }
 
 /// Logs the address under which this machine reaches it.
-fn announce(addr: SocketAddr, options: &HttpOptions) {
+fn announce(addr: SocketAddr, scheme: &str, options: &HttpOptions) {
     let reached = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), addr.port()),
         IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), addr.port()),
         _ => addr,
     };
-    tracing::info!("listening on http://{reached}{}", options.endpoint().unwrap_or_default());
+    tracing::info!("listening on {scheme}://{reached}{}", options.endpoint().unwrap_or_default());
 }
 
 /// Logs a warning if the server is reachable but no remote host is allowed.

@@ -33,11 +33,15 @@ mod service;
 mod session;
 mod sessions;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
 mod work;
 
 pub use body::HttpBody;
 pub use listen::{Address, Http, http};
 pub use service::{HttpFuture, HttpService, Principal};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError};
 
 #[cfg(feature = "sse")]
 pub(crate) use {

@@ -8,6 +8,7 @@ mod http_limits;
 mod http_post;
 mod http_replay;
 mod http_sessions;
+mod http_tls;
 mod link_faults;
 mod link_local;
 mod remote;

@@ -117,13 +117,7 @@ impl Raw {
 
     /// Waits until it says this on standard error; `false` when it does not within half a minute.
     pub(crate) fn says(&self, text: &str) -> bool {
-        let heard = || self.stderr.so_far().contains(text);
-        (0..600).any(|_| {
-            heard() || {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-                false
-            }
-        }) || heard()
+        self.stderr.says(text)
     }
 }
 
@@ -144,6 +138,16 @@ impl Said {
             }
         });
         Said { bytes, reader }
+    }
+
+    fn says(&self, text: &str) -> bool {
+        let heard = || self.so_far().contains(text);
+        (0..600).any(|_| {
+            heard() || {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                false
+            }
+        }) || heard()
     }
 
     fn so_far(&self) -> String {
@@ -183,7 +187,8 @@ impl Served {
             }
             said.push_str(&line);
         }
-        let at = said.find("http://127.0.0.1:").unwrap_or_else(|| panic!("no address in {said}"));
+        let at = ["http://127.0.0.1:", "https://localhost:"].iter().find_map(|url| said.find(url));
+        let at = at.unwrap_or_else(|| panic!("no address in {said}"));
         let url = said[at..].split_whitespace().next().unwrap().to_owned();
         let later = Some(Said::by(stderr));
         Ok(Served { child, later, url, said })
@@ -199,6 +204,11 @@ impl Served {
     /// Its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until it says this on standard error; `false` when it does not within half a minute.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        self.later.as_ref().is_some_and(|later| later.says(text))
     }
 
     /// `127.0.0.1:PORT`.

@@ -1,6 +1,7 @@
 //! A scripted service and a raw HTTP client, for tests of the transports.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub(crate) mod certificate;
 pub mod wire;
 
 use linchpin_core::service::{HeaderParam, HeaderParamKind};
