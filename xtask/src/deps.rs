@@ -38,7 +38,7 @@ const BUDGETS: &[Budget] = &[
         what: "an HTTPS server",
         package: "linchpin",
         features: Some(&["server", "http", "tls", "macros"]),
-        crates_max: 82,
+        crates_max: 75,
     },
     Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
     Budget {
