@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Ok(message) = frame::message(body.to_vec().into(), &Limits::default()) else { return };
-    match classify(&message, &headers, &|tool| (tool != "plain").then(|| params.clone()), &|_| false) {
+    match classify(&message, &headers, &|tool, _| (tool != "plain").then(|| params.clone()), &|_| false) {
         Ok(PostKind::Request(request)) => {
             let says =
                 |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());

@@ -10,6 +10,7 @@ use crate::transcript::{Line, Transcript};
 use bytes::Bytes;
 use linchpin::types::error::code;
 use linchpin::types::meta::key::SERVER_INFO;
+use linchpin_core::Caller;
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, HeaderParam};
 use linchpin_core::{
@@ -314,7 +315,7 @@ impl Replay {
                 steps: VecDeque::from([CallEvent::Notify(render::acknowledged(&request.id, b""))]),
                 shared: Arc::default(),
                 asking: false,
-                open: self.open_feed().map(|feed| (feed, self.result(request, Map::new()))),
+                open: self.feed().map(|feed| (feed, self.result(request, Map::new()))),
             })),
             _ => {
                 let method = request.method.as_str();
@@ -386,6 +387,12 @@ fn refused(id: &Id, error: &Value) -> Reply {
     Reply::error(Some(id), code, error["message"].as_str().unwrap_or("an error was recorded"), data.as_deref())
 }
 
+impl Replay {
+    fn feed(&self) -> Option<SubscriptionHandle> {
+        self.hub.open(Default::default(), self.limits.sessions.concurrent_max)
+    }
+}
+
 impl Service for Replay {
     fn limits(&self) -> &Arc<Limits> {
         &self.limits
@@ -403,16 +410,12 @@ impl Service for Replay {
         self.methods.iter().any(|recorded| recorded == method)
     }
 
-    fn header_params(&self, _: &str) -> Option<Arc<[HeaderParam]>> {
+    fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
         None
     }
 
-    fn changes(&self) -> &Arc<ChangeBus> {
-        &self.hub
-    }
-
-    fn open_feed(&self) -> Option<SubscriptionHandle> {
-        self.hub.open(Default::default(), self.limits.sessions.concurrent_max)
+    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+        self.feed()
     }
 
     fn close(&self) {

@@ -1,9 +1,9 @@
 //! The seam between the protocol engine, transports, servers and clients of the Model Context Protocol.
 //!
 //! This crate owns what those who extend Linchpin name: a server as a transport drives it ([`service`]), a server as a
-//! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`]),
-//! what a revision has ([`features`]), the [`limits`] of all crates and the memory budget of peers ([`budget`]), subscriptions
-//! ([`subscription`]), and what is observed ([`observer`]).
+//! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`],
+//! [`principal`]) and who may ([`gate`]), what a revision has ([`features`]), the [`limits`] of all crates and the memory
+//! budget of peers ([`budget`]), subscriptions ([`subscription`]), and what is observed ([`observer`]).
 //!
 //! It must not know which message is allowed when, headers, sockets, tasks, clocks, random numbers, or a user's
 //! handlers. It has no I/O.
@@ -11,14 +11,14 @@
 //! Files import downwards, in this order:
 //!
 //! ```text
-//! connector
+//! connector  gate
 //! service
 //! observer
 //! message
 //! caller
 //! subscription  reply
 //! render
-//! budget  features  id  method  limits
+//! budget  features  id  method  limits  principal
 //! json
 //! ```
 
@@ -26,12 +26,14 @@ pub mod budget;
 pub mod caller;
 pub mod connector;
 pub mod features;
+pub mod gate;
 pub mod id;
 pub mod json;
 pub mod limits;
 pub mod message;
 pub mod method;
 pub mod observer;
+pub mod principal;
 pub mod render;
 pub mod reply;
 pub mod service;
@@ -49,6 +51,7 @@ pub use limits::{ClientLimits, Limits};
 pub use message::{Message, MethodName, Notification, Request};
 pub use method::Method;
 pub use observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
+pub use principal::Principal;
 pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
 pub use service::{
     CallEvent, CallStart, Cancel, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,

@@ -3,6 +3,7 @@
 use crate::id::Id;
 use crate::message::Request;
 use crate::method::Method;
+use crate::principal::Principal;
 use crate::reply::ReplyKind;
 use http::HeaderMap;
 use linchpin_types::version::Revision;
@@ -110,7 +111,7 @@ pub struct CallInfo {
     /// The protocol revision.
     pub revision: Revision,
     /// The authenticated caller.
-    pub principal: Option<Arc<str>>,
+    pub principal: Option<Principal>,
     /// Bytes of the request's message.
     pub request_bytes: usize,
     /// The trace that the client wants continued.
@@ -127,7 +128,7 @@ const TARGET_BYTES_MAX: usize = 256;
 
 impl CallInfo {
     /// Describes a request, and creates its span.
-    pub fn new(request: &Request, headers: &HeaderMap, principal: Option<Arc<str>>) -> CallInfo {
+    pub fn new(request: &Request, headers: &HeaderMap, principal: Option<Principal>) -> CallInfo {
         let named = match request.known() {
             Some(Method::ToolsCall | Method::PromptsGet) => request.params.name,
             Some(Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {

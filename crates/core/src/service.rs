@@ -5,13 +5,15 @@
 //! a call that completes on its first poll needs no task, channel or lock.
 
 use crate::budget::Budget;
-use crate::caller::Locals;
+use crate::caller::{Caller, Locals};
 use crate::limits::Limits;
 use crate::message::{Notification, Request};
 use crate::observer::Observer;
+use crate::principal::Principal;
 use crate::reply::Reply;
-use crate::subscription::{ChangeBus, SubscriptionHandle};
+use crate::subscription::SubscriptionHandle;
 use bytes::Bytes;
+use core::net::SocketAddr;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -44,14 +46,13 @@ pub trait Service: Send + Sync + 'static {
         let _ = (notification, context);
     }
 
-    /// Returns a tool's `x-mcp-header` annotations: the arguments that must be mirrored in headers. Empty for most tools.
-    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>>;
+    /// Returns a tool's `x-mcp-header` annotations: the arguments that this caller must mirror in headers. Empty for most
+    /// tools.
+    fn header_params(&self, tool: &str, caller: &Caller, context: &RequestContext) -> Option<Arc<[HeaderParam]>>;
 
-    /// Returns the bus on which changes are published to subscriptions.
-    fn changes(&self) -> &Arc<ChangeBus>;
-
-    /// Opens the subscription of a session: it receives all list changes, and changes of resources it subscribes to later.
-    fn open_feed(&self) -> Option<SubscriptionHandle>;
+    /// Opens the subscription of a new session: it receives the list changes that concern the caller, and changes of
+    /// resources it subscribes to later. `context` is that of the request that opened the session.
+    fn open_feed(&self, caller: &Caller, context: &RequestContext) -> Option<SubscriptionHandle>;
 
     /// Returns the observer of the service's calls, sessions and streams. By default it has none.
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
@@ -78,8 +79,13 @@ pub struct RequestContext {
     pub headers: http::HeaderMap,
     /// Values that layers in front of the service have set for handlers.
     pub extensions: http::Extensions,
-    /// The authenticated caller, as verified by a layer in front. `None` without authentication.
-    pub principal: Option<Arc<str>>,
+    /// The authenticated caller, as verified by a gate or a layer in front. `None` without authentication.
+    pub principal: Option<Principal>,
+    /// Whether items that demand scopes demand a principal that has them. Set by transports that strangers can reach;
+    /// others do not look at scopes.
+    pub scoped: bool,
+    /// The address of the client, where the transport knows it.
+    pub peer: Option<SocketAddr>,
     /// The service's state of the connection, on transports where each client has its own connection.
     pub connection: Option<Arc<Locals>>,
 }

@@ -184,7 +184,7 @@ pub use linchpin_testing as testing;
 
 // Parts of the protocol that the signatures above name.
 pub use linchpin_core::service::BoxFuture;
-pub use linchpin_core::{ClientCaps, Features, ResultWriter, Session, TraceContext};
+pub use linchpin_core::{ClientCaps, Features, Principal, ResultWriter, Session, TraceContext};
 
 pub mod transport {
     //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.
@@ -202,17 +202,20 @@ pub mod transport {
     //! A server serves on anything that implements [`Bind`]: for a stream of lines, pass its halves to `pipes`. A client connects
     //! to anything that implements [`Connector`], which opens a [`ClientTransport`]. Programs that handle requests without
     //! `Server`, such as a proxy, implement [`Service`]; its parts are in the crate `linchpin-core`.
+    //!
+    //! # Who may come in
+    //!
+    //! `http(address).gate(…)` takes a [`Gate`], which decides about each request before its body is read.
 
     pub use linchpin_core::connector::{
         Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, TransportError,
     };
-    pub use linchpin_core::service::{Bind, IntoService, Service};
+    pub use linchpin_core::gate::{Admit, Document, Gate, Page, Refusal};
+    pub use linchpin_core::service::{Bind, IntoService, RequestContext, Service};
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::{Child, child, is_secret_name};
     #[cfg(feature = "http")]
-    pub use linchpin_transport::http::{
-        Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, Principal, http,
-    };
+    pub use linchpin_transport::http::{Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, http};
     #[cfg(feature = "tls")]
     pub use linchpin_transport::http::{Tls, TlsError};
     pub use linchpin_transport::memory::{InProcess, Memory, in_process, memory};

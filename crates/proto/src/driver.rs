@@ -10,7 +10,7 @@ use bytes::Bytes;
 use linchpin_core::message::{Message, Notification, Request};
 use linchpin_core::observer::CALL_TARGET;
 use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
-use linchpin_core::{CallEnd, CallInfo, Id, Observer, Outcome, Reply};
+use linchpin_core::{CallEnd, CallInfo, Caller, Id, Observer, Outcome, Reply};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -31,12 +31,12 @@ pub enum Received {
 }
 
 /// Gives a message to the peer's engine. A session that it opens gets its feed of changes at once, so that none is lost.
-pub fn receive(engine: &mut Engine, service: &dyn Service, message: Message) -> Event {
+pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestContext, message: Message) -> Event {
     let was_open = engine.session().is_some();
     let event = engine.receive(message);
     if !was_open
         && let Some(session) = engine.session()
-        && let Some(feed) = service.open_feed()
+        && let Some(feed) = service.open_feed(&Caller::of_session(session.clone()), context)
     {
         session.set_feed(feed);
     }

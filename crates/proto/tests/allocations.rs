@@ -57,7 +57,7 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
 
     let (reading, message) = counted(|| frame::message(bytes, &limits).unwrap());
     let (opening, request) = counted(|| open(&message, None).unwrap());
-    let (admitting, admitted) = counted(|| classify(&message, &headers, &|_| None, &|_| false).unwrap());
+    let (admitting, admitted) = counted(|| classify(&message, &headers, &|_, _| None, &|_| false).unwrap());
     drop(request);
     assert!(matches!(admitted, PostKind::Request(_)));
     assert_eq!((reading, opening, admitting), (0, 0, 0));

@@ -6,7 +6,7 @@ use crate::request_error::{RequestError, RequestErrorKind};
 use crate::service::RunningServer;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
-use linchpin_core::{Caller, ServerChange, ServerRequest, Session, TraceContext, render};
+use linchpin_core::{Caller, Principal, ServerChange, ServerRequest, Session, TraceContext, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 ///         // … import the file …
 ///         cx.progress_with(f64::from(done), Some(total), file);
 ///     }
-///     Ok(format!("{total} files, for {}", cx.principal().unwrap_or("anonymous")))
+///     Ok(format!("{total} files, for {}", cx.principal().map_or("anonymous", |who| who.subject())))
 /// }
 /// # linchpin_server::Server::new("s", "1").tool("import", import);
 /// ```
@@ -199,8 +199,8 @@ impl Cx {
     }
 
     /// Returns the principal that the transport authenticated. `None` without authentication.
-    pub fn principal(&self) -> Option<&str> {
-        self.0.door.principal.as_deref()
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.door.principal.as_ref()
     }
 
     /// Returns the HTTP request headers; empty on other transports. Not verified.

@@ -85,7 +85,7 @@ pub(crate) fn start(
     let layers = core.layers(&target.layers);
     let owner = target.per_session.then(|| owner(request, &door)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
-        let round_trips = RoundTrips::of(request, door.principal.as_deref(), core)?;
+        let round_trips = RoundTrips::of(request, door.principal.as_ref(), core)?;
         Some(Cx::new(request.clone(), door, core.clone(), round_trips))
     } else {
         None

@@ -6,7 +6,7 @@ use crate::seal;
 use crate::seal::State;
 use crate::service::RunningServer;
 use linchpin_core::message::{MethodName, Request};
-use linchpin_core::{Method, Reply, ReplyKind, ResultWriter};
+use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -27,7 +27,11 @@ pub(crate) struct RoundTrips {
 
 impl RoundTrips {
     /// Reads the state of the request. State that does not verify is rejected.
-    pub(crate) fn of(request: &Request, principal: Option<&str>, core: &RunningServer) -> Result<RoundTrips, Reply> {
+    pub(crate) fn of(
+        request: &Request,
+        principal: Option<&Principal>,
+        core: &RunningServer,
+    ) -> Result<RoundTrips, Reply> {
         let mut round_trips = RoundTrips::default();
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
@@ -80,7 +84,7 @@ impl RoundTrips {
     }
 
     /// The response of a call that needs the client: `input_required`, or the missing capability.
-    pub(crate) fn reply(&mut self, request: &Request, principal: Option<&str>, core: &RunningServer) -> Reply {
+    pub(crate) fn reply(&mut self, request: &Request, principal: Option<&Principal>, core: &RunningServer) -> Reply {
         if !self.missing.is_empty() {
             let data = serde_json::json!({ "requiredCapabilities": self.missing });
             let why = "the client did not declare a capability that this request needs";
@@ -132,14 +136,14 @@ impl RoundTrips {
 }
 
 /// The binding of the state: the principal, the method, and the parameters.
-fn binding(request: &Request, principal: Option<&str>) -> [u8; 32] {
+fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
     let part = |span: Option<linchpin_core::Span>| span.map_or("null", |s| request.text(s));
     let about = match &request.method {
         MethodName::Known(Method::ResourcesRead) => format!("[{}]", part(request.params.uri)),
         MethodName::Other(_) => custom_method::own(request).unwrap_or_default(),
         _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
     };
-    seal::binding(principal, request.method.as_str(), &about)
+    seal::binding(principal.map(|principal| &**principal.identity()), request.method.as_str(), &about)
 }
 
 /// The system's time: processes that share a key must agree on it. A test that moves tokio's clock moves it too; otherwise

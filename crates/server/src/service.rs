@@ -19,7 +19,7 @@ use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, Stamps,
+    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, Stamps,
     SubscriptionHandle,
 };
 use linchpin_types::capability::{
@@ -114,18 +114,14 @@ impl Service for RunningServer {
         }
     }
 
-    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+    fn header_params(&self, tool: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
         if self.registries.mirrored.load(Ordering::Acquire) == 0 {
             return None;
         }
         self.registries.tools.snapshot().get(tool)?.item.headers.clone()
     }
 
-    fn changes(&self) -> &Arc<ChangeBus> {
-        &self.registries.hub
-    }
-
-    fn open_feed(&self) -> Option<SubscriptionHandle> {
+    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
         self.registries.hub.open(filter, self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max)
     }

@@ -240,8 +240,8 @@ impl Peer {
 
     /// Handles one message. Returns a call that did not complete on its first poll.
     async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
-        let door = || RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
-        let event = receive(&mut self.engine, &*self.service, message);
+        let context = RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
+        let event = receive(&mut self.engine, &*self.service, &context, message);
         let request = match event.deliver() {
             Received::Call(request) => request,
             Received::Reply(reply) => {
@@ -254,15 +254,16 @@ impl Peer {
                 return None;
             }
             Received::Notified(told) => {
-                self.service.notified(*told, door());
+                self.service.notified(*told, context);
                 return None;
             }
             Received::Nothing => return None,
         };
         let id = request.id.clone();
-        let mut request = Some(*request);
+        let mut request = Some((*request, context));
         let service = &*self.service;
-        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, r, door(), cx)))).await;
+        let started =
+            poll_fn(|cx| Poll::Ready(request.take().map(|(r, context)| driver::start(service, r, context, cx)))).await;
         match started? {
             CallStart::Done(reply) => {
                 self.pass(&id, CallEvent::Done(reply));

@@ -112,6 +112,11 @@ impl SequentialThinking {
             None if self.config.one_client && cx.headers().is_empty() => Owner::Process,
             None => Owner::Nobody,
         };
-        Caller { owner, handle, principal: cx.principal(), now: Instant::now() }
+        Caller {
+            owner,
+            handle,
+            principal: cx.principal().map(|principal| &**principal.identity()),
+            now: Instant::now(),
+        }
     }
 }

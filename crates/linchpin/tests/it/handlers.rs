@@ -588,7 +588,8 @@ impl Works {
 
     async fn who(&self, cx: &Cx, _: NoArgs) -> String {
         let client = cx.client().map(|c| c.name).unwrap_or_default();
-        format!("{client} {} {:?} {:?}", cx.revision().as_str(), cx.trace().map(|t| t.traceparent), cx.principal())
+        let (trace, who) = (cx.trace().map(|t| t.traceparent), cx.principal().map(|who| who.subject()));
+        format!("{client} {} {trace:?} {who:?}", cx.revision().as_str())
     }
 }
 

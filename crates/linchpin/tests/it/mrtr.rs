@@ -7,7 +7,7 @@ use common::{ALL, LEGACY, MODERN, Peer, code, failed, text};
 use linchpin::prelude::*;
 use linchpin::types::sample::{CreateMessageRequestParams, IncludeContext, SamplingMessage};
 use linchpin_core::service::RequestContext;
-use linchpin_core::{CallStart, Service};
+use linchpin_core::{CallStart, Principal, Service};
 use linchpin_proto::{engine, frame};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -459,7 +459,7 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
     let message = frame::message(Bytes::from(line), service.limits()).expect("a message");
     let mut request = engine::open(&message, None).ok();
-    let door = RequestContext { principal: principal.map(Into::into), ..RequestContext::default() };
+    let door = RequestContext { principal: principal.map(Principal::new), ..RequestContext::default() };
     let mut door = Some(door);
     let started = std::future::poll_fn(|cx| {
         let started = service.start(request.take().expect("polled once"), door.take().expect("polled once"), cx);

@@ -19,12 +19,12 @@ use super::headers;
 use crate::engine::{claimed_version, header_means_stateless, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
 use http::HeaderMap;
-use linchpin_core::Features;
 use linchpin_core::id::Id;
 use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::method::Method;
 use linchpin_core::reply::{Reply, ReplyKind};
 use linchpin_core::service::HeaderParam;
+use linchpin_core::{Caller, Features};
 use linchpin_types::error::code;
 use std::sync::Arc;
 
@@ -52,15 +52,18 @@ pub enum PostKind {
     Notification(Option<Notification>),
 }
 
-/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored
-/// arguments of a tool by its name, `defines` says whether the service has a method that the specification does not have.
+/// Gives the arguments of a tool that the caller must mirror in headers.
+pub type Lookup<'a> = dyn Fn(&str, &Caller) -> Option<Arc<[HeaderParam]>> + 'a;
+
+/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the arguments of a
+/// tool that the caller must mirror, `defines` says whether the service has a method that the specification does not have.
 ///
 /// # Errors
 /// The error response; its status is `status(reply.kind(), None)`.
 pub fn classify(
     message: &Message,
     headers: &HeaderMap,
-    lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+    lookup: &Lookup<'_>,
     defines: &dyn Fn(&str) -> bool,
 ) -> Result<PostKind, Reply> {
     let alone = is_stateless(message, headers);
@@ -102,7 +105,7 @@ fn check_stateless(
     id: &Id,
     method: &MethodName,
     headers: &HeaderMap,
-    lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+    lookup: &Lookup<'_>,
     defines: &dyn Fn(&str) -> bool,
 ) -> Result<PostKind, Reply> {
     let mismatch =
@@ -143,7 +146,7 @@ fn check_stateless(
     };
     headers::says(headers, NAME, &about).map_err(mismatch)?;
     if request.known() == Some(Method::ToolsCall)
-        && let Some(params) = lookup(&about)
+        && let Some(params) = lookup(&about, &request.caller)
     {
         let arguments = request.params.arguments.map(|span| request.text(span));
         headers::check_params(&params, arguments, headers).map_err(mismatch)?;
@@ -224,7 +227,7 @@ mod tests {
             // Blanks around values are kept: the HTTP library may or may not have cut them.
             map.append(HeaderName::try_from(name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let lookup = |tool: &str| -> Option<Arc<[HeaderParam]>> {
+        let lookup = |tool: &str, _: &Caller| -> Option<Arc<[HeaderParam]>> {
             let schema = r#"{"properties":{"word":{"type":"string","x-mcp-header":"Word"}}}"#;
             (tool == "mirrored").then(|| headers::header_params(schema).unwrap().into())
         };
@@ -311,7 +314,7 @@ mod tests {
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
-        let reply = classify(&message, &headers, &|_| None, &|_| false).unwrap_err();
+        let reply = classify(&message, &headers, &|_, _| None, &|_| false).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }

@@ -13,6 +13,7 @@ use linchpin_core::Limits;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,10 +31,11 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
     let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
     let pulse = Arc::new(ConnectionStats::default());
+    let peer = tcp.peer_addr().ok();
     let Ok(Ok((socket, speaks_h2))) = tokio::time::timeout(deadline, open(tcp, &pulse, &all)).await else { return };
     pulse.h2.store(speaks_h2, Ordering::Relaxed);
     let io = TokioIo::new(socket);
-    let service = Counted { app, pulse: pulse.clone() };
+    let service = Counted { app, pulse: pulse.clone(), peer };
     let ended = if speaks_h2 {
         let mut builder =
             hyper::server::conn::http2::Builder::new(Streams { write_ms_max: all.deadlines.write_ms_max });
@@ -186,6 +188,7 @@ impl Drop for Busy {
 struct Counted {
     app: HttpService,
     pulse: Arc<ConnectionStats>,
+    peer: Option<SocketAddr>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Counted {
@@ -194,7 +197,7 @@ impl hyper::service::Service<Request<Incoming>> for Counted {
     type Future = CountedFuture;
 
     fn call(&self, request: Request<Incoming>) -> CountedFuture {
-        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner: self.app.handle(request) }
+        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner: self.app.handle_from(request, self.peer) }
     }
 }
 

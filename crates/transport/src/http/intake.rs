@@ -99,20 +99,20 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Reads the whole body. Fails as soon as it is known to be too long, when it takes too long to arrive, and when
+    /// Reads the whole body, up to `max` bytes. Fails as soon as it is known to be too long, when it takes too long to arrive, and when
     /// the budget is exceeded.
     pub(crate) fn poll<B>(
         &mut self,
         mut body: Pin<&mut B>,
         head: &HeaderMap,
         service: &dyn Service,
+        max: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, Refusal>>
     where
         B: Body<Data = Bytes>,
     {
         let limits: &Limits = service.limits();
-        let max = limits.messages.frame_bytes_max;
         if body.size_hint().lower() > max as u64 {
             return Poll::Ready(Err(TOO_LARGE));
         }

@@ -6,6 +6,7 @@ use super::service::HttpService;
 #[cfg(feature = "tls")]
 use super::tls::RELOAD_INTERVAL;
 use linchpin_core::Service;
+use linchpin_core::gate::Gate;
 use linchpin_core::service::{Bind, BoxFuture};
 use std::fmt;
 use std::io;
@@ -131,6 +132,34 @@ impl Http {
         self
     }
 
+    /// Lets this gate decide who may send requests.
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use linchpin_core::gate::{Admit, Gate, Refusal};
+    /// # use linchpin_transport::http::http;
+    /// use http::{header::AUTHORIZATION, request};
+    /// use std::net::SocketAddr;
+    ///
+    /// struct Password;
+    ///
+    /// impl Gate for Password {
+    ///     fn admit(&self, head: &request::Parts, _: Option<SocketAddr>) -> Admit {
+    ///         match head.headers.get(AUTHORIZATION) {
+    ///             Some(value) if value == "Bearer swordfish" => Admit::Yes(Principal::new("somebody")),
+    ///             _ => Admit::No(Refusal::unauthorized("send the password as a bearer token")),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let transport = http("127.0.0.1:8931").gate(Password);
+    /// ```
+    #[doc(alias = "auth")]
+    pub fn gate(mut self, gate: impl Gate) -> Http {
+        self.options.gate = Some(Arc::new(gate));
+        self
+    }
+
     /// Also serves the HTTP+SSE transport of revision 2024-11-05, at `/sse` and `/message`.
     #[cfg(feature = "sse")]
     pub fn with_sse(mut self) -> Http {
@@ -221,7 +250,7 @@ impl Http {
             write_ms_max: self.options.write_ms_max,
         };
         let places = limits.connections.concurrent_max.clamp(1, u32::MAX as usize >> 4);
-        let gate = Arc::new(Semaphore::new(places));
+        let slots = Arc::new(Semaphore::new(places));
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "only TLS changes it"))]
         let mut all = Connections::new(deadlines);
         #[cfg(feature = "tls")]
@@ -230,12 +259,12 @@ impl Http {
         }
         let all = Arc::new(all);
         let _end = End { app: app.clone(), all: all.clone() };
-        accept(listener, shutdown, &app, &gate, &all).await;
+        accept(listener, shutdown, &app, &slots, &all).await;
         tracing::debug!("no new connections; waiting for running requests");
         service.close();
         app.end_listening();
         all.set_phase(Phase::Draining);
-        let everyone = gate.acquire_many(places as u32);
+        let everyone = slots.acquire_many(places as u32);
         let _ = tokio::time::timeout(Duration::from_millis(limits.calls.drain_ms_max), everyone).await;
         Ok(())
     }
@@ -259,15 +288,15 @@ async fn accept(
     listener: TcpListener,
     shutdown: BoxFuture<'static, ()>,
     app: &HttpService,
-    gate: &Arc<Semaphore>,
+    slots: &Arc<Semaphore>,
     all: &Arc<Connections>,
 ) {
     let mut shutdown = pin!(shutdown);
     let mut looks = tokio::time::interval(all.tick());
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     looks.reset();
-    let mut next = pin!(connection(&listener, gate));
     let mut reloads = pin!(reload(all));
+    let mut next = pin!(connection(&listener, slots));
     loop {
         tokio::select! {
             biased;
@@ -275,7 +304,7 @@ async fn accept(
             _ = looks.tick() => all.look(),
             () = &mut reloads => {}
             (tcp, place) = &mut next => {
-                next.set(connection(&listener, gate));
+                next.set(connection(&listener, slots));
                 let (app, limits, all) = (app.clone(), app.limits().clone(), all.clone());
                 tokio::spawn(async move {
                     connection::serve(tcp, app, limits, all).await;
@@ -302,9 +331,9 @@ async fn reload(all: &Connections) {
 }
 
 /// Accepts the next connection once there is a free slot.
-async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn connection(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
     loop {
-        let Ok(place) = gate.clone().acquire_owned().await else { std::future::pending().await };
+        let Ok(place) = slots.clone().acquire_owned().await else { std::future::pending().await };
         match listener.accept().await {
             Ok((tcp, _)) => {
                 // Responses are written whole, so Nagle's algorithm would only add latency.

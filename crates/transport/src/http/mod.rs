@@ -19,6 +19,7 @@
 //! [`tower_service::Service`] that can be mounted beside other routes. Request bodies with a `Content-Encoding` are rejected;
 //! responses are not compressed.
 
+mod admission;
 mod answer;
 mod body;
 mod calls;
@@ -39,7 +40,7 @@ mod work;
 
 pub use body::HttpBody;
 pub use listen::{Address, Http, http};
-pub use service::{HttpFuture, HttpService, Principal};
+pub use service::{HttpFuture, HttpService};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};
 
@@ -48,12 +49,14 @@ pub(crate) use {
     answer::{accepted, events, refuse, reply},
     body::Source,
     calls::Calls,
-    post::Head,
     service::Shared,
     sessions::{SessionSlot, id_of, key_of},
 };
 
+use linchpin_core::gate::Gate;
 use linchpin_core::service::{ConfigError, IntoService};
+use std::fmt;
+use std::sync::Arc;
 
 /// Options of the HTTP endpoint: its path, and who may reach it. Limits are in [`linchpin_core::Limits`].
 ///
@@ -68,7 +71,7 @@ use linchpin_core::service::{ConfigError, IntoService};
 ///
 /// let transport = http("127.0.0.1:8931").options(|options| options.retry_ms = 5_000);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
     /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`. A missing `/` at its
@@ -83,6 +86,8 @@ pub struct HttpOptions {
     /// Default `None`: pages of the same host, including any loopback page if the request was sent to a loopback name.
     /// Requests without `Origin` do not come from web pages and are always allowed.
     pub allowed_origins: Option<Vec<String>>,
+    /// Decides who may send requests, and serves documents beside the endpoint. Default `None`: everybody may.
+    pub gate: Option<Arc<dyn Gate>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
     pub sse_2024: bool,
@@ -111,6 +116,7 @@ impl Default for HttpOptions {
             allowed_hosts: None,
             any_host: false,
             allowed_origins: None,
+            gate: None,
             #[cfg(feature = "sse")]
             sse_2024: false,
             retry_ms: 1_000,
@@ -126,6 +132,23 @@ impl HttpOptions {
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("HttpOptions");
+        out.field("path", &self.path)
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("any_host", &self.any_host)
+            .field("allowed_origins", &self.allowed_origins)
+            .field("gate", &self.gate.is_some());
+        #[cfg(feature = "sse")]
+        out.field("sse_2024", &self.sse_2024);
+        out.field("retry_ms", &self.retry_ms)
+            .field("idle_ms_max", &self.idle_ms_max)
+            .field("write_ms_max", &self.write_ms_max)
+            .finish()
     }
 }
 

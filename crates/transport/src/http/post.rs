@@ -6,16 +6,18 @@
 use super::answer;
 use super::body::{HttpBody, Source, event};
 use super::calls::{Calls, Entered};
-use super::service::{Principal, Shared};
+use super::service::Shared;
 use super::session::HttpSession;
 use super::sessions::{SessionSlot, id_of};
 use super::work::{Work, run_unheard};
 use crate::driver;
 use bytes::Bytes;
-use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED};
 use linchpin_core::message::Kind;
-use linchpin_core::{CallStart, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall};
+use linchpin_core::{
+    CallStart, Caller, Features, Id, Message, Principal, Reply, ReplyKind, Request, RequestContext, RunningCall,
+};
 use linchpin_proto::driver::{
     Out, Received, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
 };
@@ -24,28 +26,6 @@ use linchpin_proto::http::rules::{self, PostKind};
 use linchpin_proto::{Engine, Event};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-
-/// The parts of a request head needed after its body has arrived.
-pub(crate) struct Head {
-    pub(crate) headers: HeaderMap,
-    pub(crate) extensions: Extensions,
-}
-
-impl Head {
-    pub(crate) fn principal(&self) -> Option<&Arc<str>> {
-        self.extensions.get::<Principal>().map(|p| &p.0)
-    }
-
-    /// The same again, for each of several messages in one body.
-    pub(crate) fn copy(&self) -> Head {
-        Head { headers: self.headers.clone(), extensions: self.extensions.clone() }
-    }
-
-    pub(crate) fn door(self) -> RequestContext {
-        let principal = self.principal().cloned();
-        RequestContext { headers: self.headers, extensions: self.extensions, principal, connection: None }
-    }
-}
 
 /// The outcome of a body that was read.
 pub(crate) enum Next {
@@ -74,13 +54,13 @@ impl Running {
 }
 
 /// Handles a complete body.
-pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Context<'_>) -> Next {
+pub(crate) fn receive(shared: &Arc<Shared>, head: RequestContext, body: Bytes, cx: &mut Context<'_>) -> Next {
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
         Ok(Frame::One(message)) => {
             let service = &shared.service;
-            let lookup = |tool: &str| service.header_params(tool);
+            let lookup = |tool: &str, caller: &Caller| service.header_params(tool, caller, &head);
             match rules::classify(&message, &head.headers, &lookup, &|method| service.defines(method)) {
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
@@ -90,7 +70,7 @@ pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Co
                 Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, message, cx),
                 Ok(PostKind::Notification(told)) => {
                     if let Some(told) = told {
-                        service.notified(told, head.door());
+                        service.notified(told, head);
                     }
                     Next::Answer(answer::accepted())
                 }
@@ -115,9 +95,9 @@ fn withheld() -> Response<HttpBody> {
 
 // --- stateless requests -------------------------------------------------------------------------------------
 
-fn alone(shared: &Arc<Shared>, head: Head, request: Request, cx: &mut Context<'_>) -> Next {
+fn alone(shared: &Arc<Shared>, head: RequestContext, request: Request, cx: &mut Context<'_>) -> Next {
     let features = request.caller.features();
-    match driver::start(&*shared.service, request, head.door(), cx) {
+    match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => Next::Answer(answered(reply, features)),
         CallStart::Running(exchange) => {
             Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features))
@@ -200,14 +180,14 @@ impl Source for StatelessStream {
 pub(crate) struct Opening {
     engine: Option<Engine>,
     place: Option<SessionSlot>,
-    principal: Option<Arc<str>>,
+    principal: Option<Principal>,
     id: Id,
     call: Call,
 }
 
-fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
+fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
     let mut engine = driver::engine(&*shared.service);
-    let request = match receive_message(&mut engine, &*shared.service, message) {
+    let request = match receive_message(&mut engine, &*shared.service, &head, message) {
         Event::Call(request) => request,
         Event::Reply(reply) => return Next::Answer(refused(reply)),
         _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "expected a request")),
@@ -218,8 +198,8 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
     let Some(place) = shared.sessions.place(declared) else {
         return refuse("this server has too many sessions; end one with DELETE or try again later");
     };
-    let (id, principal) = (request.id.clone(), head.principal().cloned());
-    match driver::start(&*shared.service, *request, head.door(), cx) {
+    let (id, principal) = (request.id.clone(), head.principal.clone());
+    match driver::start(&*shared.service, *request, head, cx) {
         CallStart::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
         CallStart::Running(exchange) => {
             let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
@@ -250,7 +230,7 @@ fn opened(
     shared: &Shared,
     mut engine: Engine,
     place: SessionSlot,
-    principal: Option<Arc<str>>,
+    principal: Option<Principal>,
     id: &Id,
     reply: Reply,
 ) -> Response<HttpBody> {
@@ -259,7 +239,7 @@ fn opened(
     if matches!(reply.kind(), ReplyKind::Error(_)) {
         return answer::reply(rules::status(reply.kind(), features), reply);
     }
-    let session = shared.sessions.open(place, principal, engine);
+    let session = shared.sessions.open(place, principal.as_ref(), engine);
     let header = session.and_then(|s| HeaderValue::from_str(&id_of(s.key())).ok());
     let Some(mut header) = header else {
         return answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session");
@@ -279,12 +259,12 @@ fn request_id(message: &Message) -> Option<&Id> {
 
 // --- inside a session ----------------------------------------------------------------------------------------------
 
-fn in_session(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
-    let session = match shared.session_of(&head.headers, head.principal(), request_id(&message)) {
+fn in_session(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
+    let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(&message)) {
         Ok(session) => session,
         Err(response) => return Next::Answer(*response),
     };
-    match take(shared, &session, message, || head.door(), cx) {
+    match take(shared, &session, message, head, cx) {
         Outcome::Nothing => Next::Answer(answer::accepted()),
         Outcome::Reply(reply) => Next::Answer(answered(reply, session.features())),
         Outcome::Withheld => Next::Answer(withheld()),
@@ -310,14 +290,14 @@ fn take(
     shared: &Shared,
     session: &Arc<HttpSession>,
     message: Message,
-    door: impl FnOnce() -> RequestContext,
+    context: RequestContext,
     cx: &mut Context<'_>,
 ) -> Outcome {
-    let event = receive_message(&mut session.engine(), &*shared.service, message);
+    let event = receive_message(&mut session.engine(), &*shared.service, &context, message);
     match event.deliver() {
         Received::Call(request) => {
             let id = request.id.clone();
-            match driver::start(&*shared.service, *request, door(), cx) {
+            match driver::start(&*shared.service, *request, context, cx) {
                 // No server request was sent, so none is cancelled.
                 CallStart::Done(reply) => match session.engine().finish(&id) {
                     (true, _) => Outcome::Reply(reply),
@@ -332,19 +312,19 @@ fn take(
             Outcome::Nothing
         }
         Received::Notified(told) => {
-            shared.service.notified(*told, door());
+            shared.service.notified(*told, context);
             Outcome::Nothing
         }
         Received::Nothing => Outcome::Nothing,
     }
 }
 
-fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
+fn batch(shared: &Arc<Shared>, head: RequestContext, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
     const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
     if !head.headers.contains_key(answer::SESSION_ID) {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
     }
-    let session = match shared.session_of(&head.headers, head.principal(), None) {
+    let session = match shared.session_of(&head.headers, head.principal.as_ref(), None) {
         Ok(session) if session.features().batches => session,
         Ok(_) => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES)),
         Err(response) => return Next::Answer(*response),
@@ -360,13 +340,12 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
             }
         };
         // Headers that a request alone must have cannot speak for several messages.
-        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_| None, &|_| true) {
+        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_, _| None, &|_| true) {
             let why = "a stateless request cannot be part of a batch";
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;
         }
-        let door = || head.copy().door();
-        match take(shared, &session, message, door, cx) {
+        match take(shared, &session, message, head.clone(), cx) {
             Outcome::Nothing | Outcome::Withheld => {}
             Outcome::Reply(reply) => replies.push(reply),
             Outcome::Running(id, exchange) => work.add(id, exchange, &shared.calls),

@@ -3,13 +3,14 @@
 //! The future is written by hand, so that a simple call needs no allocation for it and every state is small.
 
 use super::HttpOptions;
+use super::admission::{self, Admission, PageRequest};
 use super::answer;
 use super::body::HttpBody;
 use super::calls::Calls;
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
-use super::post::{self, Head, Next, Running};
+use super::post::{self, Next, Running};
 use super::session::{HttpSession, STANDALONE};
 use super::sessions::{Sessions, key_of};
 use bytes::Bytes;
@@ -17,33 +18,19 @@ use http::header::ORIGIN;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
-use linchpin_core::{Id, Limits, Service};
+use linchpin_core::gate::{Admit, Gate};
+use linchpin_core::{Id, Limits, Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
 use std::convert::Infallible;
 use std::fmt;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-
-/// The authenticated sender of a request, as verified by an authentication layer in front.
-///
-/// The layer inserts it into the request's extensions. Handlers can read it, and sessions are bound to it.
-///
-/// ```
-/// use linchpin_transport::http::Principal;
-///
-/// fn authenticated(mut request: http::Request<()>, user: &str) -> http::Request<()> {
-///     request.extensions_mut().insert(Principal(user.into()));
-///     request
-/// }
-/// # assert!(authenticated(http::Request::new(()), "ada").extensions().get::<Principal>().is_some());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal(pub Arc<str>);
 
 /// A server as an HTTP service, for mounting beside other routes. Clones share sessions.
 ///
@@ -58,6 +45,19 @@ pub struct Principal(pub Arc<str>);
 /// let mcp = server.into_service()?;
 /// // axum::Router::new().nest_service("/mcp", mcp)
 /// # Ok(()) }
+/// ```
+///
+/// A layer in front that authenticates clients inserts a [`Principal`] into the extensions of the request: handlers read it
+/// with `cx.principal()`, and sessions belong to it. One that knows the client's address inserts it as a [`SocketAddr`].
+///
+/// ```
+/// use linchpin_core::Principal;
+///
+/// fn authenticated(mut request: http::Request<()>, user: &str) -> http::Request<()> {
+///     request.extensions_mut().insert(Principal::new(user));
+///     request
+/// }
+/// # assert!(authenticated(http::Request::new(()), "ada").extensions().get::<Principal>().is_some());
 /// ```
 #[derive(Clone)]
 #[doc(alias = "StreamableHttpService")]
@@ -76,6 +76,7 @@ pub(crate) struct Shared {
     closed: OnceCell<()>,
     pub(crate) retry_ms: u64,
     guard: Guard,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
     path: Option<Box<str>>,
     #[cfg(feature = "sse")]
     sse: Option<crate::sse::Endpoints>,
@@ -116,6 +117,7 @@ impl HttpService {
                 closed: OnceCell::new(),
                 retry_ms,
                 guard,
+                gate: options.gate.clone(),
                 path,
                 #[cfg(feature = "sse")]
                 sse,
@@ -209,6 +211,16 @@ impl<B: Body<Data = Bytes>> tower_service::Service<Request<B>> for HttpService {
 impl HttpService {
     /// Handles one request.
     pub fn handle<B: Body<Data = Bytes>>(&self, request: Request<B>) -> HttpFuture<B> {
+        let peer = request.extensions().get::<SocketAddr>().copied();
+        self.handle_from(request, peer)
+    }
+
+    /// Handles one request of the client at `peer`.
+    pub(crate) fn handle_from<B: Body<Data = Bytes>>(
+        &self,
+        request: Request<B>,
+        peer: Option<SocketAddr>,
+    ) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
         let streams = intake::prefers_stream(&parts.headers);
         let (state, origin) = match self.shared.guard.check(&parts) {
@@ -216,7 +228,7 @@ impl HttpService {
                 let origin = parts.headers.get(ORIGIN).filter(|o| self.shared.guard.is_named(o.as_bytes()));
                 let origin = origin.cloned().map(Box::new);
                 let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
-                (preflight.map_or_else(|| self.shared.begin(parts), State::Answer), origin)
+                (preflight.map_or_else(|| self.shared.begin(parts, peer), State::Answer), origin)
             }
             Err((status, why)) => {
                 tracing::info!(why, "refused a request");
@@ -245,7 +257,9 @@ pin_project_lite::pin_project! {
 }
 
 enum State {
-    Intake(Head, Intake, Purpose),
+    Page(Box<PageRequest>),
+    Admission(Box<Admission>),
+    Intake(RequestContext, Intake, Purpose),
     Running(Running),
     Answer(Response<HttpBody>),
     Over,
@@ -262,9 +276,24 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
     type Output = Result<Response<HttpBody>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let mut this = self.project();
+        if let State::Page(page) = this.state {
+            let response = std::task::ready!(page.poll(this.body.as_mut(), &*this.shared.service, cx));
+            (*this.state, *this.streams) = (State::Answer(response), false);
+        }
+        if let State::Admission(waiting) = this.state {
+            let decision = std::task::ready!(waiting.decision.as_mut().poll(cx));
+            let State::Admission(waiting) = std::mem::replace(this.state, State::Over) else {
+                return Poll::Pending;
+            };
+            *this.state = match decision {
+                Ok(principal) => this.shared.enter(waiting.parts, waiting.peer, Some(principal)),
+                Err(refusal) => State::Answer(admission::refused(&refusal)),
+            };
+        }
         if let State::Intake(head, intake, _) = this.state {
-            let body = std::task::ready!(intake.poll(this.body, &head.headers, &*this.shared.service, cx));
+            let max = this.shared.limits.messages.frame_bytes_max;
+            let body = std::task::ready!(intake.poll(this.body, &head.headers, &*this.shared.service, max, cx));
             let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
                 return Poll::Pending;
             };
@@ -280,7 +309,9 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
                 }
             },
             // Polled after it was ready.
-            State::Intake(..) | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
+            State::Page(_) | State::Admission(_) | State::Intake(..) | State::Over => {
+                answer::empty(StatusCode::INTERNAL_SERVER_ERROR)
+            }
         };
         let mut response = if *this.streams { answer::as_stream(response) } else { response };
         if !response.body_mut().reserve(this.shared.service.budget()) {
@@ -300,11 +331,31 @@ impl<B> fmt::Debug for HttpFuture<B> {
 }
 
 impl Shared {
-    /// Handles the request as far as possible by its headers alone.
-    fn begin(&self, parts: request::Parts) -> State {
+    /// Asks the gate, and handles the request as far as possible by its headers alone.
+    fn begin(&self, parts: request::Parts, peer: Option<SocketAddr>) -> State {
+        let Some(gate) = &self.gate else {
+            let principal = parts.extensions.get::<Principal>().cloned();
+            return self.enter(parts, peer, principal);
+        };
+        if let Some(page) = gate.page(parts.uri.path()) {
+            return State::Page(Box::new(PageRequest::new(page, parts, peer)));
+        }
+        if matches!(self.route(parts.uri.path()), Route::Unknown) {
+            return self.enter(parts, peer, None);
+        }
+        match gate.admit(&parts, peer) {
+            Admit::Yes(principal) => self.enter(parts, peer, Some(principal)),
+            Admit::Open => self.enter(parts, peer, None),
+            Admit::No(refusal) => State::Answer(admission::refused(&refusal)),
+            Admit::Later(decision) => State::Admission(Box::new(Admission { decision, parts, peer })),
+        }
+    }
+
+    /// Handles an admitted request as far as possible by its headers.
+    fn enter(&self, parts: request::Parts, peer: Option<SocketAddr>, principal: Option<Principal>) -> State {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
-        let head = Head { headers, extensions };
+        let head = RequestContext { headers, extensions, principal, scoped: true, peer, connection: None };
         match (route, method) {
             (Route::Mcp, Method::POST) => {
                 let checked =
@@ -353,7 +404,7 @@ impl Shared {
 
     fn received(
         self: &Arc<Self>,
-        head: Head,
+        head: RequestContext,
         purpose: Purpose,
         body: Result<Bytes, intake::Refusal>,
         cx: &mut Context<'_>,
@@ -362,6 +413,11 @@ impl Shared {
             Ok(body) => body,
             Err((status, why)) => return State::Answer(answer::refuse(status, None, why)),
         };
+        if let Some(gate) = &self.gate
+            && let Err(refusal) = gate.body(&head, &body)
+        {
+            return State::Answer(admission::refused(&refusal));
+        }
         match purpose {
             Purpose::Mcp if self.refuses(&head.headers) => {
                 State::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING))
@@ -379,7 +435,7 @@ impl Shared {
     pub(crate) fn session_of(
         &self,
         headers: &HeaderMap,
-        principal: Option<&Arc<str>>,
+        principal: Option<&Principal>,
         id: Option<&Id>,
     ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
         let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
@@ -411,14 +467,14 @@ impl Shared {
     }
 
     /// GET: opens a session's stream, or resumes one of its streams.
-    fn listen(&self, head: &Head) -> Response<HttpBody> {
+    fn listen(&self, head: &RequestContext) -> Response<HttpBody> {
         if has_no_sessions(&head.headers) {
             return answer::method_not_allowed("POST");
         }
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
             return answer::refuse(status, None, why);
         }
-        let session = match self.session_of(&head.headers, head.principal(), None) {
+        let session = match self.session_of(&head.headers, head.principal.as_ref(), None) {
             Ok(session) => session,
             Err(response) => return *response,
         };
@@ -438,11 +494,11 @@ impl Shared {
     }
 
     /// DELETE: ends a session.
-    fn end(&self, head: &Head) -> Response<HttpBody> {
+    fn end(&self, head: &RequestContext) -> Response<HttpBody> {
         if has_no_sessions(&head.headers) {
             return answer::method_not_allowed("POST");
         }
-        match self.session_of(&head.headers, head.principal(), None) {
+        match self.session_of(&head.headers, head.principal.as_ref(), None) {
             Err(response) => *response,
             Ok(session) => {
                 self.sessions.end(session.key());
@@ -452,17 +508,17 @@ impl Shared {
     }
 
     #[cfg(feature = "sse")]
-    fn sse_open(&self, uri: &http::Uri, head: &Head) -> Response<HttpBody> {
+    fn sse_open(&self, uri: &http::Uri, head: &RequestContext) -> Response<HttpBody> {
         match &self.sse {
             _ if self.refuses(&head.headers) => answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING),
-            Some(sse) => sse.open(self, uri.path(), head.principal()),
+            Some(sse) => sse.open(self, uri.path(), head.principal.as_ref()),
             None => answer::empty(StatusCode::NOT_FOUND),
         }
     }
 
     #[cfg(feature = "sse")]
-    fn sse_message(&self, uri: &http::Uri, head: Head) -> State {
-        let peer = self.sse.as_ref().and_then(|sse| sse.find(uri.query(), head.principal()));
+    fn sse_message(&self, uri: &http::Uri, head: RequestContext) -> State {
+        let peer = self.sse.as_ref().and_then(|sse| sse.find(uri.query(), head.principal.as_ref()));
         let Some(peer) = peer else {
             let why = "unknown session, or its stream was closed; open a new one with GET";
             return State::Answer(answer::refuse(StatusCode::NOT_FOUND, None, why));

@@ -2,7 +2,7 @@
 
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
-use linchpin_core::{Budget, Cancel, Features, Limits, Service};
+use linchpin_core::{Budget, Cancel, Features, Limits, Principal, Service};
 use linchpin_proto::Engine;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 /// A session. An idle one allocates nothing beyond itself and the client's capabilities.
 pub(crate) struct HttpSession {
     key: u128,
-    principal: Option<Arc<str>>,
+    /// The identity of the principal that opened it.
+    owner: Option<Arc<str>>,
     features: &'static Features,
     service: Arc<dyn Service>,
     engine: Mutex<Engine>,
@@ -39,7 +40,7 @@ impl HttpSession {
     /// A session whose engine is open. `None` when it is not.
     pub(crate) fn new(
         key: u128,
-        principal: Option<Arc<str>>,
+        principal: Option<&Principal>,
         engine: Engine,
         service: Arc<dyn Service>,
         epoch: Instant,
@@ -47,7 +48,7 @@ impl HttpSession {
         let features = engine.session()?.features();
         let session = HttpSession {
             key,
-            principal,
+            owner: principal.map(|principal| principal.identity().clone()),
             features,
             service,
             engine: Mutex::new(engine),
@@ -68,8 +69,8 @@ impl HttpSession {
     }
 
     /// Whether it belongs to this principal.
-    pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
-        self.principal.as_ref() == principal
+    pub(crate) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
+        self.owner.as_ref() == principal.map(Principal::identity)
     }
 
     /// The features of its revision.

@@ -1,7 +1,7 @@
 //! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
 
 use super::session::{HttpSession, STANDALONE};
-use linchpin_core::{Limits, Reservation, Service};
+use linchpin_core::{Limits, Principal, Reservation, Service};
 use linchpin_proto::Engine;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ impl Sessions {
     pub(crate) fn open(
         self: &Arc<Self>,
         place: SessionSlot,
-        principal: Option<Arc<str>>,
+        principal: Option<&Principal>,
         engine: Engine,
     ) -> Option<Arc<HttpSession>> {
         let mut bytes = [0; 16];

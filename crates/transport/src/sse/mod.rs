@@ -16,6 +16,7 @@ pub(crate) use peer::Peer;
 
 use crate::http::{HttpBody, SessionSlot, Shared, events, id_of, key_of, refuse};
 use http::{Response, StatusCode};
+use linchpin_core::Principal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +37,7 @@ impl Peers {
 
 impl Endpoints {
     /// Opens a stream. `path` is that of the request.
-    pub(crate) fn open(&self, shared: &Shared, path: &str, principal: Option<&Arc<str>>) -> Response<HttpBody> {
+    pub(crate) fn open(&self, shared: &Shared, path: &str, principal: Option<&Principal>) -> Response<HttpBody> {
         // What it will declare comes later.
         let place = shared.service.budget().reserve(0).and_then(|nothing| shared.sessions.place(nothing));
         let Some(place) = place else {
@@ -50,14 +51,14 @@ impl Endpoints {
         let key = u128::from_ne_bytes(key);
         // Beside the stream's own path, so that it holds under a router's prefix too.
         let base = path.strip_suffix("/sse").unwrap_or_default();
-        let peer = Peer::new(&*shared.service, principal.cloned(), &format!("{base}/message?sessionId={}", id_of(key)));
+        let peer = Peer::new(&*shared.service, principal, &format!("{base}/message?sessionId={}", id_of(key)));
         self.peers.lock().insert(key, peer.clone());
         let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
         events(HttpBody::stream(stream, &*shared.service))
     }
 
     /// The sender of a message, by the query of its URL.
-    pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Arc<str>>) -> Option<Peer> {
+    pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Option<Peer> {
         let id = query?.split('&').find_map(|pair| pair.strip_prefix("sessionId="))?;
         let peer = self.peers.lock().get(&key_of(id.as_bytes())?)?.clone();
         // The session of another principal looks as if it did not exist.

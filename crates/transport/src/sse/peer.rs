@@ -1,12 +1,13 @@
 //! One client of the HTTP+SSE transport: its engine, and the messages for its stream.
 
 use crate::driver;
-use crate::http::{Calls, Head, HttpBody, Shared, accepted, refuse};
+use crate::http::{Calls, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_core::{
-    CallEvent, CallStart, Id, Limits, Message, Observer, Request, RequestContext, ServerChange, Service, Subscription,
+    CallEvent, CallStart, Id, Limits, Message, Observer, Principal, Request, RequestContext, ServerChange, Service,
+    Subscription,
 };
 use linchpin_proto::Engine;
 use linchpin_proto::driver::{Out, Received, receive};
@@ -22,7 +23,8 @@ use std::task::{Context, Poll, Waker, ready};
 pub(crate) struct Peer(Arc<Inner>);
 
 struct Inner {
-    principal: Option<Arc<str>>,
+    /// The identity of the principal that opened the stream.
+    owner: Option<Arc<str>>,
     limits: Arc<Limits>,
     budget: Arc<Budget>,
     observer: Option<Arc<dyn Observer>>,
@@ -47,22 +49,23 @@ struct Outbox {
 
 impl Peer {
     /// A client whose stream starts with the URL for its messages.
-    pub(crate) fn new(service: &dyn Service, principal: Option<Arc<str>>, address: &str) -> Peer {
+    pub(crate) fn new(service: &dyn Service, principal: Option<&Principal>, address: &str) -> Peer {
         let mut first = Vec::new();
         sse::named(&mut first, "endpoint", address.as_bytes());
         let outbox = Outbox { events: [(first.into(), false)].into(), ..Outbox::default() };
         let (limits, budget) = (service.limits().clone(), service.budget().clone());
+        let owner = principal.map(|principal| principal.identity().clone());
         let engine = Mutex::new(driver::engine(service));
         let observer = service.observer().cloned();
-        Peer(Arc::new(Inner { principal, limits, budget, observer, engine, outbox: Mutex::new(outbox) }))
+        Peer(Arc::new(Inner { owner, limits, budget, observer, engine, outbox: Mutex::new(outbox) }))
     }
 
-    pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
-        self.0.principal.as_ref() == principal
+    pub(crate) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
+        self.0.owner.as_ref() == principal.map(Principal::identity)
     }
 
     /// Handles a POST.
-    pub(crate) fn receive(&self, shared: &Shared, head: Head, body: Bytes) -> Response<HttpBody> {
+    pub(crate) fn receive(&self, shared: &Shared, head: RequestContext, body: Bytes) -> Response<HttpBody> {
         let inner = &self.0;
         if inner.outbox().events.len() > inner.limits.messages.queued_max + inner.limits.calls.per_peer_max {
             return refuse(
@@ -73,7 +76,7 @@ impl Peer {
         }
         let parts = match frame::read(body, &inner.limits) {
             Ok(Frame::One(message)) => {
-                inner.take(shared, message, head.door());
+                inner.take(shared, message, head);
                 return accepted();
             }
             Ok(Frame::Batch(parts)) if inner.engine().batches() => parts,
@@ -88,7 +91,7 @@ impl Peer {
         };
         for part in parts {
             match frame::message(part, &inner.limits) {
-                Ok(message) => inner.take(shared, message, head.copy().door()),
+                Ok(message) => inner.take(shared, message, head.clone()),
                 Err(reply) => inner.push(&reply.frame(), false),
             }
         }
@@ -205,7 +208,7 @@ impl Inner {
     fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: RequestContext) {
         let event = {
             let mut engine = self.engine();
-            let event = receive(&mut engine, &*shared.service, message);
+            let event = receive(&mut engine, &*shared.service, &door, message);
             let mut outbox = self.outbox();
             if outbox.declared.is_none()
                 && let Some(session) = engine.session()

@@ -8,8 +8,8 @@ use common::Fake;
 use common::wire::*;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use linchpin_core::Service;
-use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
+use linchpin_core::{Principal, Service};
+use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -279,7 +279,7 @@ async fn ask(
         request = request.header("mcp-session-id", session);
     }
     if let Some(principal) = principal {
-        request = request.extension(Principal(principal.into()));
+        request = request.extension(Principal::new(principal));
     }
     let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
     service.handle(request.body(body).unwrap()).await.unwrap()

@@ -340,7 +340,7 @@ async fn a_listen_request_hears_of_changes_until_the_server_ends() {
     conn.send(&post(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")], &body)).await;
     assert_eq!(conn.head().await.status, 200);
     conn.event().await.unwrap();
-    use linchpin_core::{ServerChange, Service};
+    use linchpin_core::ServerChange;
     server.fake.changes().publish(&ServerChange::Tools);
     let event = conn.event().await.unwrap();
     assert!(event.contains("tools/list_changed") && event.contains(r#"subscriptionId":"s""#), "{event}");

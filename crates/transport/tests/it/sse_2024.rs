@@ -8,8 +8,8 @@ use common::Fake;
 use common::wire::*;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use linchpin_core::{ServerChange, Service};
-use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
+use linchpin_core::{Principal, ServerChange, Service};
+use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService};
 use std::sync::Arc;
 
 async fn server(fake: std::sync::Arc<Fake>) -> Server {
@@ -144,7 +144,7 @@ fn unread(fake: &Arc<Fake>) -> HttpService {
 
 async fn ask(service: &HttpService, method: Method, path: &str, who: &str, body: &str) -> Response<HttpBody> {
     let request =
-        Request::builder().method(method).uri(path).header("host", "localhost").extension(Principal(who.into()));
+        Request::builder().method(method).uri(path).header("host", "localhost").extension(Principal::new(who));
     let request = request.header("content-type", "application/json").body(Full::new(Bytes::from(body.to_owned())));
     service.handle(request.unwrap()).await.unwrap()
 }

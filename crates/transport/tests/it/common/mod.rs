@@ -87,6 +87,10 @@ impl Fake {
         self.state.inner.lock().unwrap().log.iter().any(|e| e == entry)
     }
 
+    pub fn changes(&self) -> &Arc<ChangeBus> {
+        &self.hub
+    }
+
     fn finish(&self, request: &Request, body: &str) -> Reply {
         let mut w = ResultWriter::new(
             &request.id,
@@ -116,7 +120,7 @@ impl Service for Fake {
         };
         self.state.log(format!("started {name}"));
         if let Some(principal) = &door.principal {
-            self.state.log(format!("principal {principal}"));
+            self.state.log(format!("principal {}", principal.identity()));
         }
         if let Some(value) = door.headers.get("x-test") {
             self.state.log(format!("x-test {}", value.to_str().unwrap()));
@@ -168,7 +172,7 @@ impl Service for Fake {
         self.state.log(format!("notified {}", told.method));
     }
 
-    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+    fn header_params(&self, tool: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
         (tool == "mirrored").then(|| {
             let param = HeaderParam {
                 header: "mcp-param-do".into(),
@@ -179,11 +183,7 @@ impl Service for Fake {
         })
     }
 
-    fn changes(&self) -> &Arc<ChangeBus> {
-        &self.hub
-    }
-
-    fn open_feed(&self) -> Option<SubscriptionHandle> {
+    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
         self.hub.open(Filter { tools: true, prompts: true, resources: true }, 100_000)
     }
 

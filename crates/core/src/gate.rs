@@ -1,0 +1,229 @@
+//! Who may come in over HTTP: the decision between the head of a request and its body.
+
+use crate::principal::Principal;
+use crate::service::{BoxFuture, RequestContext};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Decides who may come in over HTTP, for every request of every revision.
+///
+/// The checks of a request run in this order: `Host` and `Origin`, CORS preflight, [`Gate::page`], [`Gate::admit`], the
+/// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a stranger is not read.
+///
+/// ```
+/// use http::{StatusCode, header::AUTHORIZATION, request};
+/// use linchpin_core::Principal;
+/// use linchpin_core::gate::{Admit, Gate, Refusal};
+/// use std::net::SocketAddr;
+///
+/// /// Lets in whoever knows the password.
+/// struct Password;
+///
+/// impl Gate for Password {
+///     fn admit(&self, head: &request::Parts, _: Option<SocketAddr>) -> Admit {
+///         match head.headers.get(AUTHORIZATION) {
+///             Some(value) if value == "Bearer swordfish" => Admit::Yes(Principal::new("somebody")),
+///             _ => Admit::No(Refusal::unauthorized("send the password as a bearer token")),
+///         }
+///     }
+/// }
+///
+/// let stranger = http::Request::new(()).into_parts().0;
+/// assert!(matches!(Password.admit(&stranger, None), Admit::No(refusal) if refusal.status() == StatusCode::UNAUTHORIZED));
+/// ```
+pub trait Gate: Send + Sync + 'static {
+    /// Decides about a request by its head, and by the address of the client if the transport knows it.
+    ///
+    /// It runs on the task of the connection: it must not block. What has to wait is [`Admit::Later`].
+    fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit;
+
+    /// Checks the body of an admitted request, for example against a digest in its headers, before it is parsed.
+    ///
+    /// # Errors
+    /// The refusal to answer with.
+    fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {
+        let _ = (context, body);
+        Ok(())
+    }
+
+    /// Returns the answer to a request that needs scopes which its principal lacks. `scopes` are all that the request
+    /// needs.
+    ///
+    /// By default it is 403 with the challenge that makes a client ask for these scopes; 401 without a principal.
+    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        Refusal::missing(principal, scopes)
+    }
+
+    /// Returns what is served at a path beside the endpoint, to everybody: a well-known document, a login page.
+    fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
+        let _ = path;
+        None
+    }
+}
+
+impl<G: Gate + ?Sized> Gate for Arc<G> {
+    fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
+        (**self).admit(head, peer)
+    }
+
+    fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {
+        (**self).body(context, body)
+    }
+
+    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        (**self).missing(principal, scopes)
+    }
+
+    fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
+        (**self).page(path)
+    }
+}
+
+/// The decision about a request.
+pub enum Admit {
+    /// It comes from this principal.
+    Yes(Principal),
+    /// Anybody may send it. It has no principal, so items that demand scopes refuse it.
+    Open,
+    /// It is refused.
+    No(Refusal),
+    /// It is decided when the future is ready. The body waits. The gate bounds how long that takes.
+    Later(BoxFuture<'static, Result<Principal, Refusal>>),
+}
+
+impl fmt::Debug for Admit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Admit::Yes(principal) => f.debug_tuple("Yes").field(principal).finish(),
+            Admit::Open => f.write_str("Open"),
+            Admit::No(refusal) => f.debug_tuple("No").field(refusal).finish(),
+            Admit::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// The answer to a request that is refused: a status, headers, and a text, which becomes the message of a JSON-RPC error.
+///
+/// ```
+/// use http::HeaderValue;
+/// use linchpin_core::gate::Refusal;
+///
+/// let refusal = Refusal::unauthorized("the token has expired")
+///     .with_challenge(HeaderValue::from_static(r#"Bearer error="invalid_token""#));
+/// assert_eq!(refusal.headers()["www-authenticate"], r#"Bearer error="invalid_token""#);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Refusal(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
+    status: StatusCode,
+    message: Cow<'static, str>,
+    headers: HeaderMap,
+}
+
+impl Refusal {
+    /// Creates a refusal with this status. The message is for the sender: what is wrong, and what to do instead.
+    pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal(Box::new(Parts { status, message: message.into(), headers: HeaderMap::new() }))
+    }
+
+    /// Creates a refusal with status 401: the sender is unknown.
+    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// Creates a refusal with status 403: the sender is known, and may not.
+    pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal::new(StatusCode::FORBIDDEN, message)
+    }
+
+    /// Creates the refusal of [`Gate::missing`]: 403 with a `Bearer` challenge that names the scopes, or 401 without a
+    /// principal.
+    pub fn missing(principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        let scopes = scopes.join(" ");
+        let (refusal, challenge) = match principal {
+            Some(_) => (Refusal::forbidden("insufficient scope"), r#"Bearer error="insufficient_scope", scope=""#),
+            None => (Refusal::unauthorized("authentication required"), r#"Bearer scope=""#),
+        };
+        match HeaderValue::try_from(format!("{challenge}{scopes}\"")) {
+            Ok(challenge) => refusal.with_challenge(challenge),
+            Err(_) => refusal,
+        }
+    }
+
+    /// Adds a `WWW-Authenticate` header. There may be several.
+    #[must_use]
+    pub fn with_challenge(self, challenge: HeaderValue) -> Refusal {
+        self.with_header(WWW_AUTHENTICATE, challenge)
+    }
+
+    /// Adds a header, for example `Retry-After`.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Refusal {
+        self.0.headers.append(name, value);
+        self
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Returns the message.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Returns the headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+}
+
+/// What a [`Gate`] serves at a path of its own, in every HTTP method.
+pub trait Page: Send + Sync + 'static {
+    /// Returns the longest body that is read, in bytes. Default: 0.
+    fn body_bytes_max(&self) -> usize {
+        0
+    }
+
+    /// Responds to a request. The client's address, if known, is in the extensions as a [`SocketAddr`].
+    fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>>;
+}
+
+/// A JSON document that is served to everybody, such as the metadata of a protected resource (RFC 9728): for GET and HEAD,
+/// to pages of every origin, cached for an hour.
+#[derive(Clone, Debug)]
+pub struct Document {
+    json: Bytes,
+}
+
+impl Document {
+    /// Creates a document of this JSON text.
+    pub fn json(text: impl Into<Bytes>) -> Document {
+        Document { json: text.into() }
+    }
+}
+
+impl Page for Document {
+    fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> {
+        let readable = matches!(*request.method(), Method::GET | Method::HEAD);
+        let mut response = Response::new(if readable { self.json.clone() } else { Bytes::new() });
+        let headers = response.headers_mut();
+        if readable {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        } else {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        }
+        Box::pin(std::future::ready(response))
+    }
+}
