@@ -116,7 +116,7 @@ pub struct CallInfo {
     pub request_bytes: usize,
     /// The trace that the client wants continued.
     pub trace: Option<TraceContext>,
-    /// The request's span. Disabled unless a `tracing` subscriber wants `linchpin::call` at level `info`.
+    /// The request's span, without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at level `info`.
     pub span: Span,
 }
 
@@ -145,7 +145,8 @@ impl CallInfo {
             target: CALL_TARGET,
             "call",
             method = clip(method),
-            name = target.as_deref(),
+            // A URI may hold what must not be logged.
+            name = target.as_deref().filter(|_| request.params.uri.is_none()),
             session = session.map(|id| tracing::field::display(PublicId(id))),
             revision = revision.as_str(),
             traceparent = trace.as_ref().map(|trace| &*trace.traceparent),
