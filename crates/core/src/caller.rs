@@ -2,6 +2,7 @@
 
 use crate::features::Features;
 use crate::json::Span;
+use crate::session_record::SessionRecord;
 use crate::subscription::SubscriptionHandle;
 use bytestring::ByteString;
 use linchpin_types::lifecycle::Implementation;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The client capabilities that a server uses.
@@ -111,6 +112,8 @@ pub struct Session {
     declared: Box<str>,
     info_at: u32,
     public_id: AtomicU64,
+    /// Counts changes of the log level.
+    changes: AtomicU32,
     log: AtomicU8,
     feed: OnceLock<SubscriptionHandle>,
     locals: Locals,
@@ -127,10 +130,44 @@ impl Session {
             declared,
             info_at: capabilities.len() as u32,
             public_id: AtomicU64::new(0),
+            changes: AtomicU32::new(0),
             log,
             feed: OnceLock::new(),
             locals: Locals::default(),
         }
+    }
+
+    /// A session as it was recorded, without its feed: subscriptions are up to who opens it. `None` if the record is not of
+    /// a revision with sessions, or its capabilities are malformed.
+    pub fn from_record(record: &SessionRecord) -> Option<Session> {
+        let features = Features::all().find(|f| f.revision == record.revision && f.has_sessions)?;
+        let caps = ClientCaps::read(record.capabilities.get())?;
+        let info = record.client_info.as_ref().map_or("", |info| info.get());
+        let session = Session::new(features, caps, record.capabilities.get(), info);
+        session.set_log_level(record.log_level);
+        session.set_public_id(record.public_id);
+        Some(session)
+    }
+
+    /// What must be known to go on with the session elsewhere, without its owner. `None` if the client's declarations are
+    /// not JSON, which no engine accepts.
+    pub fn record(&self) -> Option<SessionRecord> {
+        let json = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        let (capabilities, info) = self.declared.split_at(self.info_at as usize);
+        let mut record = SessionRecord::new(self.features.revision, json(capabilities)?);
+        if !info.is_empty() {
+            record.client_info = Some(json(info)?);
+        }
+        record.log_level = self.log_level();
+        record.public_id = self.public_id();
+        record.subscriptions = self.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default();
+        Some(record)
+    }
+
+    /// A number that differs once the record has changed.
+    pub fn record_version(&self) -> u32 {
+        let feed = self.feed().map_or(0, |feed| feed.feed().changes());
+        self.changes.load(Ordering::Relaxed).wrapping_add(feed)
     }
 
     /// Sets the public id, which is 0 until then.
@@ -176,6 +213,7 @@ impl Session {
     /// Sets the least severe log level to send.
     pub fn set_log_level(&self, level: LoggingLevel) {
         self.log.store(level as u8, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The queue of change notifications for this session. The transport sets it once, when the session opens.

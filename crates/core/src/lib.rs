@@ -3,7 +3,8 @@
 //! This crate owns what those who extend Linchpin name: a server as a transport drives it ([`service`]), a server as a
 //! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`],
 //! [`principal`]) and who may ([`gate`]), what a revision has ([`features`]), the [`limits`] of all crates and the memory
-//! budget of peers ([`budget`]), subscriptions ([`subscription`]), and what is observed ([`observer`]).
+//! budget of peers ([`budget`]), subscriptions ([`subscription`]), what is observed ([`observer`]), and what is kept
+//! beyond one process ([`store`]).
 //!
 //! It must not know which message is allowed when, headers, sockets, tasks, clocks, random numbers, or a user's
 //! handlers. It has no I/O.
@@ -11,14 +12,14 @@
 //! Files import downwards, in this order:
 //!
 //! ```text
-//! connector  gate
+//! connector  gate  store
 //! service
 //! observer
 //! message
 //! caller
 //! subscription  reply
 //! render
-//! budget  features  id  method  limits  principal
+//! budget  features  id  method  limits  principal  session_record
 //! json
 //! ```
 
@@ -37,6 +38,8 @@ pub mod principal;
 pub mod render;
 pub mod reply;
 pub mod service;
+pub mod session_record;
+pub mod store;
 pub mod subscription;
 
 pub use budget::{Budget, Reservation};
@@ -56,4 +59,6 @@ pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
 pub use service::{
     CallEvent, CallStart, Cancel, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
 };
+pub use session_record::SessionRecord;
+pub use store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
 pub use subscription::{ChangeBus, ServerChange, SubscribeError, Subscription, SubscriptionHandle};

@@ -61,6 +61,8 @@ struct Inner {
     logs: VecDeque<Bytes>,
     waker: Option<Waker>,
     closed: bool,
+    /// Counts changes of `uris`.
+    changes: u32,
 }
 
 impl Subscription {
@@ -159,18 +161,25 @@ impl Subscription {
             return Err(SubscribeError::OutOfMemory);
         }
         inner.uris.insert(uri.into());
+        inner.changes = inner.changes.wrapping_add(1);
         Ok(())
     }
 
     /// Unsubscribes from a resource. Unknown URIs are ignored.
     pub fn unsubscribe(&self, uri: &str) {
         let mut inner = self.lock();
-        if inner.uris.remove(uri)
-            && let Some(kept) = &mut inner.kept
-        {
-            kept.shrink(uri.len());
+        if inner.uris.remove(uri) {
+            inner.changes = inner.changes.wrapping_add(1);
+            if let Some(kept) = &mut inner.kept {
+                kept.shrink(uri.len());
+            }
         }
         inner.updated.retain(|u| &**u != uri);
+    }
+
+    /// Returns how often a resource was subscribed to or unsubscribed from.
+    pub fn changes(&self) -> u32 {
+        self.lock().changes
     }
 
     /// Returns the URIs of the subscribed resources.

@@ -23,6 +23,7 @@ use linchpin_core::observer::Observer;
 use linchpin_core::render;
 use linchpin_core::reply::Reply;
 use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError, Service};
+use linchpin_core::session_record::SessionRecord;
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -102,6 +103,18 @@ impl Engine {
         engine.public_id = public_id;
         engine.observer = service.observer().cloned();
         engine
+    }
+
+    /// An engine of `service` that goes on with a session of another process. The session has no feed yet. `None` if the
+    /// record cannot be a session of this version.
+    pub fn resume(service: &dyn Service, record: &SessionRecord) -> Option<Engine> {
+        let mut engine = Engine::for_service(service, record.public_id);
+        let session = Arc::new(Session::from_record(record)?);
+        if let Some(observer) = &engine.observer {
+            observer.session_opened(&session);
+        }
+        engine.state = State::Open(session);
+        Some(engine)
     }
 
     /// The session, once `initialize` was received.

@@ -33,6 +33,7 @@ mod post;
 mod service;
 mod session;
 mod sessions;
+mod stores;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -55,6 +56,7 @@ pub(crate) use {
 
 use linchpin_core::gate::Gate;
 use linchpin_core::service::{ConfigError, IntoService};
+use linchpin_core::store::{EventStore, SessionStore};
 use std::fmt;
 use std::sync::Arc;
 
@@ -88,6 +90,12 @@ pub struct HttpOptions {
     pub allowed_origins: Option<Vec<String>>,
     /// Decides who may send requests, and serves documents beside the endpoint. Default `None`: everybody may.
     pub gate: Option<Arc<dyn Gate>>,
+    /// Keeps sessions beyond this process, so that another one, or this one after a restart, can go on with them.
+    /// Default `None`: they are in memory. A client must come back to the same process as long as that lives.
+    pub sessions: Option<Arc<dyn SessionStore>>,
+    /// Keeps the events of streams beyond this process, so that a client can resume a stream at another one. Default
+    /// `None`: they are in memory. An event is sent once it is stored.
+    pub events: Option<Arc<dyn EventStore>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
     pub sse_2024: bool,
@@ -117,6 +125,8 @@ impl Default for HttpOptions {
             any_host: false,
             allowed_origins: None,
             gate: None,
+            sessions: None,
+            events: None,
             #[cfg(feature = "sse")]
             sse_2024: false,
             retry_ms: 1_000,
@@ -142,7 +152,9 @@ impl fmt::Debug for HttpOptions {
             .field("allowed_hosts", &self.allowed_hosts)
             .field("any_host", &self.any_host)
             .field("allowed_origins", &self.allowed_origins)
-            .field("gate", &self.gate.is_some());
+            .field("gate", &self.gate.is_some())
+            .field("sessions", &self.sessions.is_some())
+            .field("events", &self.events.is_some());
         #[cfg(feature = "sse")]
         out.field("sse_2024", &self.sse_2024);
         out.field("retry_ms", &self.retry_ms)

@@ -8,13 +8,15 @@ use super::body::{HttpBody, Source, event};
 use super::calls::{Calls, Entered};
 use super::service::Shared;
 use super::session::HttpSession;
-use super::sessions::{SessionSlot, id_of};
+use super::sessions::SessionSlot;
+use super::stores;
 use super::work::{Work, run_unheard};
 use crate::driver;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED};
 use linchpin_core::message::Kind;
+use linchpin_core::service::BoxFuture;
 use linchpin_core::{
     CallStart, Caller, Features, Id, Message, Principal, Reply, ReplyKind, Request, RequestContext, RunningCall,
 };
@@ -39,6 +41,8 @@ pub(crate) enum Running {
     Stateless(Option<Call>, &'static Features),
     /// Opens a session.
     Opening(Box<Opening>),
+    /// Waits until the session that it has opened is stored.
+    Storing(BoxFuture<'static, Response<HttpBody>>),
     /// Belongs to a session.
     InSession(InSession),
 }
@@ -48,6 +52,7 @@ impl Running {
         match self {
             Running::Stateless(call, features) => poll_stateless(shared, call, features, cx),
             Running::Opening(opening) => opening.poll(shared, cx),
+            Running::Storing(stored) => stored.as_mut().poll(cx),
             Running::InSession(calls) => calls.poll(shared, cx),
         }
     }
@@ -183,6 +188,7 @@ pub(crate) struct Opening {
     principal: Option<Principal>,
     id: Id,
     call: Call,
+    storing: Option<BoxFuture<'static, Response<HttpBody>>>,
 }
 
 fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
@@ -200,10 +206,14 @@ fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut C
     };
     let (id, principal) = (request.id.clone(), head.principal.clone());
     match driver::start(&*shared.service, *request, head, cx) {
-        CallStart::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
+        CallStart::Done(reply) => match opened(shared, engine, place, principal, &id, reply) {
+            Opened::Now(response) => Next::Answer(response),
+            Opened::Later(stored) => Next::Wait(Running::Storing(stored)),
+        },
         CallStart::Running(exchange) => {
             let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
-            Next::Wait(Running::Opening(Box::new(Opening { engine, place, principal, id, call })))
+            let opening = Opening { engine, place, principal, id, call, storing: None };
+            Next::Wait(Running::Opening(Box::new(opening)))
         }
     }
 }
@@ -211,6 +221,9 @@ fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut C
 impl Opening {
     fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
+            if let Some(storing) = &mut self.storing {
+                return storing.as_mut().poll(cx);
+            }
             // Nobody could answer a request: the client does not know its session yet.
             match std::task::ready!(poll_stateless_call(&mut *self.call.exchange, cx)) {
                 Stateless::Notice(_) => {}
@@ -219,11 +232,20 @@ impl Opening {
                     let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else {
                         return Poll::Ready(withheld());
                     };
-                    return Poll::Ready(opened(shared, engine, place, self.principal.take(), &self.id, reply));
+                    match opened(shared, engine, place, self.principal.take(), &self.id, reply) {
+                        Opened::Now(response) => return Poll::Ready(response),
+                        Opened::Later(stored) => self.storing = Some(stored),
+                    }
                 }
             }
         }
     }
+}
+
+/// The response that opens a session, at once or when the session is stored.
+enum Opened {
+    Now(Response<HttpBody>),
+    Later(BoxFuture<'static, Response<HttpBody>>),
 }
 
 fn opened(
@@ -233,21 +255,34 @@ fn opened(
     principal: Option<Principal>,
     id: &Id,
     reply: Reply,
-) -> Response<HttpBody> {
+) -> Opened {
     engine.finish(id);
     let features = engine.session().map(|s| s.features());
     if matches!(reply.kind(), ReplyKind::Error(_)) {
-        return answer::reply(rules::status(reply.kind(), features), reply);
+        return Opened::Now(answer::reply(rules::status(reply.kind(), features), reply));
     }
     let session = shared.sessions.open(place, principal.as_ref(), engine);
-    let header = session.and_then(|s| HeaderValue::from_str(&id_of(s.key())).ok());
-    let Some(mut header) = header else {
-        return answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session");
+    let header = session.and_then(|s| Some((HeaderValue::from_str(&s.id()).ok()?, s)));
+    let Some((mut header, session)) = header else {
+        return Opened::Now(answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session"));
     };
     header.set_sensitive(true);
     let mut response = answer::reply(200, reply);
     response.headers_mut().insert(answer::SESSION_ID, header);
-    response
+    if shared.sessions.stores().is_none() {
+        return Opened::Now(response);
+    }
+    // The client may come back to another process at once.
+    let (sessions, id) = (shared.sessions.clone(), id.clone());
+    Opened::Later(Box::pin(async move {
+        match session.store().await {
+            Ok(()) => response,
+            Err(error) => {
+                sessions.end(session.key());
+                stores::unavailable(Some(&id), &error)
+            }
+        }
+    }))
 }
 
 fn request_id(message: &Message) -> Option<&Id> {
@@ -299,10 +334,11 @@ fn take(
             let id = request.id.clone();
             match driver::start(&*shared.service, *request, context, cx) {
                 // No server request was sent, so none is cancelled.
-                CallStart::Done(reply) => match session.engine().finish(&id) {
-                    (true, _) => Outcome::Reply(reply),
-                    (false, _) => Outcome::Withheld,
-                },
+                CallStart::Done(reply) => {
+                    let (may_send, _) = session.engine().finish(&id);
+                    session.save();
+                    if may_send { Outcome::Reply(reply) } else { Outcome::Withheld }
+                }
                 CallStart::Running(exchange) => Outcome::Running(id, exchange),
             }
         }

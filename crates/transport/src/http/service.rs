@@ -5,23 +5,27 @@
 use super::HttpOptions;
 use super::admission::{self, Admission, PageRequest};
 use super::answer;
-use super::body::HttpBody;
+use super::body::{HttpBody, Source};
 use super::calls::Calls;
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
 use super::post::{self, Next, Running};
-use super::session::{HttpSession, STANDALONE};
-use super::sessions::{Sessions, key_of};
+use super::session::{HttpSession, is_standalone};
+use super::sessions::{Revival, Sessions, key_of};
+use super::stores::{self, Stores};
+use super::stream::Reader;
 use bytes::Bytes;
 use http::header::ORIGIN;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::gate::{Admit, Gate};
+use linchpin_core::service::BoxFuture;
 use linchpin_core::{Id, Limits, Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
@@ -100,7 +104,7 @@ impl HttpService {
     /// Creates a service that also accepts the `bound` hosts.
     pub(crate) fn bound(service: Arc<dyn Service>, options: &HttpOptions, bound: &[String]) -> HttpService {
         let limits = service.limits().clone();
-        let sessions = Arc::new(Sessions::new(service.clone()));
+        let sessions = Arc::new(Sessions::new(service.clone(), Stores::of(options)));
         let guard =
             Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
         let path = options.endpoint().map(Box::from);
@@ -260,6 +264,10 @@ enum State {
     Page(Box<PageRequest>),
     Admission(Box<Admission>),
     Intake(RequestContext, Intake, Purpose),
+    /// Looks for the session elsewhere.
+    Revival(Revival, Method),
+    /// Waits for a store.
+    Later(BoxFuture<'static, Response<HttpBody>>),
     Running(Running),
     Answer(Response<HttpBody>),
     Over,
@@ -291,6 +299,14 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
                 Err(refusal) => State::Answer(admission::refused(&refusal)),
             };
         }
+        if let State::Revival(revival, method) = this.state {
+            let found = std::task::ready!(revival.as_mut().poll(cx));
+            let (method, uri) = (std::mem::take(method), http::Uri::default());
+            *this.state = match found {
+                Ok(head) => this.shared.dispatch(Route::Mcp, method, &uri, head),
+                Err(refusal) => State::Answer(*refusal),
+            };
+        }
         if let State::Intake(head, intake, _) = this.state {
             let max = this.shared.limits.messages.frame_bytes_max;
             let body = std::task::ready!(intake.poll(this.body, &head.headers, &*this.shared.service, max, cx));
@@ -298,6 +314,9 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
                 return Poll::Pending;
             };
             *this.state = this.shared.received(head, purpose, body, cx);
+        }
+        if let State::Later(later) = this.state {
+            *this.state = State::Answer(std::task::ready!(later.as_mut().poll(cx)));
         }
         let response = match std::mem::replace(this.state, State::Over) {
             State::Answer(response) => response,
@@ -309,9 +328,12 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
                 }
             },
             // Polled after it was ready.
-            State::Page(_) | State::Admission(_) | State::Intake(..) | State::Over => {
-                answer::empty(StatusCode::INTERNAL_SERVER_ERROR)
-            }
+            State::Page(_)
+            | State::Admission(_)
+            | State::Revival(..)
+            | State::Intake(..)
+            | State::Later(_)
+            | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
         };
         let mut response = if *this.streams { answer::as_stream(response) } else { response };
         if !response.body_mut().reserve(this.shared.service.budget()) {
@@ -356,6 +378,20 @@ impl Shared {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
         let head = RequestContext { headers, extensions, principal, scoped: true, peer, connection: None };
+        let mut head = Some(head);
+        if matches!(route, Route::Mcp)
+            && let Some(revival) = self.sessions.revive(&mut head)
+        {
+            return State::Revival(revival, method);
+        }
+        match head {
+            Some(head) => self.dispatch(route, method, &uri, head),
+            None => State::Over,
+        }
+    }
+
+    /// Handles a request whose session is here, if it is anywhere, as far as possible by its headers.
+    fn dispatch(&self, route: Route, method: Method, uri: &http::Uri, head: RequestContext) -> State {
         match (route, method) {
             (Route::Mcp, Method::POST) => {
                 let checked =
@@ -365,15 +401,15 @@ impl Shared {
                     Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
                 }
             }
-            (Route::Mcp, Method::GET) => State::Answer(self.listen(&head)),
-            (Route::Mcp, Method::DELETE) => State::Answer(self.end(&head)),
+            (Route::Mcp, Method::GET) => self.listen(&head),
+            (Route::Mcp, Method::DELETE) => self.end(&head),
             (Route::Mcp, _) => State::Answer(answer::method_not_allowed("POST, GET, DELETE")),
             #[cfg(feature = "sse")]
-            (Route::Sse, Method::GET) => State::Answer(self.sse_open(&uri, &head)),
+            (Route::Sse, Method::GET) => State::Answer(self.sse_open(uri, &head)),
             #[cfg(feature = "sse")]
             (Route::Sse, _) => State::Answer(answer::method_not_allowed("GET")),
             #[cfg(feature = "sse")]
-            (Route::Message, Method::POST) => self.sse_message(&uri, head),
+            (Route::Message, Method::POST) => self.sse_message(uri, head),
             #[cfg(feature = "sse")]
             (Route::Message, _) => State::Answer(answer::method_not_allowed("POST")),
             (Route::Unknown, _) => {
@@ -467,42 +503,52 @@ impl Shared {
     }
 
     /// GET: opens a session's stream, or resumes one of its streams.
-    fn listen(&self, head: &RequestContext) -> Response<HttpBody> {
+    fn listen(&self, head: &RequestContext) -> State {
         if has_no_sessions(&head.headers) {
-            return answer::method_not_allowed("POST");
+            return State::Answer(answer::method_not_allowed("POST"));
         }
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
-            return answer::refuse(status, None, why);
+            return State::Answer(answer::refuse(status, None, why));
         }
         let session = match self.session_of(&head.headers, head.principal.as_ref(), None) {
             Ok(session) => session,
-            Err(response) => return *response,
+            Err(response) => return State::Answer(*response),
         };
-        let reader = match head.headers.get(answer::LAST_EVENT_ID).map(|v| event_id(v.as_bytes())) {
+        let asked = head.headers.get(answer::LAST_EVENT_ID).map(|v| event_id(v.as_bytes()));
+        let reader = match asked {
             None => session.standalone(None, self.retry_ms).ok_or("this session's stream is already open"),
-            Some(Some((STANDALONE, seq))) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
-            Some(Some((number, seq))) => {
-                session.stream(number).and_then(|s| s.attach(&session, seq, None)).ok_or(NO_SUCH_EVENT)
-            }
             Some(None) => Err(NO_SUCH_EVENT),
+            Some(Some((number, seq))) => match session.stream(number) {
+                Some(_) if is_standalone(number) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
+                Some(stream) => stream.attach(&session, seq, None).ok_or(NO_SUCH_EVENT),
+                None if session.event_store().is_some() => {
+                    return State::Later(Box::pin(stored(session, number, seq, self.retry_ms)));
+                }
+                // The first stream of a plain GET may have been opened by a client that never read it.
+                None if is_standalone(number) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
+                None => Err(NO_SUCH_EVENT),
+            },
         };
-        match reader {
+        State::Answer(match reader {
             Ok(reader) => answer::events(HttpBody::stream(reader, &*self.service)),
             Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
             Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
-        }
+        })
     }
 
     /// DELETE: ends a session.
-    fn end(&self, head: &RequestContext) -> Response<HttpBody> {
+    fn end(&self, head: &RequestContext) -> State {
         if has_no_sessions(&head.headers) {
-            return answer::method_not_allowed("POST");
+            return State::Answer(answer::method_not_allowed("POST"));
         }
         match self.session_of(&head.headers, head.principal.as_ref(), None) {
-            Err(response) => *response,
+            Err(response) => State::Answer(*response),
             Ok(session) => {
                 self.sessions.end(session.key());
-                answer::empty(StatusCode::NO_CONTENT)
+                match self.sessions.stores() {
+                    Some(stores) => State::Later(stores.delete(session.key())),
+                    None => State::Answer(answer::empty(StatusCode::NO_CONTENT)),
+                }
             }
         }
     }
@@ -541,8 +587,44 @@ fn has_no_sessions(headers: &HeaderMap) -> bool {
     !headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim))
 }
 
+/// Resumes a stream of another process: the events that are stored, and the stream's end, or what follows on the stream of
+/// a plain GET.
+async fn stored(session: Arc<HttpSession>, stream: u64, after: u32, retry_ms: u64) -> Response<HttpBody> {
+    let Some(store) = session.event_store() else { return answer::empty(StatusCode::INTERNAL_SERVER_ERROR) };
+    let events = match store.after(&session.id(), stream, after).await {
+        Ok(Some(events)) => events,
+        Ok(None) => return answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
+        Err(error) => return stores::unavailable(None, &error),
+    };
+    let rest = match is_standalone(stream) {
+        true => match session.standalone(None, retry_ms) {
+            Some(reader) => Some(reader),
+            None => return answer::refuse(StatusCode::CONFLICT, None, "this session's stream is already open"),
+        },
+        false => None,
+    };
+    let events = events.into_iter().map(|event| event.bytes).collect();
+    answer::events(HttpBody::stream(Resumed { events, rest }, session.service()))
+}
+
+/// The events of another process, then those of this one.
+struct Resumed {
+    events: VecDeque<Bytes>,
+    rest: Option<Reader>,
+}
+
+impl Source for Resumed {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match (self.events.pop_front(), &mut self.rest) {
+            (Some(event), _) => Poll::Ready(Some(event)),
+            (None, Some(rest)) => rest.poll_bytes(cx),
+            (None, None) => Poll::Ready(None),
+        }
+    }
+}
+
 /// Reads `<stream>-<event>`.
-fn event_id(value: &[u8]) -> Option<(u32, u32)> {
+fn event_id(value: &[u8]) -> Option<(u64, u32)> {
     let (stream, event) = std::str::from_utf8(value).ok()?.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))
 }

@@ -1,11 +1,15 @@
 //! One session of a client: its engine, its streams, and the events kept for replay.
 
+use super::sessions::{Sessions, id_of};
+use super::stores::Stores;
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
+use linchpin_core::store::{EventStore, StoreError};
 use linchpin_core::{Budget, Cancel, Features, Limits, Principal, Service};
 use linchpin_proto::Engine;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// A session. An idle one allocates nothing beyond itself and the client's capabilities.
@@ -25,6 +29,10 @@ pub(crate) struct HttpSession {
     seen: AtomicU64,
     /// Whether its client came back after `initialize`.
     used: AtomicBool,
+    stores: Option<Arc<Stores>>,
+    /// The version of the record that was stored last.
+    saved: AtomicU32,
+    saving: AtomicBool,
     epoch: Instant,
 }
 
@@ -40,17 +48,20 @@ impl HttpSession {
     /// A session whose engine is open. `None` when it is not.
     pub(crate) fn new(
         key: u128,
-        principal: Option<&Principal>,
+        owner: Option<Arc<str>>,
         engine: Engine,
-        service: Arc<dyn Service>,
+        sessions: &Sessions,
         epoch: Instant,
     ) -> Option<HttpSession> {
         let features = engine.session()?.features();
         let session = HttpSession {
             key,
-            owner: principal.map(|principal| principal.identity().clone()),
+            owner,
             features,
-            service,
+            service: sessions.service().clone(),
+            saved: AtomicU32::new(engine.session()?.record_version()),
+            saving: AtomicBool::new(false),
+            stores: sessions.stores().cloned(),
             engine: Mutex::new(engine),
             streams: Mutex::default(),
             kept: AtomicIsize::new(0),
@@ -68,6 +79,11 @@ impl HttpSession {
         self.key
     }
 
+    /// The session's id.
+    pub(crate) fn id(&self) -> String {
+        id_of(self.key)
+    }
+
     /// Whether it belongs to this principal.
     pub(crate) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
         self.owner.as_ref() == principal.map(Principal::identity)
@@ -76,6 +92,10 @@ impl HttpSession {
     /// The features of its revision.
     pub(crate) fn features(&self) -> &'static Features {
         self.features
+    }
+
+    pub(crate) fn service(&self) -> &dyn Service {
+        &*self.service
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -148,7 +168,7 @@ impl HttpSession {
     fn forget_old(&self, streams: &mut Streams, now: u64) {
         if let Some(then) = now.checked_sub(self.limits().sessions.replay_ms_max) {
             streams.all.retain(|stream| {
-                let old = stream.number() != STANDALONE && stream.over_since(then);
+                let old = !stream.is_standalone() && stream.over_since(then);
                 if old {
                     self.kept.fetch_sub(stream.bytes() as isize, Ordering::Relaxed);
                 }
@@ -167,9 +187,9 @@ impl HttpSession {
         let mut streams = self.streams();
         self.forget_old(&mut streams, now);
         streams.last += 1;
-        let stream = Arc::new(EventStream::new(streams.last, cancellers));
+        let stream = Arc::new(EventStream::new(self.stream_number(streams.last), cancellers));
         if streams.all.len() >= self.limits().sessions.streams_max
-            && let Some(at) = streams.all.iter().position(|s| s.number() != STANDALONE && s.is_over())
+            && let Some(at) = streams.all.iter().position(|s| !s.is_standalone() && s.is_over())
         {
             let old = streams.all.remove(at);
             self.kept.fetch_sub(old.bytes() as isize, Ordering::Relaxed);
@@ -182,8 +202,69 @@ impl HttpSession {
         stream
     }
 
+    /// The number of a stream: `n` of this process, other than those of other processes if there are any.
+    fn stream_number(&self, n: u32) -> u64 {
+        let node = self.stores.as_ref().map_or(0, |stores| stores.node);
+        u64::from(node) << 32 | u64::from(n)
+    }
+
+    /// The store for events.
+    pub(crate) fn event_store(&self) -> Option<&Arc<dyn EventStore>> {
+        self.stores.as_ref()?.events.as_ref()
+    }
+
+    /// Stores the session in the background if it has changed.
+    pub(crate) fn save(self: &Arc<Self>) {
+        if self.stores.as_ref().is_none_or(|stores| stores.sessions.is_none()) || self.is_saved() {
+            return;
+        }
+        // One task at a time, so that an older record never replaces a newer one.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && !self.saving.swap(true, Ordering::AcqRel)
+        {
+            let session = self.clone();
+            runtime.spawn(async move {
+                loop {
+                    if let Err(error) = session.store().await {
+                        tracing::warn!(%error, "a changed session cannot be stored");
+                    }
+                    session.saving.store(false, Ordering::Release);
+                    // What changed since saw a task that was about to leave.
+                    if session.is_saved() || session.saving.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    fn is_saved(&self) -> bool {
+        let version = self.engine().session().map(|session| session.record_version());
+        version.is_none_or(|version| version == self.saved.load(Ordering::Acquire))
+    }
+
+    /// Stores the session. Does nothing without a store.
+    pub(crate) async fn store(&self) -> Result<(), StoreError> {
+        let Some(store) = self.stores.as_ref().and_then(|stores| stores.sessions.clone()) else { return Ok(()) };
+        let Some(session) = self.engine().session().cloned() else { return Ok(()) };
+        self.saved.store(session.record_version(), Ordering::Release);
+        let Some(mut record) = session.record() else { return Ok(()) };
+        record.owner = self.owner.as_deref().map(Box::from);
+        store.save(&self.id(), record, Duration::from_millis(self.limits().sessions.idle_ms_max)).await
+    }
+
+    /// Whether it was used since `then`, on its clock.
+    pub(crate) fn used_since(&self, then: u64) -> bool {
+        self.seen.load(Ordering::Relaxed) >= then
+    }
+
+    /// The stream of a plain GET, if it was opened.
+    pub(crate) fn standalone_stream(&self) -> Option<Arc<EventStream>> {
+        self.streams().all.iter().find(|s| s.is_standalone()).cloned()
+    }
+
     /// The stream of this number, if it is still kept.
-    pub(crate) fn stream(&self, number: u32) -> Option<Arc<EventStream>> {
+    pub(crate) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
         self.streams().all.iter().find(|s| s.number() == number).cloned()
     }
 
@@ -191,10 +272,10 @@ impl HttpSession {
     pub(crate) fn standalone(self: &Arc<Self>, after: Option<u32>, retry_ms: u64) -> Option<Reader> {
         let stream = {
             let mut streams = self.streams();
-            match streams.all.iter().find(|s| s.number() == STANDALONE) {
+            match streams.all.iter().find(|s| s.is_standalone()) {
                 Some(stream) => stream.clone(),
                 None => {
-                    let stream = Arc::new(EventStream::new(STANDALONE, Box::default()));
+                    let stream = Arc::new(EventStream::new(self.stream_number(0), Box::default()));
                     match streams.closed {
                         true => stream.end(self.now()),
                         false => streams.all.push(stream.clone()),
@@ -263,5 +344,7 @@ impl HttpSession {
     }
 }
 
-/// The number of the stream that a plain GET opens.
-pub(crate) const STANDALONE: u32 = 0;
+/// Whether this is the number of a stream that a plain GET opened, here or in another process.
+pub(crate) fn is_standalone(stream: u64) -> bool {
+    stream as u32 == 0
+}

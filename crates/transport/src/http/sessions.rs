@@ -1,7 +1,13 @@
 //! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
 
-use super::session::{HttpSession, STANDALONE};
-use linchpin_core::{Limits, Principal, Reservation, Service};
+use super::answer;
+use super::body::HttpBody;
+use super::session::HttpSession;
+use super::stores::{self, Stores};
+use http::{Response, StatusCode};
+use linchpin_core::budget::EXHAUSTED;
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{Caller, Limits, Principal, RequestContext, Reservation, Service, SessionRecord};
 use linchpin_proto::Engine;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,6 +33,7 @@ pub(crate) struct Sessions {
     /// Until when it is known that none can give way, on the clock of `epoch`.
     all_in_use: AtomicU64,
     service: Arc<dyn Service>,
+    stores: Option<Arc<Stores>>,
     epoch: Instant,
 }
 
@@ -36,6 +43,9 @@ struct Entry {
     session: Arc<HttpSession>,
     _place: SessionSlot,
 }
+
+/// The request that waits for a session of another process, or a refusal.
+pub(crate) type Revival = BoxFuture<'static, Result<RequestContext, Box<Response<HttpBody>>>>;
 
 /// The right to open one session; dropping it frees the slot.
 pub(crate) struct SessionSlot {
@@ -51,7 +61,7 @@ impl Drop for SessionSlot {
 }
 
 impl Sessions {
-    pub(crate) fn new(service: Arc<dyn Service>) -> Sessions {
+    pub(crate) fn new(service: Arc<dyn Service>, stores: Option<Arc<Stores>>) -> Sessions {
         Sessions {
             shards: Default::default(),
             count: Arc::default(),
@@ -59,6 +69,7 @@ impl Sessions {
             turn: AtomicUsize::new(0),
             all_in_use: AtomicU64::new(0),
             service,
+            stores,
             epoch: Instant::now(),
         }
     }
@@ -119,10 +130,77 @@ impl Sessions {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok()?;
         let key = u128::from_ne_bytes(bytes);
-        let session = Arc::new(HttpSession::new(key, principal, engine, self.service.clone(), self.epoch)?);
+        let owner = principal.map(|principal| principal.identity().clone());
+        let session = Arc::new(HttpSession::new(key, owner, engine, self, self.epoch)?);
         self.shard(key).insert(key, Entry { session: session.clone(), _place: place });
         self.keep_swept();
         Some(session)
+    }
+
+    /// Goes on with a session of another process, for the request of `context`, which is returned. `None` if the session
+    /// is here, or there is no store; if the store does not have it either, nothing happens.
+    pub(crate) fn revive(self: &Arc<Self>, context: &mut Option<RequestContext>) -> Option<Revival> {
+        let store = self.stores.as_ref()?.sessions.clone()?;
+        let key = key_of(context.as_ref()?.headers.get(answer::SESSION_ID)?.as_bytes())?;
+        if self.shard(key).contains_key(&key) {
+            return None;
+        }
+        let (sessions, context) = (self.clone(), context.take()?);
+        Some(Box::pin(async move {
+            let found = store.load(&id_of(key)).await;
+            match found {
+                Ok(Some(record)) => match sessions.resume(key, &record, &context) {
+                    Ok(()) => Ok(context),
+                    Err(why) => Err(Box::new(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, why))),
+                },
+                Ok(None) => Ok(context),
+                Err(error) => Err(Box::new(stores::unavailable(None, &error))),
+            }
+        }))
+    }
+
+    fn resume(
+        self: &Arc<Self>,
+        key: u128,
+        record: &SessionRecord,
+        context: &RequestContext,
+    ) -> Result<(), &'static str> {
+        let owner = context.principal.as_ref().map(|principal| principal.identity().clone());
+        // The session of another principal looks as if it did not exist.
+        if record.owner.as_deref() != owner.as_deref() {
+            return Ok(());
+        }
+        let Some(engine) = Engine::resume(&*self.service, record) else {
+            tracing::warn!(revision = record.revision.as_str(), "a stored session cannot be read");
+            return Ok(());
+        };
+        let Some(state) = engine.session().cloned() else { return Ok(()) };
+        let declared = self.service.budget().reserve(state.declared_bytes()).ok_or(EXHAUSTED)?;
+        let place = self.place(declared).ok_or("this server has too many sessions; try again later")?;
+        if let Some(feed) = self.service.open_feed(&Caller::of_session(state.clone()), context) {
+            let max = self.limits().subscriptions.resources_max;
+            for uri in &record.subscriptions {
+                if let Err(error) = feed.feed().subscribe(uri, max, self.service.budget()) {
+                    tracing::warn!(%error, "a session goes on without one of its subscriptions");
+                }
+            }
+            state.set_feed(feed);
+        }
+        let Some(session) = HttpSession::new(key, owner, engine, self, self.epoch) else { return Ok(()) };
+        let session = Arc::new(session);
+        // Perhaps another request of the session was faster.
+        self.shard(key).entry(key).or_insert(Entry { session, _place: place });
+        self.keep_swept();
+        Ok(())
+    }
+
+    /// The stores of the service.
+    pub(crate) fn stores(&self) -> Option<&Arc<Stores>> {
+        self.stores.as_ref()
+    }
+
+    pub(crate) fn service(&self) -> &Arc<dyn Service> {
+        &self.service
     }
 
     /// The session of this key; marks it as used.
@@ -151,7 +229,7 @@ impl Sessions {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             for session in shard.values().map(|e| &e.session) {
-                if let Some(stream) = session.stream(STANDALONE) {
+                if let Some(stream) = session.standalone_stream() {
                     stream.end(session.now());
                 }
             }
@@ -181,10 +259,10 @@ impl Sessions {
         runtime.spawn(sweep(Arc::downgrade(self), Duration::from_millis(tick.clamp(10, 60_000))));
     }
 
-    /// Ends idle sessions. Returns whether any session is left.
-    fn sweep(&self) -> bool {
+    /// Ends idle sessions. Returns whether any session is left, and those that were used since `since`.
+    fn sweep(&self, since: u64) -> (bool, Vec<u128>) {
         let now = self.epoch.elapsed().as_millis() as u64;
-        let mut left = false;
+        let (mut left, mut used) = (false, Vec::new());
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             let ended: Vec<Entry> = shard.extract_if(|_, e| e.session.is_expired(now)).map(|(_, e)| e).collect();
@@ -198,9 +276,12 @@ impl Sessions {
             }
             for session in kept {
                 session.sweep(now);
+                if self.stores.is_some() && session.used_since(since) {
+                    used.push(session.key());
+                }
             }
         }
-        left
+        (left, used)
     }
 }
 
@@ -211,10 +292,16 @@ impl Drop for Sessions {
 }
 
 async fn sweep(sessions: Weak<Sessions>, tick: Duration) {
+    let mut since = 0;
     loop {
         tokio::time::sleep(tick).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        if !sessions.sweep() {
+        let (left, used) = sessions.sweep(since);
+        since = sessions.epoch.elapsed().as_millis() as u64;
+        if let Some(stores) = &sessions.stores {
+            stores.touch(used, Duration::from_millis(sessions.limits().sessions.idle_ms_max)).await;
+        }
+        if !left {
             sessions.sweeping.store(false, Ordering::Release);
             // A session that opened since saw a sweeper that was about to leave.
             if sessions.count.load(Ordering::Relaxed) == 0 || sessions.sweeping.swap(true, Ordering::AcqRel) {

@@ -9,21 +9,22 @@
 //! ```
 
 use super::body::Source;
-use super::session::{HttpSession, STANDALONE};
+use super::session::{HttpSession, is_standalone};
 use super::work::Work;
 use bytes::Bytes;
 use linchpin_core::budget::EXHAUSTED;
-use linchpin_core::{Cancel, Subscription};
+use linchpin_core::{Cancel, StoredEvent, Subscription};
 use linchpin_proto::driver::Out;
 use linchpin_proto::http::sse;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// See the module's documentation.
 pub(crate) struct EventStream {
-    /// The stream's number in its session; 0 is the one of a plain GET.
-    number: u32,
+    /// The stream's number in its session.
+    number: u64,
     /// Cancels the calls that feed it.
     cancellers: Box<[Arc<dyn Cancel>]>,
     inner: Mutex<Inner>,
@@ -36,6 +37,10 @@ struct Inner {
     last: u32,
     /// The newest dropped event that may still be requested.
     lost: u32,
+    /// The last event that may be sent: all are, unless they must be stored first.
+    stored: u32,
+    /// Whether a task stores events.
+    storing: bool,
     /// The last event the current reader took.
     sent: u32,
     /// Grows with every takeover; a holder of an older number has lost the stream.
@@ -58,7 +63,7 @@ struct Event {
 }
 
 impl EventStream {
-    pub(crate) fn new(number: u32, cancellers: Box<[Arc<dyn Cancel>]>) -> EventStream {
+    pub(crate) fn new(number: u64, cancellers: Box<[Arc<dyn Cancel>]>) -> EventStream {
         EventStream { number, cancellers, inner: Mutex::default() }
     }
 
@@ -66,8 +71,13 @@ impl EventStream {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether a plain GET opened it.
+    pub(crate) fn is_standalone(&self) -> bool {
+        is_standalone(self.number)
     }
 
     /// The number of the newest event; 0 before the first.
@@ -103,21 +113,21 @@ impl EventStream {
     }
 
     /// Adds the event that lets a client come back, and how long to wait before it does.
-    pub(crate) fn prime(&self, session: &HttpSession, retry_ms: u64) {
+    pub(crate) fn prime(self: &Arc<Self>, session: &HttpSession, retry_ms: u64) {
         // The stream of a plain GET lives as long as its session, so it does without where there is no room.
-        let notice = self.number == STANDALONE;
+        let notice = self.is_standalone();
         self.append(session, notice, |out, id| sse::priming(out, id, Some(retry_ms)));
     }
 
     /// Adds a message. A notice may be dropped when too many wait.
-    pub(crate) fn push(&self, session: &HttpSession, frame: &[u8], notice: bool) {
+    pub(crate) fn push(self: &Arc<Self>, session: &HttpSession, frame: &[u8], notice: bool) {
         self.append(session, notice, |out, id| {
             out.reserve(frame.len() + 32);
             sse::event(out, Some(id), frame);
         });
     }
 
-    fn append(&self, session: &HttpSession, notice: bool, write: impl FnOnce(&mut Vec<u8>, &str)) {
+    fn append(self: &Arc<Self>, session: &HttpSession, notice: bool, write: impl FnOnce(&mut Vec<u8>, &str)) {
         let mut inner = self.lock();
         inner.last += 1;
         let seq = inner.last;
@@ -135,15 +145,67 @@ impl EventStream {
         inner.events.push_back(Event { seq, notice, bytes });
         let (freed, dropped) = inner.trim(session.limits().messages.queued_max);
         change -= freed as isize;
-        let waker = inner.waker.take();
-        drop(inner);
-        if let Some(waker) = waker {
-            waker.wake();
+        if session.event_store().is_some() {
+            // Its reader is woken once it is stored.
+            let storing = std::mem::replace(&mut inner.storing, true);
+            drop(inner);
+            if !storing {
+                self.store(session);
+            }
+        } else {
+            inner.stored = seq;
+            let waker = inner.waker.take();
+            drop(inner);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
         }
         session.account(change, self);
         if dropped {
             session.dropped();
         }
+    }
+
+    /// Stores the events that are not stored yet, in the background. Those that cannot be stored are sent all the same.
+    fn store(self: &Arc<Self>, session: &HttpSession) {
+        let (stream, id, ttl) =
+            (self.clone(), session.id(), Duration::from_millis(session.limits().sessions.replay_ms_max));
+        let store = session.event_store().cloned();
+        let (Some(store), Ok(runtime)) = (store, tokio::runtime::Handle::try_current()) else {
+            return self.stored();
+        };
+        runtime.spawn(async move {
+            loop {
+                let events: Vec<StoredEvent> = {
+                    let mut inner = stream.lock();
+                    let stored = inner.stored;
+                    let new = inner.events.iter().filter(|event| event.seq > stored);
+                    let events: Vec<_> = new.map(|event| StoredEvent::new(event.seq, event.bytes.clone())).collect();
+                    inner.storing = !events.is_empty();
+                    events
+                };
+                let Some(last) = events.last().map(|event| event.number) else { return };
+                if let Err(error) = store.append(&id, stream.number, events, ttl).await {
+                    tracing::warn!(%error, "events cannot be stored; they cannot be resumed elsewhere");
+                }
+                let waker = {
+                    let mut inner = stream.lock();
+                    inner.stored = last;
+                    inner.waker.take()
+                };
+                waker.into_iter().for_each(Waker::wake);
+            }
+        });
+    }
+
+    /// Lets all events be sent although they are not stored.
+    fn stored(&self) {
+        let waker = {
+            let mut inner = self.lock();
+            (inner.stored, inner.storing) = (inner.last, false);
+            inner.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Ends the stream without its newest message, which exceeds the limit: the waiting client sees the end.
@@ -216,7 +278,14 @@ impl EventStream {
 
     /// Polls the calls once and stores their output. Pending if `holder` has nothing to do;
     /// its task is woken when there is. A task that does not `read` is not interested in events that wait.
-    fn step(&self, session: &HttpSession, mut work: Work, holder: u32, reads: bool, cx: &mut Context<'_>) -> Poll<()> {
+    fn step(
+        self: &Arc<Self>,
+        session: &HttpSession,
+        mut work: Work,
+        holder: u32,
+        reads: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         let out = work.poll_next(true, cx);
         let idle = out.is_pending();
         match out {
@@ -250,7 +319,13 @@ impl EventStream {
     }
 
     /// Polls the changes of the session once. Pending as [`EventStream::step`] is.
-    fn step_feed(&self, session: &HttpSession, feed: &Subscription, holder: u32, cx: &mut Context<'_>) -> Poll<()> {
+    fn step_feed(
+        self: &Arc<Self>,
+        session: &HttpSession,
+        feed: &Subscription,
+        holder: u32,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         match feed.poll_next(cx) {
             Poll::Ready(Some(change)) => self.push(session, &change.frame(None), true),
             Poll::Ready(None) => self.end(session.now()),
@@ -265,7 +340,7 @@ impl EventStream {
         Poll::Ready(())
     }
 
-    fn pause(&self, session: &HttpSession, ms: u64) {
+    fn pause(self: &Arc<Self>, session: &HttpSession, ms: u64) {
         if session.features().priming && self.is_attached() {
             self.prime(session, ms);
             self.lock().close_after_flush = true;
@@ -301,14 +376,25 @@ impl Inner {
 
     /// Whether a reader has something to do.
     fn has_news(&self) -> bool {
-        self.close_after_flush || self.events.back().is_some_and(|e| e.seq > self.sent)
+        self.close_after_flush || self.next().is_some()
+    }
+
+    /// Whether an event was not sent yet.
+    fn has_unsent(&self) -> bool {
+        self.events.back().is_some_and(|e| e.seq > self.sent)
+    }
+
+    /// The next event to send, once it is stored.
+    fn next(&self) -> Option<&Event> {
+        let at = self.events.partition_point(|e| e.seq <= self.sent);
+        self.events.get(at).filter(|event| event.seq <= self.stored)
     }
 
     fn next_unsent(&mut self) -> Option<Bytes> {
-        let at = self.events.partition_point(|e| e.seq <= self.sent);
-        let event = self.events.get(at)?;
-        self.sent = event.seq;
-        Some(event.bytes.clone())
+        let event = self.next()?;
+        let (seq, bytes) = (event.seq, event.bytes.clone());
+        self.sent = seq;
+        Some(bytes)
     }
 
     fn wait(&mut self, cx: &Context<'_>) {
@@ -338,6 +424,11 @@ impl Source for Reader {
                 return Poll::Ready(Some(bytes));
             }
             if inner.ended.is_some() || inner.close_after_flush {
+                if inner.has_unsent() {
+                    // Until it is stored.
+                    inner.wait(cx);
+                    return Poll::Pending;
+                }
                 return Poll::Ready(None);
             }
             let progress = match (inner.work.take(), &self.feed) {

@@ -78,6 +78,7 @@ impl Work {
         let (id, queued) = (&self.calls[at].id, &mut self.queued);
         if self.session.engine().send(id, event, |out| queued.push_back(out)) {
             self.calls.swap_remove(at);
+            self.session.save();
         }
     }
 }

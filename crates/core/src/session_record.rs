@@ -1,0 +1,46 @@
+//! A session as it is kept between two requests.
+
+use linchpin_types::logging::LoggingLevel;
+use linchpin_types::version::Revision;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// All that is known of a session between two requests.
+///
+/// Its serialized form is stable: a newer version reads what an older one wrote.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionRecord {
+    /// The negotiated revision.
+    pub revision: Revision,
+    /// The client's `capabilities`.
+    pub capabilities: Box<RawValue>,
+    /// The client's `clientInfo`, if it sent one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_info: Option<Box<RawValue>>,
+    /// The least severe log level to send.
+    pub log_level: LoggingLevel,
+    /// The URIs of subscribed resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscriptions: Vec<Box<str>>,
+    /// The session's public id.
+    pub public_id: u64,
+    /// Who may use the session: the identity of the principal that opened it. `None` without authentication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Box<str>>,
+}
+
+impl SessionRecord {
+    /// A record of a session without subscriptions and owner.
+    pub fn new(revision: Revision, capabilities: Box<RawValue>) -> SessionRecord {
+        SessionRecord {
+            revision,
+            capabilities,
+            client_info: None,
+            log_level: LoggingLevel::Info,
+            subscriptions: Vec::new(),
+            public_id: 0,
+            owner: None,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where the state of a server is kept beyond one process: sessions, events for replay, and changes for subscribers.
+//!
+//! By default all three are in memory and end with the process. A server that runs on several nodes, or that outlives a
+//! restart, is given a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a [`ChangeRelay`] (`Server::change_relay`).
+//! What they must promise is tested by `linchpin_testing::store`.
+
+use crate::service::BoxFuture;
+use crate::session_record::SessionRecord;
+use crate::subscription::ServerChange;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keeps sessions, so that another process can go on with them.
+///
+/// A session is used by one process at a time: clients are expected to return to the same one as long as it lives. The
+/// process asks the store only for sessions that it does not have.
+///
+/// The `id` is what the client sends as `Mcp-Session-Id`: a secret, as a password is. A store that others can read keeps
+/// a digest of it.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Stores a session, in place of what it stored under this id before. It may be forgotten after `ttl`.
+    fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Returns a session. `None` if it does not exist, was deleted, or is forgotten.
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>>;
+
+    /// Keeps sessions for another `ttl`. Unknown ids are ignored.
+    fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Deletes a session. Returns whether it was there.
+    fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>>;
+}
+
+/// Keeps the events of streams, so that a client can resume a stream at another process.
+///
+/// Streams are named by the session's id and their own number; numbers of different processes differ.
+pub trait EventStore: Send + Sync + 'static {
+    /// Appends events, whose numbers follow those stored before. The same append twice is one.
+    fn append(
+        &self,
+        session: &str,
+        stream: u64,
+        events: Vec<StoredEvent>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Returns the events of a stream that follow event `after`, in order; none follow the last one. `None` if the stream
+    /// is unknown or forgotten, or events after `after` were trimmed.
+    fn after(
+        &self,
+        session: &str,
+        stream: u64,
+        after: u32,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>>;
+
+    /// Deletes the events of a stream up to and including `through`.
+    fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Deletes all streams of a session.
+    fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredEvent {
+    /// Its number in the stream.
+    pub number: u32,
+    /// The event as it is sent, its id included.
+    pub bytes: Bytes,
+}
+
+impl StoredEvent {
+    /// An event of this number.
+    pub fn new(number: u32, bytes: Bytes) -> StoredEvent {
+        StoredEvent { number, bytes }
+    }
+}
+
+/// Carries changes to the other processes of a server, whose clients have subscribed to them.
+pub trait ChangeRelay: Send + Sync + 'static {
+    /// Sends a change to all other processes. Must not block.
+    fn publish(&self, change: &ServerChange);
+
+    /// Called once, when the server starts: `deliver` is to be called with each change of another process, until it
+    /// returns `false`.
+    fn start(&self, deliver: Arc<dyn Fn(ServerChange) -> bool + Send + Sync>);
+}
+
+/// Why a store failed.
+#[derive(Debug)]
+pub struct StoreError(Box<dyn std::error::Error + Send + Sync>);
+
+impl StoreError {
+    /// Wraps an error, or a text.
+    pub fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+        StoreError(error.into())
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
