@@ -37,7 +37,7 @@ pub trait SessionStore: Send + Sync + 'static {
 ///
 /// Streams are named by the session's id and their own number; numbers of different processes differ.
 pub trait EventStore: Send + Sync + 'static {
-    /// Appends events, whose numbers follow those stored before. The same append twice is one.
+    /// Appends events, whose numbers are greater than those stored before; gaps are possible. The same append twice is one.
     fn append(
         &self,
         session: &str,

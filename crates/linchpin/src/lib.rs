@@ -186,6 +186,14 @@ pub use linchpin_testing as testing;
 pub use linchpin_core::service::BoxFuture;
 pub use linchpin_core::{ClientCaps, Features, Principal, ResultWriter, Session, TraceContext};
 
+pub mod store {
+    //! Where state is kept beyond one process: stores for sessions and events ([`HttpOptions`](crate::transport::HttpOptions)),
+    //! and a relay for changes (`Server::change_relay`). `linchpin::testing::store` tests implementations.
+
+    pub use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
+    pub use linchpin_core::{ServerChange, SessionRecord};
+}
+
 pub mod transport {
     //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.
     //!

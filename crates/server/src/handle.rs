@@ -7,10 +7,10 @@ use crate::resource::{self, Resource};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_core::service::ConfigError;
-use linchpin_core::{ChangeBus, ServerChange};
+use linchpin_core::{ChangeBus, ChangeRelay, ServerChange};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -21,6 +21,8 @@ pub(crate) struct Registries {
     pub(crate) resources: Registry<resource::Registered>,
     pub(crate) prompts: Registry<prompt::Registered>,
     pub(crate) hub: Arc<ChangeBus>,
+    /// Carries changes to other processes.
+    pub(crate) relay: OnceLock<Arc<dyn ChangeRelay>>,
     /// Kinds whose capability is declared even if there are no items.
     pub(crate) announced: [AtomicBool; 3],
     /// The number of tools with mirrored arguments; without any, the lookup is skipped.
@@ -60,14 +62,22 @@ impl Registries {
                         let mut sent = registries.sent.lock().unwrap_or_else(PoisonError::into_inner);
                         sent[kind] = Sent { last: Some(Instant::now()), scheduled: false };
                     }
-                    registries.hub.publish(&KINDS[kind]);
+                    registries.publish(&KINDS[kind]);
                 });
             }
             _ => {
                 sent[kind].last = Some(now);
                 drop(sent);
-                self.hub.publish(&KINDS[kind]);
+                self.publish(&KINDS[kind]);
             }
+        }
+    }
+
+    /// Tells the subscribers of this process and of others.
+    fn publish(&self, change: &ServerChange) {
+        self.hub.publish(change);
+        if let Some(relay) = self.relay.get() {
+            relay.publish(change);
         }
     }
 
@@ -156,7 +166,7 @@ impl Handle {
 
     /// Notifies subscribers of this resource that it changed. Undelivered duplicates are merged.
     pub fn resource_updated(&self, uri: &str) {
-        self.registries.hub.publish(&ServerChange::Updated(uri.into()));
+        self.registries.publish(&ServerChange::Updated(uri.into()));
     }
 
     /// Returns the number of open sessions and `subscriptions/listen` streams.

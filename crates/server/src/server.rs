@@ -15,7 +15,7 @@ use crate::service::{self, Refresher, RunningServer, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_core::{Budget, Features, Limits, Observer, Reply, Stamps};
+use linchpin_core::{Budget, ChangeRelay, Features, Limits, Observer, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
@@ -60,6 +60,7 @@ struct Settings {
     refreshers: Vec<Refresher>,
     shutdown_hooks: Vec<ShutdownHook>,
     observers: Vec<Arc<dyn Observer>>,
+    relay: Option<Arc<dyn ChangeRelay>>,
     list_cache: (u64, CacheScope),
     identify: bool,
     methods: HashMap<Box<str>, Arc<Target>>,
@@ -110,6 +111,7 @@ impl Server {
             refreshers: Vec::new(),
             shutdown_hooks: Vec::new(),
             observers: Vec::new(),
+            relay: None,
             list_cache: (0, CacheScope::Private),
             identify: true,
             methods: HashMap::new(),
@@ -492,6 +494,12 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
+    /// Carries changes of lists and resources to the other processes of this server, and theirs to the subscribers here.
+    pub fn change_relay(mut self, relay: impl ChangeRelay) -> Self {
+        self.settings.relay = Some(Arc::new(relay));
+        self
+    }
+
     /// Wraps every tool call, resource read and prompt in middleware; the last layer added runs first.
     ///
     /// ```
@@ -665,6 +673,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             refreshers,
             shutdown_hooks,
             observers,
+            relay,
             list_cache,
             identify,
             methods,
@@ -692,6 +701,11 @@ impl<S: Send + Sync + 'static> Server<S> {
         let registries = self.registries;
         registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
         registries.live.store(true, Ordering::Release);
+        if let Some(relay) = relay {
+            let hub = Arc::downgrade(&registries.hub);
+            relay.start(Arc::new(move |change| hub.upgrade().map(|hub| hub.publish(&change)).is_some()));
+            let _ = registries.relay.set(relay);
+        }
         Ok(Arc::new_cyclic(|this| RunningServer {
             registries,
             budget: Budget::new(limits.connections.memory_bytes_max),

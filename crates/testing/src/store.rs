@@ -1,0 +1,286 @@
+//! Stores in memory, which several servers in one process share as if each ran in its own, and the promises of every store as
+//! functions to be called from a test.
+//!
+//! ```
+//! # async fn test() {
+//! use linchpin_testing::store::{self, MemoryStore};
+//!
+//! let store = MemoryStore::default();
+//! store::check_sessions(&store).await;
+//! store::check_events(&store).await;
+//! store::check_changes(&store.node(), &store.node()).await;
+//! # }
+//! ```
+
+use bytes::Bytes;
+use linchpin_core::service::BoxFuture;
+use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
+use linchpin_core::{ServerChange, SessionRecord};
+use linchpin_types::version::Revision;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Keeps sessions, events and changes in the memory of this process. Clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    /// As JSON text, so that what is stored is what another process would read.
+    sessions: HashMap<String, (String, Instant)>,
+    streams: HashMap<(String, u64), Stream>,
+    listeners: Vec<(usize, Deliver)>,
+    nodes: usize,
+}
+
+type Deliver = Arc<dyn Fn(ServerChange) -> bool + Send + Sync>;
+
+struct Stream {
+    events: BTreeMap<u32, Bytes>,
+    /// The number of the newest event that was trimmed.
+    trimmed: u32,
+    until: Instant,
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        memory.sessions.retain(|_, (_, until)| *until > now);
+        memory.streams.retain(|_, stream| stream.until > now);
+        memory
+    }
+
+    /// The number of stored sessions.
+    pub fn sessions(&self) -> usize {
+        self.lock().sessions.len()
+    }
+
+    /// One node of a server, for its changes.
+    pub fn node(&self) -> MemoryNode {
+        let mut memory = self.lock();
+        memory.nodes += 1;
+        MemoryNode { store: self.clone(), number: memory.nodes }
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, StoreError>> {
+    Box::pin(std::future::ready(Ok(value)))
+}
+
+impl SessionStore for MemoryStore {
+    fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        match serde_json::to_string(&record) {
+            Ok(text) => {
+                self.lock().sessions.insert(id.to_owned(), (text, Instant::now() + ttl));
+                ready(())
+            }
+            Err(error) => Box::pin(std::future::ready(Err(StoreError::new(error)))),
+        }
+    }
+
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+        let found = self.lock().sessions.get(id).map(|(text, _)| serde_json::from_str(text));
+        Box::pin(std::future::ready(found.transpose().map_err(StoreError::new)))
+    }
+
+    fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut memory = self.lock();
+        for id in ids {
+            if let Some((_, until)) = memory.sessions.get_mut(&id) {
+                *until = Instant::now() + ttl;
+            }
+        }
+        ready(())
+    }
+
+    fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let found = self.lock().sessions.remove(id).is_some();
+        ready(found)
+    }
+}
+
+impl EventStore for MemoryStore {
+    fn append(
+        &self,
+        session: &str,
+        stream: u64,
+        events: Vec<StoredEvent>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut memory = self.lock();
+        let until = Instant::now() + ttl;
+        let stream = memory.streams.entry((session.to_owned(), stream));
+        let stream = stream.or_insert_with(|| Stream { events: BTreeMap::new(), trimmed: 0, until });
+        stream.until = until;
+        stream.events.extend(events.into_iter().map(|event| (event.number, event.bytes)));
+        ready(())
+    }
+
+    fn after(
+        &self,
+        session: &str,
+        stream: u64,
+        after: u32,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
+        let memory = self.lock();
+        let stream = memory.streams.get(&(session.to_owned(), stream)).filter(|stream| stream.trimmed <= after);
+        let events = stream.map(|stream| {
+            let after = stream.events.iter().filter(|(number, _)| **number > after);
+            after.map(|(number, bytes)| StoredEvent::new(*number, bytes.clone())).collect()
+        });
+        ready(events)
+    }
+
+    fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>> {
+        if let Some(stream) = self.lock().streams.get_mut(&(session.to_owned(), stream)) {
+            stream.events.retain(|number, _| *number > through);
+            stream.trimmed = stream.trimmed.max(through);
+        }
+        ready(())
+    }
+
+    fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.lock().streams.retain(|(of, _), _| of != session);
+        ready(())
+    }
+}
+
+/// One node of a server whose changes go through a [`MemoryStore`].
+pub struct MemoryNode {
+    store: MemoryStore,
+    number: usize,
+}
+
+impl ChangeRelay for MemoryNode {
+    fn publish(&self, change: &ServerChange) {
+        let others: Vec<_> = self.store.lock().listeners.clone();
+        let gone: Vec<_> = others
+            .into_iter()
+            .filter(|(number, deliver)| *number != self.number && !deliver(change.clone()))
+            .map(|(number, _)| number)
+            .collect();
+        self.store.lock().listeners.retain(|(number, _)| !gone.contains(number));
+    }
+
+    fn start(&self, deliver: Deliver) {
+        self.store.lock().listeners.push((self.number, deliver));
+    }
+}
+
+/// A time that no check waits for.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Checks the promises of a [`SessionStore`]. Its time to live is only checked of a store whose time is tokio's: pause it.
+///
+/// # Panics
+/// If a promise is broken.
+pub async fn check_sessions(store: &dyn SessionStore) {
+    let record = |level| {
+        let capabilities = r#"{"roots":{},"x":{"big":12345678901234567890123}}"#.to_owned();
+        let capabilities = serde_json::value::RawValue::from_string(capabilities).expect("JSON");
+        let mut record = SessionRecord::new(Revision::V2025_11_25, capabilities);
+        (record.log_level, record.public_id, record.owner) = (level, u64::MAX, Some("ada".into()));
+        record.subscriptions = vec!["memo://a".into(), "memo://b".into()];
+        record
+    };
+    let text = |record: &SessionRecord| serde_json::to_string(record).expect("JSON");
+    let (debug, alert) = (linchpin_types::logging::LoggingLevel::Debug, linchpin_types::logging::LoggingLevel::Alert);
+    assert!(loaded(store, "contract-a").await.is_none(), "a session that was never saved does not exist");
+    store.save("contract-a", record(debug), LONG).await.expect("saved");
+    store.save("contract-b", record(debug), LONG).await.expect("saved");
+    let found = loaded(store, "contract-a").await.expect("a session that was saved exists");
+    assert_eq!(text(&found), text(&record(debug)), "a session is loaded as it was saved");
+    store.save("contract-a", record(alert), LONG).await.expect("saved");
+    let found = loaded(store, "contract-a").await.expect("a session that was saved exists");
+    assert_eq!(text(&found), text(&record(alert)), "a record replaces the one before");
+    store.touch(vec!["contract-a".into(), "contract-unknown".into()], LONG).await.expect("touched");
+    assert!(loaded(store, "contract-unknown").await.is_none(), "touching creates no session");
+    assert!(store.delete("contract-a").await.expect("deleted"), "a session that exists was there");
+    assert!(!store.delete("contract-a").await.expect("deleted"), "a deleted session was not there");
+    assert!(loaded(store, "contract-a").await.is_none(), "a deleted session does not exist");
+    assert!(loaded(store, "contract-b").await.is_some(), "another session stays");
+    store.delete("contract-b").await.expect("deleted");
+}
+
+async fn loaded(store: &dyn SessionStore, id: &str) -> Option<SessionRecord> {
+    store.load(id).await.expect("loaded")
+}
+
+/// Checks the promises of an [`EventStore`].
+///
+/// # Panics
+/// If a promise is broken.
+pub async fn check_events(store: &dyn EventStore) {
+    let (session, stream) = ("contract-events", 7 << 32 | 3);
+    let event = |number: u32| StoredEvent::new(number, format!("data: {number}\n\n").into());
+    assert_eq!(events(store, session, stream, 0).await, None, "a stream without events is unknown");
+    store.append(session, stream, vec![event(1), event(2)], LONG).await.expect("appended");
+    store.append(session, stream, vec![event(2)], LONG).await.expect("appended");
+    store.append(session, stream, vec![event(4)], LONG).await.expect("appended");
+    let all = Some(vec![event(1), event(2), event(4)]);
+    assert_eq!(events(store, session, stream, 0).await, all, "events are in order, each once, gaps included");
+    assert_eq!(events(store, session, stream, 2).await, Some(vec![event(4)]), "earlier events are left out");
+    assert_eq!(events(store, session, stream, 4).await, Some(vec![]), "nothing follows the last event");
+    assert_eq!(events(store, session, stream + 1, 0).await, None, "streams are separate");
+    assert_eq!(events(store, "contract-other", stream, 0).await, None, "sessions are separate");
+    store.trim(session, stream, 2).await.expect("trimmed");
+    assert_eq!(events(store, session, stream, 1).await, None, "what was trimmed cannot be resumed");
+    assert_eq!(events(store, session, stream, 2).await, Some(vec![event(4)]), "what was not trimmed can");
+    store.delete(session).await.expect("deleted");
+    assert_eq!(events(store, session, stream, 2).await, None, "a deleted session has no streams");
+}
+
+async fn events(store: &dyn EventStore, session: &str, stream: u64, after: u32) -> Option<Vec<StoredEvent>> {
+    store.after(session, stream, after).await.expect("read")
+}
+
+/// Checks the promises of a [`ChangeRelay`], of which `a` and `b` are two nodes.
+///
+/// # Panics
+/// If a promise is broken, or a change does not arrive within 10 seconds.
+pub async fn check_changes(a: &dyn ChangeRelay, b: &dyn ChangeRelay) {
+    let (at_a, at_b) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    for (node, seen) in [(a, &at_a), (b, &at_b)] {
+        let seen = seen.clone();
+        node.start(Arc::new(move |change| {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+            true
+        }));
+    }
+    let changes = [ServerChange::Tools, ServerChange::Updated("memo://a".into()), ServerChange::Resources];
+    changes.iter().for_each(|change| a.publish(change));
+    for _ in 0..1_000 {
+        if at_b.lock().unwrap_or_else(PoisonError::into_inner).len() >= changes.len() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let seen = |seen: &Mutex<Vec<ServerChange>>| seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(seen(&at_b), changes, "changes arrive at the other node, in order");
+    assert_eq!(seen(&at_a), [], "a node's own changes do not come back");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_keeps_the_promises_of_stores() {
+        let store = MemoryStore::default();
+        check_sessions(&store).await;
+        check_events(&store).await;
+        check_changes(&store.node(), &store.node()).await;
+        let capabilities = serde_json::value::RawValue::from_string("{}".into()).expect("JSON");
+        let record = SessionRecord::new(Revision::V2025_11_25, capabilities);
+        store.save("a", record, Duration::from_secs(5)).await.expect("saved");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        store.touch(vec!["a".into()], Duration::from_secs(5)).await.expect("touched");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert_eq!(store.sessions(), 1);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(store.sessions(), 0);
+    }
+}
