@@ -12,6 +12,7 @@ mod errors;
 mod handlers;
 mod http;
 mod mrtr;
+mod nodes;
 mod notifications;
 mod observer;
 mod refreshed;

@@ -1,0 +1,263 @@
+//! Several processes of one server that share a store, here several services in one process.
+
+#![cfg(feature = "http")]
+
+use crate::common::Logged;
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use linchpin::prelude::*;
+use linchpin::store::{EventStore, SessionStore, StoreError, StoredEvent};
+use linchpin::testing::store::MemoryStore;
+use linchpin::transport::{HttpOptions, HttpService};
+use linchpin::types::logging::LoggingLevel;
+use linchpin::{BoxFuture, Handle, Principal};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+async fn log(cx: &Cx) -> &'static str {
+    cx.log(LoggingLevel::Debug, "details");
+    "logged"
+}
+
+async fn count(cx: &Cx) -> &'static str {
+    for n in 1..=3 {
+        cx.progress(f64::from(n), None);
+    }
+    "counted"
+}
+
+fn server() -> Server {
+    Server::new("s", "1").tool("log", log).tool("count", count).resource("memo://a", || "text")
+}
+
+/// One node, and the handle of its server.
+fn node(store: &MemoryStore) -> (HttpService, Handle) {
+    let server = server().change_relay(store.node());
+    let handle = server.handle();
+    let service = server.into_service_with(HttpOptions::default().with(|options| {
+        options.sessions = Some(Arc::new(store.clone()));
+        options.events = Some(Arc::new(store.clone()));
+    }));
+    (service.unwrap(), handle)
+}
+
+struct Response {
+    status: StatusCode,
+    session: Option<String>,
+    body: String,
+}
+
+impl Response {
+    fn messages(&self) -> Vec<Value> {
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
+        let messages: Vec<_> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
+        if messages.is_empty() { vec![serde_json::from_str(&self.body).unwrap_or_default()] } else { messages }
+    }
+
+    /// The ids of the events.
+    fn events(&self) -> Vec<&str> {
+        self.body.lines().filter_map(|line| line.strip_prefix("id: ")).collect()
+    }
+}
+
+struct Caller<'a> {
+    session: Option<&'a str>,
+    user: Option<&'a str>,
+}
+
+async fn send(node: &HttpService, method: Method, by: &Caller<'_>, more: &[(&str, &str)], body: &Value) -> Response {
+    let mut request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
+    request =
+        request.header("accept", "application/json, text/event-stream").header("content-type", "application/json");
+    request = by.session.into_iter().fold(request, |request, id| request.header("mcp-session-id", id));
+    request = more.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let mut request = request.body(Full::new(body)).unwrap();
+    if let Some(user) = by.user {
+        request.extensions_mut().insert(Principal::new(user));
+    }
+    let Ok(response) = node.handle(request).await;
+    let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    Response { status, session, body: String::from_utf8(body.to_vec()).unwrap() }
+}
+
+async fn ask(node: &HttpService, session: &str, method: &str, params: Value) -> Response {
+    let by = Caller { session: Some(session), user: None };
+    send(node, Method::POST, &by, &[], &json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params })).await
+}
+
+async fn open(node: &HttpService, user: Option<&str>) -> String {
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
+    let response = send(node, Method::POST, &Caller { session: None, user }, &[], &hello).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    response.session.expect("a session")
+}
+
+/// Waits until what was stored in the background is stored.
+async fn stored(store: &MemoryStore, id: &str, done: impl Fn(&linchpin::store::SessionRecord) -> bool) {
+    for _ in 0..1_000 {
+        if store.load(id).await.unwrap().is_some_and(|record| done(&record)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it was never stored");
+}
+
+#[tokio::test]
+async fn another_node_goes_on_with_a_session_and_all_that_it_has_set() {
+    let store = MemoryStore::default();
+    let (a, _) = node(&store);
+    let id = open(&a, None).await;
+    assert_eq!(ask(&a, &id, "logging/setLevel", json!({ "level": "debug" })).await.status, StatusCode::OK);
+    assert_eq!(ask(&a, &id, "resources/subscribe", json!({ "uri": "memo://a" })).await.status, StatusCode::OK);
+    stored(&store, &id, |record| record.log_level == LoggingLevel::Debug && record.subscriptions.len() == 1).await;
+    // The first process ends; its sessions do not.
+    a.shutdown().await;
+    let (b, handle) = node(&store);
+    let logged = ask(&b, &id, "tools/call", json!({ "name": "log" })).await.messages();
+    assert_eq!(logged[0]["params"]["data"], "details", "{logged:?}");
+    let listening = tokio::spawn({
+        let (b, id) = (b.clone(), id.clone());
+        async move {
+            let by = Caller { session: Some(&id), user: None };
+            send(&b, Method::GET, &by, &[], &Value::Null).await
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    handle.resource_updated("memo://a");
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    b.shutdown().await;
+    let heard = listening.await.unwrap().messages();
+    assert!(heard.iter().any(|m| m["method"] == "notifications/resources/updated"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_session_of_another_node_is_found_by_its_owner_only_and_not_once_it_was_deleted() {
+    let store = MemoryStore::default();
+    let ((a, _), (b, _), (c, _)) = (node(&store), node(&store), node(&store));
+    let id = open(&a, Some("ada")).await;
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    for (user, status) in [(Some("bob"), 404), (None, 404), (Some("ada"), 200)] {
+        let response = send(&b, Method::POST, &Caller { session: Some(&id), user }, &[], &list).await;
+        assert_eq!(response.status, status, "{user:?}: {}", response.body);
+    }
+    let ada = Caller { session: Some(&id), user: Some("ada") };
+    assert_eq!(send(&c, Method::DELETE, &ada, &[], &Value::Null).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(store.sessions(), 0);
+    let (d, _) = node(&store);
+    for method in [Method::POST, Method::GET, Method::DELETE] {
+        assert_eq!(send(&d, method, &ada, &[], &list).await.status, StatusCode::NOT_FOUND);
+    }
+    let unknown = "0123456789abcdef0123456789abcdef";
+    assert_eq!(ask(&d, unknown, "tools/list", json!({})).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_at_another_node_without_loss_or_repetition() {
+    let store = MemoryStore::default();
+    let ((a, _), (b, _)) = (node(&store), node(&store));
+    let id = open(&a, None).await;
+    let whole = ask(&a, &id, "tools/call", json!({ "name": "count", "_meta": { "progressToken": 1 } })).await;
+    let events = whole.events();
+    assert_eq!(whole.messages().len(), 4, "{}", whole.body);
+    let by = Caller { session: Some(&id), user: None };
+    for (at, event) in events.iter().enumerate() {
+        let rest = send(&b, Method::GET, &by, &[("last-event-id", event)], &Value::Null).await;
+        assert_eq!((rest.status, rest.events()), (StatusCode::OK, events[at + 1..].to_vec()), "{event}");
+    }
+    let (stream, _) = events[0].split_once('-').unwrap();
+    let other = (stream.parse::<u64>().unwrap() + 1).to_string();
+    for unknown in [format!("{other}-1"), "x".to_owned(), String::new()] {
+        let refused = send(&b, Method::GET, &by, &[("last-event-id", &unknown)], &Value::Null).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{unknown}");
+    }
+    // Streams of the same session at both nodes have different numbers.
+    let more = ask(&b, &id, "tools/call", json!({ "name": "count", "_meta": { "progressToken": 1 } })).await;
+    assert!(!more.events()[0].starts_with(&format!("{stream}-")), "{}", more.body);
+}
+
+#[tokio::test]
+async fn a_change_at_one_node_reaches_the_subscribers_of_all() {
+    let store = MemoryStore::default();
+    let ((a, handle), (b, _)) = (node(&store), node(&store));
+    let id = open(&b, None).await;
+    let listening = tokio::spawn({
+        let b = b.clone();
+        async move { send(&b, Method::GET, &Caller { session: Some(&id), user: None }, &[], &Value::Null).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    handle.tools().disable("count").unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    b.shutdown().await;
+    let heard = listening.await.unwrap().messages();
+    assert!(heard.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{heard:?}");
+    drop(a);
+}
+
+/// A store that is away.
+struct Away;
+
+fn away<T: Send + 'static>() -> BoxFuture<'static, Result<T, StoreError>> {
+    Box::pin(std::future::ready(Err(StoreError::new("no route to the store"))))
+}
+
+impl SessionStore for Away {
+    fn save(&self, _: &str, _: linchpin::store::SessionRecord, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        away()
+    }
+    fn load(&self, _: &str) -> BoxFuture<'_, Result<Option<linchpin::store::SessionRecord>, StoreError>> {
+        away()
+    }
+    fn touch(&self, _: Vec<String>, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        away()
+    }
+    fn delete(&self, _: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+        away()
+    }
+}
+
+impl EventStore for Away {
+    fn append(&self, _: &str, _: u64, _: Vec<StoredEvent>, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        away()
+    }
+    fn after(&self, _: &str, _: u64, _: u32) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
+        away()
+    }
+    fn trim(&self, _: &str, _: u64, _: u32) -> BoxFuture<'_, Result<(), StoreError>> {
+        away()
+    }
+    fn delete(&self, _: &str) -> BoxFuture<'_, Result<(), StoreError>> {
+        away()
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_refuses_sessions_and_loses_no_event() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let options = HttpOptions::default().with(|options| options.sessions = Some(Arc::new(Away)));
+    let service = server().into_service_with(options).unwrap();
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
+    let nobody = Caller { session: None, user: None };
+    let refused = send(&service, Method::POST, &nobody, &[], &hello).await;
+    assert_eq!((refused.status, refused.session), (StatusCode::SERVICE_UNAVAILABLE, None), "{}", refused.body);
+    let unknown = "0123456789abcdef0123456789abcdef";
+    assert_eq!(ask(&service, unknown, "tools/list", json!({})).await.status, StatusCode::SERVICE_UNAVAILABLE);
+
+    let options = HttpOptions::default().with(|options| options.events = Some(Arc::new(Away)));
+    let service = server().into_service_with(options).unwrap();
+    let id = open(&service, None).await;
+    let counted = ask(&service, &id, "tools/call", json!({ "name": "count", "_meta": { "progressToken": 1 } })).await;
+    assert_eq!(counted.messages().len(), 4, "{}", counted.body);
+    assert!(logged.text().contains("no route to the store"), "{}", logged.text());
+    assert!(!logged.text().contains(&id), "the id of a session is a secret");
+}
