@@ -243,7 +243,7 @@ impl Replay {
                 (Said::Question { .. }, _) if request.caller.features().stateless => {}
                 (Said::Question { method, params }, _) => {
                     steps.push_back(CallEvent::ServerRequest(ServerRequest {
-                        method,
+                        method: method.into(),
                         params: exact::text(&params),
                         answer: Box::new(drop),
                     }));

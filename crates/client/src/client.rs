@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::elicitation::ElicitForm;
 use crate::negotiate::Known;
-use crate::server_requests::{Answers, ElicitUrl, SamplingRequest};
+use crate::server_requests::{Answers, ElicitUrl, SamplingRequest, ServerMessage};
 use crate::{BoxError, Change, Result, negotiate};
 use linchpin_core::{ClientLimits, Connector, Features, Tap, TraceContext};
 use linchpin_types::capability::{
@@ -15,7 +15,10 @@ use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
 use linchpin_types::root::Root;
 use linchpin_types::sample::CreateMessageResult;
 use linchpin_types::version::Revision;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +51,9 @@ pub struct Client {
 /// Where the current trace is.
 type TraceContextOf = Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>;
 
+/// Takes the server's name and the parameters of a notification as JSON text.
+pub(crate) type NotificationHandler = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
 #[derive(Clone)]
 pub(crate) struct ClientConfig {
     pub(crate) info: Implementation,
@@ -55,6 +61,8 @@ pub(crate) struct ClientConfig {
     pub(crate) extensions: Vec<(String, Box<RawValue>)>,
     pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     pub(crate) log_level: Option<LoggingLevel>,
+    /// By name.
+    pub(crate) notifications: Arc<HashMap<Box<str>, NotificationHandler>>,
     pub(crate) on_change: Option<Arc<dyn Fn(Change) + Send + Sync>>,
     pub(crate) accepted: Vec<&'static Features>,
     pub(crate) limits: Arc<ClientLimits>,
@@ -110,6 +118,7 @@ impl Client {
                 extensions: Vec::new(),
                 on_log: None,
                 log_level: None,
+                notifications: Arc::default(),
                 on_change: None,
                 accepted: Features::all().collect(),
                 limits: Arc::default(),
@@ -244,6 +253,68 @@ impl Client {
     /// is reported as changed.
     pub fn on_change(mut self, hear: impl Fn(Change) + Send + Sync + 'static) -> Client {
         self.recipe.on_change = Some(Arc::new(hear));
+        self
+    }
+
+    /// Adds a handler of requests of servers with this method, for methods that the client has no callback of its own for.
+    ///
+    /// In the revision without sessions it answers input requests with this method. Parameters that cannot be read are
+    /// refused. An error that is an [`ErrorObject`] has its code, any other is an internal error; its message is sent to the
+    /// server, its sources are not. Requests without a handler are refused.
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// #[derive(serde::Deserialize)]
+    /// struct Pick { from: Vec<String> }
+    ///
+    /// let client = Client::new("my-host", "1.0").on_request("example.com/pick", async |asked| {
+    ///     let Pick { from } = asked.params;
+    ///     let first = from.into_iter().next().ok_or("nothing to pick from")?;
+    ///     Ok(serde_json::json!({ "picked": first }))
+    /// });
+    /// ```
+    ///
+    /// [`ErrorObject`]: linchpin_types::error::ErrorObject
+    #[doc(alias = "setRequestHandler")]
+    pub fn on_request<Q, A, F, Fut>(mut self, method: impl AsRef<str>, answer: F) -> Client
+    where
+        Q: DeserializeOwned + Send + 'static,
+        A: Serialize + Send + 'static,
+        F: Fn(ServerMessage<Q>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<A, BoxError>> + Send + 'static,
+    {
+        self.recipe.answers.add(method.as_ref(), answer);
+        self
+    }
+
+    /// Adds a handler of notifications of servers with this name, for those that the client has no callback of its own for.
+    ///
+    /// Notifications arrive in order, as those for [`Client::on_log`] and [`Client::on_change`]. Those whose parameters cannot
+    /// be read are ignored.
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// #[derive(serde::Deserialize)]
+    /// struct Saved { path: String }
+    ///
+    /// let client = Client::new("my-host", "1.0")
+    ///     .on_notification("notifications/example.com/saved", |told| {
+    ///         let Saved { path } = told.params;
+    ///         println!("{} saved {path}", told.server);
+    ///     });
+    /// ```
+    #[doc(alias = "setNotificationHandler")]
+    pub fn on_notification<P: DeserializeOwned>(
+        mut self,
+        name: impl AsRef<str>,
+        hear: impl Fn(ServerMessage<P>) + Send + Sync + 'static,
+    ) -> Client {
+        let handler: NotificationHandler =
+            Arc::new(move |server, params| match ServerMessage::read(server.to_owned(), params) {
+                Ok(told) => hear(told),
+                Err(_) => tracing::debug!("a notification of the server cannot be read"),
+            });
+        Arc::make_mut(&mut self.recipe.notifications).insert(name.as_ref().into(), handler);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The state of a connection: its current transport, and everything that outlives a transport.
 
 use crate::cache::Cache;
-use crate::client::ClientConfig;
+use crate::client::{ClientConfig, NotificationHandler};
 use crate::error::{Error, ErrorKind};
 use crate::listen::Listeners;
 use crate::mrtr::Round;
@@ -76,6 +76,8 @@ pub(crate) struct ActiveTransport {
 pub(crate) enum Event {
     Log(LoggingMessageNotificationParams),
     Change(Change),
+    /// A notification for its handler: the parameters as JSON text.
+    Notification(NotificationHandler, String),
 }
 
 /// A call with progress.
@@ -191,6 +193,12 @@ impl ConnectionState {
             request.trace(&trace);
         }
         span
+    }
+
+    /// The name of the server, or else of its address.
+    pub(crate) fn server_name(&self) -> String {
+        let server = self.latest().and_then(|live| live.agreed.server.clone());
+        server.map_or_else(|| self.connector.name(), |server| server.name)
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -10,7 +10,6 @@ use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_proto::message_writer::Writer;
 use linchpin_types::error::code;
 use linchpin_types::meta::key;
-use linchpin_types::mrtr::InputRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock, Weak};
@@ -59,7 +58,7 @@ impl Incoming {
         if *method == MethodName::Known(Method::Ping) {
             return reply(Ok("{}"));
         }
-        let question = match question(method.as_str(), message.params_text()) {
+        let question = match core.recipe.answers.question(method.as_str(), message.params_text()) {
             Ok(question) => question,
             Err((code, why)) => return reply(Err((code, &why))),
         };
@@ -69,8 +68,7 @@ impl Incoming {
                 "too many questions are being answered already; ask again later",
             )));
         };
-        let server = self.live.get().and_then(Weak::upgrade).and_then(|live| live.agreed.server.clone());
-        let server = server.map_or_else(|| core.connector.name(), |server| server.name);
+        let server = core.server_name();
         let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_requests.response_ms_max);
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
@@ -141,7 +139,10 @@ impl Incoming {
                     core.visited.changed.notify_waiters();
                 }
             }
-            _ => tracing::debug!("the server sent a notification that is not known"),
+            _ => match core.recipe.notifications.get(method) {
+                Some(hear) => core.events.push(Event::Notification(hear.clone(), params.to_owned())),
+                None => tracing::debug!("the server sent a notification that is not known"),
+            },
         }
     }
 
@@ -192,16 +193,6 @@ fn answer(live: Option<&Weak<ActiveTransport>>, id: &str, outcome: Result<&str, 
         Some(live) => live.writer.answer(id, outcome),
         None => Writer::opening().answer(id, outcome),
     }
-}
-
-/// Parses a server request.
-fn question(method: &str, params: &str) -> Result<InputRequest, (i32, String)> {
-    if !["elicitation/create", "sampling/createMessage", "roots/list"].contains(&method) {
-        let shown: String = method.chars().take(60).collect();
-        return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
-    }
-    let text = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
-    serde_json::from_str(&text).map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
 }
 
 fn progress(core: &ConnectionState, params: &str) {

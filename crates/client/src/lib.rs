@@ -20,7 +20,8 @@
 //! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and, of
 //!   tools, [`RawCallToolResult`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
-//! * Server requests: [`ElicitForm`], [`ElicitUrl`] and [`SamplingRequest`], passed to the callbacks of [`Client`].
+//! * Server requests: [`ElicitForm`], [`ElicitUrl`], [`SamplingRequest`] and [`ServerMessage`], passed to the callbacks of
+//!   [`Client`].
 //! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_core::limits::ClientLimits`].
 
 // This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,
@@ -55,7 +56,7 @@ pub use list::{Listed, Listing, Page, Pages, Refusal};
 pub use listen::{ChangeFilter, Changes};
 pub use request::{Progress, Received, Request, Step, Steps};
 pub use result::{Decoded, RawCallToolResult};
-pub use server_requests::{ElicitUrl, SamplingRequest};
+pub use server_requests::{ElicitUrl, SamplingRequest, ServerMessage};
 
 /// The result of client operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

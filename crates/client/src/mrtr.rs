@@ -9,10 +9,10 @@ use crate::{Result, list};
 use linchpin_proto::message_writer::{Members, one_line};
 use linchpin_types::elicit::ElicitRequestURLParams;
 use linchpin_types::error::code;
-use linchpin_types::mrtr::InputRequest;
 use linchpin_types::page::ResultType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,15 @@ struct Wanted {
     input_requests: Option<BTreeMap<String, Box<RawValue>>>,
     #[serde(default)]
     request_state: Option<Box<RawValue>>,
+}
+
+/// One input request.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
 }
 
 /// Sends a request and retries as often as needed. Also returns the number of retries.
@@ -119,15 +128,17 @@ async fn check(_: &Arc<ConnectionState>, _: Option<&str>, _: &Response) -> Resul
 
 /// Handles all input requests, one after the other.
 async fn answer_all(core: &Arc<ConnectionState>, wanted: Wanted) -> Result<Round> {
-    let server = core.latest().and_then(|live| live.agreed.server.clone());
-    let server = server.map_or_else(|| core.connector.name(), |server| server.name);
+    let server = core.server_name();
     let mut responses = wanted.input_requests.as_ref().map(|_| String::from("{"));
     let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
     for (key, request) in wanted.input_requests.into_iter().flatten() {
-        let question: InputRequest = serde_json::from_str(request.get()).map_err(|e| {
+        let unreadable = |e: &dyn std::fmt::Display| {
             let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
-            Error::with_source(ErrorKind::InvalidResponse, why, e)
-        })?;
+            Error::new(ErrorKind::InvalidResponse, why)
+        };
+        let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(|e| unreadable(&e))?;
+        let params = asked.params.map_or("{}", RawValue::get);
+        let question = core.recipe.answers.question(&asked.method, params).map_err(|(_, why)| unreadable(&why))?;
         let answer = tokio::time::timeout(limit, core.recipe.answers.answer(&server, question)).await.map_err(|e| {
             let why = format!("no answer to `{key}` within {} ms", limit.as_millis());
             Error::with_source(ErrorKind::Input, why, e)
@@ -159,8 +170,7 @@ async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
     }
     let Some(data) = data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()) else { return false };
     let mut waiting: Vec<String> = data.elicitations.iter().filter_map(|asked| asked.elicitation_id.clone()).collect();
-    let server =
-        core.latest().and_then(|live| live.agreed.server.clone()).map_or_else(String::new, |server| server.name);
+    let server = core.server_name();
     if data.elicitations.is_empty() || !core.recipe.answers.urls(&server, data.elicitations).await {
         return false;
     }

@@ -3,8 +3,9 @@
 use crate::client::ClientConfig;
 use crate::connection::Connection;
 use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::incoming::Incoming;
+use crate::server_requests::OWN;
 use crate::{Result, listen};
 use linchpin_core::message::Kind;
 use linchpin_core::{Answer, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError};
@@ -42,6 +43,9 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
     if recipe.accepted.is_empty() {
         return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
     }
+    if let Some((method, advice)) = OWN.into_iter().find(|(own, _)| recipe.answers.custom.contains_key(*own)) {
+        return Err(Error::new(ErrorKind::InvalidRequest, format!("`on_request` cannot answer {method}: {advice}")));
+    }
     let core = Arc::new(ConnectionState::new(recipe, connector));
     let live = core.reopen(0).await?;
     hear(&core);
@@ -52,16 +56,17 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
 /// Runs the host's callbacks, one event after the other.
 fn hear(core: &ConnectionState) {
     let (on_log, on_change) = (core.recipe.on_log.clone(), core.recipe.on_change.clone());
-    if on_log.is_none() && on_change.is_none() {
+    if on_log.is_none() && on_change.is_none() && core.recipe.notifications.is_empty() {
         return;
     }
-    let events = core.events.clone();
+    let (events, server) = (core.events.clone(), core.server_name());
     tokio::spawn(async move {
         while let Some(event) = events.next().await {
             // One panic must not silence what follows.
             let heard = catch_unwind(AssertUnwindSafe(|| match event {
                 Event::Log(message) => on_log.iter().for_each(|hear| hear(message.clone())),
                 Event::Change(change) => on_change.iter().for_each(|hear| hear(change.clone())),
+                Event::Notification(hear, params) => hear(&server, &params),
             }));
             if heard.is_err() {
                 tracing::error!("a callback of the host panicked");

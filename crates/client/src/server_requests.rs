@@ -1,14 +1,18 @@
-//! Server requests and the callbacks of the host.
+//! Requests and notifications of servers, and the callbacks of the host.
 
 use crate::elicitation::{ElicitForm, checked};
 use crate::error::{BoxError, Error, ErrorKind};
 use linchpin_core::service::BoxFuture;
+use linchpin_proto::message_writer::one_line;
 use linchpin_types::elicit::{ElicitAction, ElicitRequestParams, ElicitResult};
-use linchpin_types::error::code;
+use linchpin_types::error::{ErrorObject, code};
+use linchpin_types::jsonrpc::method;
 use linchpin_types::mrtr::InputRequest;
 use linchpin_types::root::{ListRootsResult, Root};
 use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -65,6 +69,39 @@ impl SamplingRequest {
     }
 }
 
+/// A request or notification whose method the client has no callback of its own for, with its parameters.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerMessage<P> {
+    /// The name of the server, as sent. Not verified.
+    pub server: String,
+    /// The parameters.
+    pub params: P,
+}
+
+impl<P: DeserializeOwned> ServerMessage<P> {
+    pub(crate) fn read(server: String, params: &str) -> Result<ServerMessage<P>, serde_json::Error> {
+        serde_json::from_str(params).map(|params| ServerMessage { server, params })
+    }
+}
+
+/// The methods of servers that have a callback of their own, and the one that needs none.
+pub(crate) const OWN: [(&str, &str); 4] = [
+    (method::ELICITATION_CREATE, "use `on_elicitation` or `on_url_elicitation`"),
+    (method::SAMPLING_CREATE_MESSAGE, "use `on_sampling`"),
+    (method::ROOTS_LIST, "use `roots` or `on_roots`"),
+    (method::PING, "it is answered already"),
+];
+
+/// A request of a server.
+pub(crate) enum Question {
+    Known(InputRequest),
+    /// For a handler of [`crate::Client::on_request`]: the method, and the parameters as JSON text.
+    Custom(Box<str>, String),
+}
+
+type Custom = Handler<(String, String), Result<String, Unanswered>>;
+
 type Handler<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;
 
 /// The callbacks of the host.
@@ -75,6 +112,8 @@ pub(crate) struct Answers {
     pub(crate) sample: Option<Handler<SamplingRequest, Result<CreateMessageResult, BoxError>>>,
     pub(crate) sample_tools: bool,
     pub(crate) roots: Option<Handler<(), Vec<Root>>>,
+    /// By method; each takes the server's name and the parameters as JSON text.
+    pub(crate) custom: Arc<HashMap<Box<str>, Custom>>,
 }
 
 /// The code for a sampling request that the user rejected (2025-11-25 "Sampling", error handling).
@@ -90,6 +129,15 @@ pub(crate) struct Unanswered {
 impl Unanswered {
     fn new(code: i32, why: impl Into<String>) -> Unanswered {
         Unanswered { code, error: Error::new(ErrorKind::Input, why) }
+    }
+
+    /// A handler of [`crate::Client::on_request`] failed; an [`ErrorObject`] says with which code.
+    fn failed(why: BoxError) -> Unanswered {
+        let (code, message) = match why.downcast_ref::<ErrorObject>() {
+            Some(object) => (object.code, object.message.clone()),
+            None => (code::INTERNAL_ERROR, why.to_string()),
+        };
+        Unanswered { code, error: Error::with_source(ErrorKind::Input, message, why) }
     }
 
     /// The host's callback failed.
@@ -111,11 +159,49 @@ impl From<Error> for Unanswered {
 }
 
 impl Answers {
+    /// Adds a handler of a method without a callback of its own.
+    pub(crate) fn add<Q, A, F, Fut>(&mut self, method: &str, answer: F)
+    where
+        Q: DeserializeOwned + Send + 'static,
+        A: Serialize + Send + 'static,
+        F: Fn(ServerMessage<Q>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<A, BoxError>> + Send + 'static,
+    {
+        let custom: Custom = Arc::new(move |(server, params)| {
+            let asked = ServerMessage::read(server, &params).map(&answer);
+            Box::pin(async move {
+                let unreadable = |e| {
+                    Unanswered::new(code::INVALID_PARAMS, format!("the parameters of the request are invalid: {e}"))
+                };
+                let answer = asked.map_err(unreadable)?.await.map_err(Unanswered::failed)?;
+                Ok(one_line(&json(&answer)?).into_owned())
+            })
+        });
+        Arc::make_mut(&mut self.custom).insert(method.into(), custom);
+    }
+
+    /// Reads a request of a server. `params` is JSON text.
+    ///
+    /// # Errors
+    /// Code and message of the response.
+    pub(crate) fn question(&self, method: &str, params: &str) -> Result<Question, (i32, String)> {
+        if self.custom.contains_key(method) {
+            return Ok(Question::Custom(method.into(), params.to_owned()));
+        }
+        if !OWN[..3].iter().any(|(own, _)| *own == method) {
+            let shown: String = method.chars().take(60).collect();
+            return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
+        }
+        let text = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
+        let known = serde_json::from_str(&text).map(Question::Known);
+        known.map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
+    }
+
     /// Handles one server request. Returns the result as JSON text.
     ///
     /// # Errors
     /// The reason, for the server and for the waiting call.
-    pub(crate) async fn answer(&self, server: &str, question: InputRequest) -> Result<String, Unanswered> {
+    pub(crate) async fn answer(&self, server: &str, question: Question) -> Result<String, Unanswered> {
         let mut answer = std::pin::pin!(self.handle(server, question));
         let caught = poll_fn(|task| {
             catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(task))).unwrap_or_else(|_| {
@@ -126,7 +212,16 @@ impl Answers {
         caught.await
     }
 
-    async fn handle(&self, server: &str, question: InputRequest) -> Result<String, Unanswered> {
+    async fn handle(&self, server: &str, question: Question) -> Result<String, Unanswered> {
+        let question = match question {
+            Question::Known(question) => question,
+            Question::Custom(method, params) => {
+                let Some(answer) = self.custom.get(&method) else {
+                    return Err(Unanswered::new(code::METHOD_NOT_FOUND, format!("this client has no method {method}")));
+                };
+                return answer((server.to_owned(), params)).await;
+            }
+        };
         // An undeclared mode or member is an invalid parameter; an undeclared capability is an unknown
         // method.
         let no_mode = |why: &str| Unanswered::new(code::INVALID_PARAMS, why);

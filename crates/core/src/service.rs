@@ -14,6 +14,7 @@ use crate::reply::Reply;
 use crate::subscription::SubscriptionHandle;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -136,7 +137,7 @@ pub enum CallEvent {
 /// A request from the server to the client, in revisions that have them.
 pub struct ServerRequest {
     /// The method, for example `elicitation/create`.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// `params` as JSON text.
     pub params: String,
     /// Receives the response: the `result` as JSON text, or an error.

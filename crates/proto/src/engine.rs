@@ -264,7 +264,7 @@ impl Engine {
         match self.find(parent).map(|at| &self.running[at]) {
             Some(running) if !running.stateless && !running.cancelled => {
                 self.next_ask += 1;
-                let frame = render::request(self.next_ask, ask.method, &ask.params);
+                let frame = render::request(self.next_ask, &ask.method, &ask.params);
                 self.asked.insert(self.next_ask, (parent.clone(), ask));
                 Some(frame)
             }

@@ -141,7 +141,7 @@ impl Cx {
             return;
         }
         if let Ok(data) = serde_json::to_string(&data) {
-            self.0.push_droppable(self.0.queue(), render::log(level, logger, &data));
+            self.send(render::log(level, logger, &data));
         }
     }
 
@@ -268,6 +268,11 @@ impl Cx {
 
     pub(crate) fn round_trips(&self) -> MutexGuard<'_, RoundTrips> {
         self.0.round_trips.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a notification frame.
+    pub(crate) fn send(&self, frame: bytes::Bytes) {
+        self.0.push_droppable(self.0.queue(), frame);
     }
 
     pub(crate) fn push_ask(&self, ask: ServerRequest) -> Result<(), RequestError> {

@@ -9,7 +9,8 @@ use crate::downgrade;
 use crate::error::Result;
 use crate::form_schema;
 use crate::request_error::{RequestError, RequestErrorKind};
-use linchpin_core::{ServerRequest, ServerRequestError};
+use linchpin_core::{Method, ServerRequest, ServerRequestError, render};
+use linchpin_proto::message_writer::one_line;
 use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use linchpin_types::error::ErrorObject;
@@ -21,11 +22,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Maximum size of an elicitation result and of a list of roots.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
+const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
+const ROOTS: &str = "roots/list";
 
 /// The result of a form elicitation.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,7 +151,7 @@ impl Cx {
         if self.caller().features().icons {
             params["mode"] = "form".into();
         }
-        self.server_request(key, "elicitation/create", params.to_string(), fits).await
+        self.server_request(key, ELICIT, params.to_string(), fits).await
     }
 
     /// Asks the user to open a URL.
@@ -182,8 +186,7 @@ impl Cx {
         if !self.caller().features().multi_round_trip {
             params["elicitationId"] = self.0.core.unguessable().into();
         }
-        let result: ElicitResult =
-            self.server_request(key, "elicitation/create", params.to_string(), &|_| true).await?;
+        let result: ElicitResult = self.server_request(key, ELICIT, params.to_string(), &|_| true).await?;
         Ok(match result.action {
             ElicitAction::Accept => Elicited::Accepted(()),
             ElicitAction::Decline => Elicited::Declined,
@@ -249,8 +252,80 @@ impl Cx {
     #[doc(alias = "listRoots")]
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, RequestError> {
         self.need(self.caps().roots, "roots", json!({}))?;
-        let result: ListRootsResult = self.server_request(key, "roots/list", "{}".into(), &|_| true).await?;
+        let result: ListRootsResult = self.server_request(key, ROOTS, "{}".into(), &|_| true).await?;
         Ok(result.roots)
+    }
+
+    /// Sends a request with any method to the client, for clients that know it.
+    ///
+    /// With a session it is a server request, otherwise an input request under `key`, as with [`Cx::elicit`]: there code before
+    /// it runs again with each retry. `params` serializes to an object, or is `()`. Whether the client knows the method
+    /// is up to the two of them, best by an extension: see [`Cx::client_capabilities`] and [`Cx::require`]. Use [`Cx::elicit`],
+    /// [`Cx::sample`] and [`Cx::roots`] for what the specification has; they fit the request to the client's revision.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result};
+    /// #[derive(serde::Deserialize)]
+    /// struct Picked { picked: String }
+    ///
+    /// async fn pick(cx: &Cx) -> Result<String> {
+    ///     let params = serde_json::json!({ "from": ["a", "b"] });
+    ///     let answer: Picked = cx.request("which", "example.com/pick", params).await?;
+    ///     Ok(answer.picked)
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("pick", pick);
+    /// ```
+    ///
+    /// # Errors
+    /// If `params` is something else; if the client's revision does not let servers send this method, or the client did not declare
+    /// the capability that the specification asks for; if the client rejects the request, does not respond in time, or responds with
+    /// something that is not an `R`; or if [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping
+    /// the future withdraws the request.
+    #[doc(alias = "send_request")]
+    pub async fn request<R: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, RequestError> {
+        let (caps, features) = (self.caps(), self.caller().features());
+        match method {
+            ELICIT => self.need(caps.elicitation_form || caps.elicitation_url, "elicitation", json!({}))?,
+            SAMPLE => self.need(caps.sampling, "sampling", json!({}))?,
+            ROOTS => self.need(caps.roots, "roots", json!({}))?,
+            _ if features.multi_round_trip && Method::parse(method).is_some() => {
+                return Err(RequestError::unsupported(format!(
+                    "the client's protocol revision cannot be sent {method}"
+                )));
+            }
+            _ => {}
+        }
+        let params = object(method, params)?;
+        self.server_request(key, method.to_owned(), params, &|_| true).await
+    }
+
+    /// Sends a notification with any name to the client, for clients that know it: on the call's stream, or from a handler of
+    /// notifications on the session's.
+    ///
+    /// `params` serializes to an object, or is `()`. Use [`Cx::progress`], [`Cx::log`] and [`Cx::server`] for what the
+    /// specification has; they know what the client wants. If the client reads slowly, the oldest notifications are dropped.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result};
+    /// async fn save(cx: &Cx) -> Result<&'static str> {
+    ///     cx.notify("notifications/example.com/saved", serde_json::json!({ "path": "a.txt" }))?;
+    ///     Ok("saved")
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("save", save);
+    /// ```
+    ///
+    /// # Errors
+    /// If `params` is something else.
+    #[doc(alias = "send_notification")]
+    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), RequestError> {
+        let params = object(method, params)?;
+        self.send(render::notification(method, &params.as_bytes()[1..params.len() - 1]));
+        Ok(())
     }
 
     /// Runs a step once per multi-round-trip request: retries reuse its result.
@@ -317,19 +392,21 @@ impl Cx {
     async fn server_request<R: DeserializeOwned>(
         &self,
         key: &str,
-        method: &'static str,
+        method: impl Into<Cow<'static, str>>,
         params: String,
         fits: &(dyn Fn(&R) -> bool + Sync),
     ) -> Result<R, RequestError> {
+        let method = method.into();
         if self.is_outside() {
             return Err(RequestError::unsupported(
                 "the client can only be asked within a call, not within a notification",
             ));
         }
         // A sampling result may be large, for example an image. Forms and roots are small.
+        let small = [ELICIT, ROOTS].contains(&&*method);
         let check = |answer: &str| match answer.len() {
             0..=ANSWER_BYTES_MAX => Ok(()),
-            _ if method == SAMPLE => Ok(()),
+            _ if !small => Ok(()),
             _ => {
                 let why = format!("the client's answer to {method} is longer than {ANSWER_BYTES_MAX} bytes");
                 Err(RequestError::new(RequestErrorKind::InvalidResponse, why))
@@ -343,14 +420,14 @@ impl Cx {
             return match answer {
                 Some(answer) => Ok(answer),
                 None => {
-                    round_trips.want(key, method, params);
+                    round_trips.want(key, method.clone(), params);
                     Err(RequestError::new(RequestErrorKind::InputRequired, format!("input `{key}` is required")))
                 }
             };
         }
         let (tx, rx) = tokio::sync::oneshot::channel();
         let answer = Box::new(move |result| drop(tx.send(result)));
-        self.push_ask(ServerRequest { method, params, answer })?;
+        self.push_ask(ServerRequest { method: method.clone(), params, answer })?;
         let deadline = Duration::from_millis(self.0.core.limits.server_requests.response_ms_max);
         let result = match tokio::time::timeout(deadline, rx).await {
             Err(_) => {
@@ -361,7 +438,7 @@ impl Cx {
                 return Err(RequestError::new(RequestErrorKind::Closed, "the client went away before it answered"));
             }
             Ok(Ok(Err(ServerRequestError::Rpc(code, message)))) => {
-                return Err(RequestError::refused(method, ErrorObject::new(code, message)));
+                return Err(RequestError::refused(&method, ErrorObject::new(code, message)));
             }
             Ok(Ok(Ok(result))) => result,
         };
@@ -370,6 +447,18 @@ impl Cx {
             let why = format!("the client's answer to {method} is malformed: {e}");
             RequestError::new(RequestErrorKind::InvalidResponse, why).caused_by(e)
         })
+    }
+}
+
+/// The parameters of a message as JSON text: an object in one line.
+fn object(method: &str, params: impl Serialize) -> Result<String, RequestError> {
+    let json = serde_json::to_string(&params)
+        .map_err(|e| RequestError::invalid(format!("the params of {method} cannot be JSON: {e}")).caused_by(e))?;
+    let json = one_line(json.trim());
+    match json.as_bytes() {
+        b"null" => Ok("{}".to_owned()),
+        [b'{', ..] => Ok(json.into_owned()),
+        _ => Err(RequestError::invalid(format!("the params of {method} must be an object"))),
     }
 }
 

@@ -9,6 +9,7 @@ use linchpin_core::message::{MethodName, Request};
 use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,7 +21,7 @@ pub(crate) struct RoundTrips {
     answers: BTreeMap<String, Box<RawValue>>,
     pub(crate) memos: BTreeMap<String, Box<RawValue>>,
     /// Input that is requested now: key, method, params.
-    wanted: BTreeMap<String, (&'static str, String)>,
+    wanted: BTreeMap<String, (Cow<'static, str>, String)>,
     /// Missing capabilities of the client, as members of a `ClientCapabilities` object.
     missing: BTreeMap<&'static str, serde_json::Value>,
 }
@@ -64,7 +65,7 @@ impl RoundTrips {
     }
 
     /// Requests an input; an invalid earlier one is discarded.
-    pub(crate) fn want(&mut self, key: &str, method: &'static str, params: String) {
+    pub(crate) fn want(&mut self, key: &str, method: Cow<'static, str>, params: String) {
         self.answers.remove(key);
         self.wanted.insert(key.to_owned(), (method, params));
     }

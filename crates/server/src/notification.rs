@@ -13,7 +13,7 @@ use linchpin_core::json::write_str;
 use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
 use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, ResultWriter, Span};
-use linchpin_types::error::code::INTERNAL_ERROR;
+use linchpin_types::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -118,7 +118,7 @@ pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: Requ
         let targets = running.hooks.notifications.get(request.method.as_str()).map_or(&[][..], Vec::as_slice);
         for target in targets {
             if let Err(reply) = run(&running, target, &request, &door).await {
-                tracing::warn!(name = &*target.name, error = reply.body(), "a handler of notifications failed");
+                failed(target, &reply);
             }
         }
     });
@@ -154,6 +154,15 @@ async fn run(
             let why = format!("it took longer than the server's limit of {limit} ms");
             Err(core.writer(request).error(INTERNAL_ERROR, &why, None))
         }
+    }
+}
+
+/// Logs the error of a handler, but never what the client sent.
+fn failed(target: &Target, reply: &Reply) {
+    let name = &*target.name;
+    match reply.kind() {
+        ReplyKind::Error(INVALID_PARAMS) => tracing::warn!(name, "the parameters of a notification are invalid"),
+        _ => tracing::warn!(name, error = reply.body(), "a handler of notifications failed"),
     }
 }
 
@@ -240,7 +249,7 @@ fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: RequestContext,
     launch(core, async move {
         for target in &running.hooks.unsubscribe {
             if let Err(reply) = run(&running, target, &request, &door).await {
-                tracing::warn!(error = reply.body(), "a handler of `on_unsubscribe` failed");
+                failed(target, &reply);
             }
         }
     });

@@ -7,6 +7,7 @@ mod client_messages;
 mod clock;
 mod common;
 mod custom_methods;
+mod custom_requests;
 mod eras;
 mod errors;
 mod handlers;

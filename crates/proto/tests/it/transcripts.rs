@@ -113,7 +113,7 @@ impl Replay {
                     });
                 };
                 let ask = ServerRequest {
-                    method: "elicitation/create",
+                    method: "elicitation/create".into(),
                     params: r#"{"message":"sure?"}"#.into(),
                     answer: Box::new(answer),
                 };

@@ -316,6 +316,6 @@ impl Peer {
             asks.len() - 1
         };
         let answer = move |_: Result<String, ServerRequestError>| asks.lock().unwrap()[number] += 1;
-        ServerRequest { method: "elicitation/create", params: "{}".into(), answer: Box::new(answer) }
+        ServerRequest { method: "elicitation/create".into(), params: "{}".into(), answer: Box::new(answer) }
     }
 }

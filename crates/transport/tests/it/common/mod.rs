@@ -275,7 +275,7 @@ impl RunningCall for Play {
                     slot.1.take().into_iter().for_each(Waker::wake);
                 });
                 Poll::Ready(CallEvent::ServerRequest(ServerRequest {
-                    method: "elicitation/create",
+                    method: "elicitation/create".into(),
                     params: "{}".into(),
                     answer,
                 }))
