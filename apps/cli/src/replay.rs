@@ -5,23 +5,20 @@
 //! members that an era lacks are removed, and members that it requires are added.
 
 use crate::exact;
+use crate::fail::Failure;
 use crate::redact::Redactor;
 use crate::transcript::{Line, Transcript};
-use bytes::Bytes;
-use linchpin::types::error::code;
+use linchpin::transport::{IntoService, Service};
+use linchpin::types::error::{ErrorObject, code};
 use linchpin::types::meta::key::SERVER_INFO;
-use linchpin_core::Caller;
-use linchpin_core::message::Request;
-use linchpin_core::service::{CallStart, HeaderParam};
-use linchpin_core::{
-    Budget, CallEvent, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall, ServerRequest,
-    Service, SubscriptionHandle, render,
-};
+use linchpin::{Cx, Error, LowLevelServer, Request, Server};
+use linchpin_core::Method;
 use linchpin_proto::era;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 
 /// A message before a response.
 #[derive(Clone, Debug)]
@@ -58,15 +55,35 @@ struct Replay {
     all: Mutex<HashMap<String, Queue>>,
     methods: Vec<String>,
     redactor: Redactor,
-    limits: Arc<Limits>,
-    budget: Arc<Budget>,
-    hub: Arc<ChangeBus>,
 }
 
 /// Returns the server of a transcript.
-pub(crate) fn service(transcript: Transcript) -> Arc<dyn Service> {
-    Arc::new(Replay::new(transcript))
+pub(crate) fn service(transcript: Transcript) -> Result<Arc<dyn Service>, Failure> {
+    let replay = Arc::new(Replay::new(transcript));
+    // What was recorded was within the limits of its server.
+    let unlimited =
+        Server::new("replay", env!("CARGO_PKG_VERSION")).limits(|l| l.messages.result_bytes_max = usize::MAX);
+    let handler = || {
+        let replay = replay.clone();
+        move |request, cx| {
+            let replay = replay.clone();
+            async move { replay.answer(request, cx).await }
+        }
+    };
+    let mut server = LowLevelServer::from(unlimited.hide_server_info()).fallback(handler());
+    for method in OWN {
+        server = server.method(method, handler());
+    }
+    // One that was not recorded stays open, and tells nothing.
+    if replay.methods.iter().any(|recorded| recorded == "subscriptions/listen") {
+        server = server.method("subscriptions/listen", handler());
+    }
+    server.into_shared().map_err(Failure::new)
 }
+
+/// Methods of every server, recorded or not.
+const OWN: [&str; 6] =
+    ["initialize", "server/discover", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// Methods whose answers have cache hints where requests are stateless.
 const CACHED: [&str; 6] =
@@ -107,9 +124,6 @@ impl Replay {
             all: Mutex::default(),
             methods: Vec::new(),
             redactor: Redactor::default(),
-            limits: Arc::default(),
-            budget: Budget::new(Limits::default().connections.memory_bytes_max),
-            hub: Arc::default(),
         };
         let mut pending: Vec<Pending> = Vec::new();
         for line in transcript.lines {
@@ -213,52 +227,37 @@ impl Replay {
         None
     }
 
-    fn answer(&self, request: &Request) -> CallStart {
+    async fn answer(&self, request: Request, cx: Cx) -> Result<Box<RawValue>, Error> {
         let (method, stateless) = (request.method.as_str(), request.caller.features().stateless);
         let params = exact::read(request.params_text()).unwrap_or_default();
-        match self.find(method, &params, stateless) {
-            Some((said, played)) => {
-                let mut steps = self.steps(request, said, &played);
-                if let (1, Some(CallEvent::Done(_))) = (steps.len(), steps.front())
-                    && let Some(CallEvent::Done(reply)) = steps.pop_front()
-                {
-                    return CallStart::Done(reply);
-                }
-                CallStart::Running(Box::new(Playing { steps, shared: Arc::default(), asking: false, open: None }))
-            }
-            None => self.unheard(request, &params),
-        }
-    }
-
-    fn steps(&self, request: &Request, said: Vec<Said>, played: &Played) -> VecDeque<CallEvent> {
-        let token = request.progress_token.map(|span| request.text(span).to_owned());
-        let mut steps: VecDeque<CallEvent> = VecDeque::new();
+        let Some((said, played)) = self.find(method, &params, stateless) else {
+            return self.unheard(&request, &params);
+        };
+        let token = request.progress_token.map(|span| request.text(span));
         for said in said {
-            match (said, &token) {
-                (Said::Notification { method, params }, token) => {
-                    let Some(members) = notification(&params, token.as_deref()) else { continue };
-                    steps.push_back(CallEvent::Notify(render::notification(&method, members.as_bytes())));
+            match said {
+                Said::Notification { method, params } => {
+                    let Some(params) = notification(params, token) else { continue };
+                    cx.notify(&method, exact::raw(&params))?;
+                    // It is sent before the next one, so that none is dropped.
+                    tokio::task::yield_now().await;
                 }
                 // A stateless call carries its server requests in its result.
-                (Said::Question { .. }, _) if request.caller.features().stateless => {}
-                (Said::Question { method, params }, _) => {
-                    steps.push_back(CallEvent::ServerRequest(ServerRequest {
-                        method: method.into(),
-                        params: exact::text(&params),
-                        answer: Box::new(drop),
-                    }));
+                Said::Question { .. } if stateless => {}
+                // The replay continues as recorded, whatever the response.
+                Said::Question { method, params } => {
+                    let _ = cx.request::<IgnoredAny>("", method, exact::raw(&params)).await;
                 }
             }
         }
-        steps.push_back(CallEvent::Done(match &played.outcome {
-            Ok(result) => self.result(request, result.clone()),
-            Err(error) => refused(&request.id, error),
-        }));
-        steps
+        match &played.outcome {
+            Ok(result) => Ok(self.result(&request, result.clone())),
+            Err(error) => Err(refused(error).into()),
+        }
     }
 
     /// Converts a recorded result to the caller's revision.
-    fn result(&self, request: &Request, mut result: Map<String, Value>) -> Reply {
+    fn result(&self, request: &Request, mut result: Map<String, Value>) -> Box<RawValue> {
         if request.caller.features().stateless {
             result.entry("resultType").or_insert_with(|| "complete".into());
             if CACHED.contains(&request.method.as_str()) {
@@ -282,14 +281,14 @@ impl Replay {
                 result.remove("_meta");
             }
         }
-        Reply::with_result(&request.id, Bytes::from(exact::text(&Value::Object(result))))
+        exact::raw(&Value::Object(result))
     }
 
     /// Responds to the handshake and to methods of every server, recorded or not.
-    fn unheard(&self, request: &Request, params: &Value) -> CallStart {
+    fn unheard(&self, request: &Request, params: &Value) -> Result<Box<RawValue>, Error> {
         let ok = |members: Value| {
             let members = members.as_object().cloned().unwrap_or_default();
-            CallStart::Done(self.result(request, members))
+            Ok(self.result(request, members))
         };
         let mut about = json!({ "capabilities": self.card.capabilities });
         if let Some(instructions) = &self.card.instructions {
@@ -311,12 +310,6 @@ impl Replay {
             Some(
                 Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe,
             ) => ok(json!({})),
-            Some(Method::SubscriptionsListen) => CallStart::Running(Box::new(Playing {
-                steps: VecDeque::from([CallEvent::Notify(render::acknowledged(&request.id, b""))]),
-                shared: Arc::default(),
-                asking: false,
-                open: self.feed().map(|feed| (feed, self.result(request, Map::new()))),
-            })),
             _ => {
                 let method = request.method.as_str();
                 let shown = crate::shown::shorten(&self.redactor.message(&params_shown(params)), 300);
@@ -327,8 +320,7 @@ impl Replay {
                 };
                 let unknown = request.known().is_none() || method.ends_with("/list");
                 let code = if unknown { code::METHOD_NOT_FOUND } else { code::INVALID_PARAMS };
-                let data = json!({ "replay": self.target }).to_string();
-                CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)))
+                Err(ErrorObject::new(code, why).with_data(exact::raw(&json!({ "replay": self.target }))).into())
             }
         }
     }
@@ -371,129 +363,20 @@ fn questions(result: &Map<String, Value>) -> Vec<Said> {
         .collect()
 }
 
-/// The members of a notification, with the token of the request that runs now; `None` when nobody asked for progress.
-fn notification(params: &Value, token: Option<&str>) -> Option<String> {
-    let mut members = params.as_object().cloned().unwrap_or_default();
+/// The parameters of a notification, with the token of the request that runs now; `None` when nobody asked for progress.
+fn notification(params: Value, token: Option<&str>) -> Option<Value> {
+    let mut members = if let Value::Object(members) = params { members } else { Map::new() };
     if members.contains_key("progressToken") {
         members.insert("progressToken".to_owned(), exact::read(token?).ok()?);
     }
-    let text = exact::text(&Value::Object(members));
-    Some(text[1..text.len() - 1].to_owned())
+    Some(Value::Object(members))
 }
 
-fn refused(id: &Id, error: &Value) -> Reply {
+fn refused(error: &Value) -> ErrorObject {
     let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(code::INTERNAL_ERROR);
-    let data = error.get("data").map(exact::text);
-    Reply::error(Some(id), code, error["message"].as_str().unwrap_or("an error was recorded"), data.as_deref())
-}
-
-impl Replay {
-    fn feed(&self) -> Option<SubscriptionHandle> {
-        self.hub.open(Default::default(), self.limits.sessions.concurrent_max)
-    }
-}
-
-impl Service for Replay {
-    fn limits(&self) -> &Arc<Limits> {
-        &self.limits
-    }
-
-    fn budget(&self) -> &Arc<Budget> {
-        &self.budget
-    }
-
-    fn start(&self, request: Request, _: RequestContext, _: &mut Context<'_>) -> CallStart {
-        self.answer(&request)
-    }
-
-    fn defines(&self, method: &str) -> bool {
-        self.methods.iter().any(|recorded| recorded == method)
-    }
-
-    fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
-        None
-    }
-
-    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
-        self.feed()
-    }
-
-    fn close(&self) {
-        self.hub.close();
-    }
-}
-
-/// A recorded exchange being replayed.
-struct Playing {
-    steps: VecDeque<CallEvent>,
-    shared: Arc<Shared>,
-    asking: bool,
-    /// A subscription stays open until the service ends, which its feed tells; then this is the answer.
-    open: Option<(SubscriptionHandle, Reply)>,
-}
-
-#[derive(Default)]
-struct Shared(Mutex<SharedState>);
-
-#[derive(Default)]
-struct SharedState {
-    cancelled: bool,
-    answered: bool,
-    waker: Option<Waker>,
-}
-
-impl Shared {
-    fn set(&self, change: impl FnOnce(&mut SharedState)) {
-        let waker = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut state);
-            state.waker.take()
-        };
-        waker.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Cancel for Shared {
-    fn cancel(&self) {
-        self.set(|state| state.cancelled = true);
-    }
-}
-
-impl RunningCall for Playing {
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
-        let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.cancelled {
-            return Poll::Ready(CallEvent::Cancelled);
-        }
-        if (self.asking && !state.answered) || self.steps.is_empty() {
-            state.waker = Some(cx.waker().clone());
-            drop(state);
-            return match &self.open {
-                Some((feed, _)) if self.steps.is_empty() => match feed.feed().poll_next(cx) {
-                    Poll::Ready(None) => {
-                        self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(CallEvent::Done(end)))
-                    }
-                    _ => Poll::Pending,
-                },
-                _ => Poll::Pending,
-            };
-        }
-        (self.asking, state.answered) = (false, false);
-        drop(state);
-        match self.steps.pop_front() {
-            Some(CallEvent::ServerRequest(mut ask)) => {
-                let shared = self.shared.clone();
-                // The replay continues as recorded, whatever the response.
-                ask.answer = Box::new(move |_| shared.set(|state| state.answered = true));
-                self.asking = true;
-                Poll::Ready(CallEvent::ServerRequest(ask))
-            }
-            Some(step) => Poll::Ready(step),
-            None => Poll::Pending,
-        }
-    }
-
-    fn canceller(&self) -> Arc<dyn Cancel> {
-        self.shared.clone()
+    let refused = ErrorObject::new(code, error["message"].as_str().unwrap_or("an error was recorded"));
+    match error.get("data") {
+        Some(data) => refused.with_data(exact::raw(data)),
+        None => refused,
     }
 }

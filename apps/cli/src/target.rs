@@ -343,7 +343,7 @@ fn socket(_: &Path) -> Target {
 }
 
 fn transcript(path: &Path) -> Result<Target, Failure> {
-    let service = replay::service(Transcript::read(path)?);
+    let service = replay::service(Transcript::read(path)?)?;
     let dial = Arc::new(in_process(service));
     Ok(Target { dial, name: path.display().to_string(), kind: Kind::Transcript, redactor: Redactor::default() })
 }

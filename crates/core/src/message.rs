@@ -5,6 +5,8 @@ use crate::id::Id;
 use crate::json::{Span, read_str};
 use crate::method::Method;
 use bytestring::ByteString;
+use linchpin_types::error::{ErrorObject, code};
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
 /// A message of a peer, as spans of the received bytes.
@@ -148,6 +150,15 @@ impl Request {
     /// `params`, or an empty object.
     pub fn params_text(&self) -> &str {
         self.params.all.map_or("{}", |s| self.text(s))
+    }
+
+    /// Decodes `params`.
+    ///
+    /// # Errors
+    /// An invalid-params error, for the caller.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ErrorObject> {
+        serde_json::from_str(self.params_text())
+            .map_err(|e| ErrorObject::new(code::INVALID_PARAMS, format!("invalid parameters: {e}")))
     }
 
     /// Decodes a member that must be a string.

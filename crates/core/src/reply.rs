@@ -72,6 +72,12 @@ impl Reply {
         Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0) }
     }
 
+    /// Sets the kind of a response whose result is rendered already.
+    pub fn with_kind(mut self, kind: ReplyKind) -> Reply {
+        self.kind = kind;
+        self
+    }
+
     /// The kind of the response.
     pub fn kind(&self) -> ReplyKind {
         self.kind

@@ -174,17 +174,17 @@ pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle,
-    IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, Markdown, MethodHandler, Next, NoArgs,
-    NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt, PromptHandler, Prompts, Register, Reply,
-    ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError,
-    Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
+    IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown, MethodHandler,
+    Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt, PromptHandler, Prompts,
+    Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result,
+    ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;
 
 // Parts of the protocol that the signatures above name.
 pub use linchpin_core::service::BoxFuture;
-pub use linchpin_core::{ClientCaps, Features, Principal, ResultWriter, Session, TraceContext};
+pub use linchpin_core::{ClientCaps, Features, Principal, Request, ResultWriter, Session, TraceContext};
 
 pub mod store {
     //! Where state is kept beyond one process: stores for sessions and events ([`HttpOptions`](crate::transport::HttpOptions)),
@@ -209,7 +209,7 @@ pub mod transport {
     //!
     //! A server serves on anything that implements [`Bind`]: for a stream of lines, pass its halves to `pipes`. A client connects
     //! to anything that implements [`Connector`], which opens a [`ClientTransport`]. Programs that handle requests without
-    //! `Server`, such as a proxy, implement [`Service`]; its parts are in the crate `linchpin-core`.
+    //! `Server`, such as a proxy, use `LowLevelServer` or implement [`Service`]; its parts are in the crate `linchpin-core`.
     //!
     //! # Who may come in
     //!
@@ -220,6 +220,7 @@ pub mod transport {
     };
     pub use linchpin_core::gate::{Admit, Document, Gate, Page, Refusal};
     pub use linchpin_core::service::{Bind, IntoService, RequestContext, Service};
+    pub use linchpin_core::{ChangeBus, ServerChange};
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::{Child, child, is_secret_name};
     #[cfg(feature = "http")]

@@ -2,9 +2,10 @@
 
 use crate::request_error::RequestError;
 use linchpin_core::{Reply, ResultWriter};
-use linchpin_types::error::code;
+use linchpin_types::error::{ErrorObject, code};
 use linchpin_types::tool::CallToolResult;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
@@ -270,7 +271,10 @@ impl Error {
                 let data = data.as_ref().map(Value::to_string);
                 out.error(*code, &self.to_string(), data.as_deref())
             }
-            _ => out.error(code::INTERNAL_ERROR, &self.to_string(), None),
+            _ => match self.downcast_ref::<ErrorObject>() {
+                Some(object) => out.error(object.code, &object.message, object.data.as_deref().map(RawValue::get)),
+                None => out.error(code::INTERNAL_ERROR, &self.to_string(), None),
+            },
         }
     }
 

@@ -26,6 +26,7 @@
 //!
 //! * Results of tools: [`IntoReply`]; of resources: [`IntoContents`]; of prompts: [`IntoMessages`].
 //! * Errors: [`Error`] in handlers, [`RequestError`] of requests to the client, [`ServeError`] of [`Server::serve`].
+//! * Servers of plain methods, without tools, resources and prompts: [`LowLevelServer`].
 //! * Changes while the server runs: [`Handle`]. Middleware: [`Call`] and [`Next`]. Limits: [`Limits`].
 
 // This crate owns the API, the registry of tools, resources and prompts, and the members of results. It must never know
@@ -47,6 +48,7 @@ mod handler;
 mod layer;
 mod list;
 mod listen;
+mod low_level;
 mod mrtr;
 mod notification;
 mod prompt;
@@ -85,6 +87,7 @@ pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
+pub use low_level::LowLevelServer;
 pub use notification::NotificationResult;
 pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;

@@ -6,6 +6,7 @@ use crate::error;
 use crate::handle::{Handle, Registries};
 use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
+use crate::low_level::LowLevel;
 use crate::notification::{self, Hooks};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
@@ -15,7 +16,7 @@ use crate::service::{self, Refresher, RunningServer, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_core::{Budget, ChangeRelay, Features, Limits, Observer, Reply, Stamps};
+use linchpin_core::{Budget, ChangeBus, ChangeRelay, Features, Limits, Observer, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
@@ -65,6 +66,7 @@ struct Settings {
     identify: bool,
     methods: HashMap<Box<str>, Arc<Target>>,
     hooks: Hooks,
+    low_level: Option<LowLevel>,
     keys: Vec<[u8; 32]>,
     problems: Vec<String>,
 }
@@ -116,6 +118,7 @@ impl Server {
             identify: true,
             methods: HashMap::new(),
             hooks: Hooks::default(),
+            low_level: None,
             keys: Vec::new(),
             problems: Vec::new(),
         };
@@ -422,6 +425,20 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.note(added)
     }
 
+    /// Whether to declare tools (0), resources (1) or prompts (2) without having any.
+    pub(crate) fn announce(&self, kind: usize, on: bool) {
+        self.registries.announced[kind].store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn changes(&self) -> Arc<ChangeBus> {
+        self.registries.hub.clone()
+    }
+
+    pub(crate) fn with_low_level(mut self, low: LowLevel) -> Self {
+        self.settings.low_level = Some(low);
+        self
+    }
+
     fn note(mut self, added: Result<(), String>) -> Self {
         self.settings.problems.extend(added.err());
         self
@@ -678,6 +695,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             identify,
             methods,
             hooks,
+            low_level,
             keys,
             mut problems,
         } = *self.settings;
@@ -722,6 +740,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
             methods,
             hooks,
+            low_level,
             background: Default::default(),
             keyring,
             this: this.clone(),

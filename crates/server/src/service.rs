@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::handle::Registries;
 use crate::handler::{Args, Source};
 use crate::layer::Layer;
+use crate::low_level::{self, LowLevel};
 use crate::notification::{self, Hooks, Watch};
 use crate::registry::{Item, Snapshot};
 use crate::running_call;
@@ -67,6 +68,7 @@ pub(crate) struct RunningServer {
     /// Methods that the specification does not have.
     pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
     pub(crate) hooks: Hooks,
+    pub(crate) low_level: Option<LowLevel>,
     /// Handlers of notifications that were not ready at once.
     pub(crate) background: Mutex<JoinSet<()>>,
     pub(crate) keyring: Keyring,
@@ -85,6 +87,15 @@ impl Service for RunningServer {
     }
 
     fn start(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        if let Some(low) = &self.low_level {
+            match (low.choose(&request.method), self.this.upgrade()) {
+                (low_level::Choice::Handler(handler), Some(core)) => {
+                    return low_level::start(&core, &handler, request, door, task);
+                }
+                (low_level::Choice::BuiltIn, _) => {}
+                _ => return low_level::unknown(&request),
+            }
+        }
         let method = match &request.method {
             MethodName::Known(method) => *method,
             MethodName::Other(name) => {
@@ -105,7 +116,7 @@ impl Service for RunningServer {
     }
 
     fn defines(&self, method: &str) -> bool {
-        self.methods.contains_key(method)
+        self.low_level.as_ref().map_or_else(|| self.methods.contains_key(method), |low| low.defines(method))
     }
 
     fn notified(&self, told: Notification, door: RequestContext) {
@@ -447,6 +458,9 @@ impl RunningServer {
     }
 
     fn capabilities(&self, features: &Features) -> String {
+        if let Some(low) = &self.low_level {
+            return low.capabilities.clone();
+        }
         let [tools, resources, prompts] = self.offered();
         let completes = self.registries.prompts.snapshot().entries.iter().any(|e| !e.item.completers.is_empty())
             || self.registries.resources.snapshot().entries.iter().any(|e| !e.item.completers.is_empty());
@@ -573,7 +587,7 @@ fn watch_of(session: &Arc<Session>) -> Option<Arc<Watch>> {
     session.locals().get(WATCH)?.downcast().ok()
 }
 
-fn method_not_found(request: &Request) -> Reply {
+pub(crate) fn method_not_found(request: &Request) -> Reply {
     let why = format!("method not found: {}", clip(request.method.as_str()));
     Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &why, None)
 }

@@ -12,6 +12,7 @@ mod eras;
 mod errors;
 mod handlers;
 mod http;
+mod low_level;
 mod mrtr;
 mod nodes;
 mod notifications;

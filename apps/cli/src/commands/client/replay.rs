@@ -18,7 +18,7 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: ReplayArgs) -> Result<(), Failure> {
-    let service = replay::service(Transcript::read(&args.file)?);
+    let service = replay::service(Transcript::read(&args.file)?)?;
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let file = std::fs::canonicalize(&args.file).unwrap_or(args.file).display().to_string();
     let command = vec![program, "replay".to_owned(), file];
