@@ -3,6 +3,7 @@
 use crate::features::Features;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
+use crate::principal::Principal;
 use bytes::Bytes;
 use linchpin_types::error::code;
 use serde::Serialize;
@@ -20,7 +21,21 @@ pub struct Reply {
     kind: ReplyKind,
     /// Where the members of `result` (or the `error` object) begin and end in `frame`.
     body: (usize, usize),
+    /// Set if the request was refused for its scopes.
+    missing: Option<Box<MissingScopes>>,
 }
+
+/// Why a request was refused that needs scopes.
+#[derive(Clone, Debug)]
+pub struct MissingScopes {
+    /// All scopes that the request needs.
+    pub required: Arc<[Arc<str>]>,
+    /// The sender, who lacks some of them. `None` if nobody was authenticated.
+    pub principal: Option<Principal>,
+}
+
+/// The code of errors for missing scopes, outside of the range that JSON-RPC reserves.
+pub const MISSING_SCOPES: i32 = 403;
 
 /// The kind of a [`Reply`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +74,25 @@ impl Reply {
         frame.push(b'}');
         let body = (start, frame.len());
         frame.push(b'}');
-        Reply { frame, shared: None, kind: ReplyKind::Error(code), body }
+        Reply { frame, shared: None, kind: ReplyKind::Error(code), body, missing: None }
+    }
+
+    /// The refusal of a request whose sender lacks scopes: an error that names the missing ones, with
+    /// `data.requiredScopes`. Over HTTP its status and challenge are those of the gate.
+    pub fn missing_scopes(id: &Id, missing: MissingScopes) -> Reply {
+        let lacks = |scope: &&Arc<str>| missing.principal.as_ref().is_none_or(|principal| !principal.has_scope(scope));
+        let lacking: Vec<&str> = missing.required.iter().filter(lacks).map(|scope| &**scope).collect();
+        let why = format!("missing scope{}: {}", if lacking.len() == 1 { "" } else { "s" }, lacking.join(", "));
+        let required: Vec<&str> = missing.required.iter().map(|scope| &**scope).collect();
+        let data = serde_json::json!({ "requiredScopes": required }).to_string();
+        let mut reply = Reply::error(Some(id), MISSING_SCOPES, &why, Some(&data));
+        reply.missing = Some(Box::new(missing));
+        reply
+    }
+
+    /// Why the request was refused, if it was refused for missing scopes.
+    pub fn scopes_missing(&self) -> Option<&MissingScopes> {
+        self.missing.as_deref()
     }
 
     /// A result whose object is rendered already, stamps included. Its bytes are shared, not copied.
@@ -69,7 +102,7 @@ impl Reply {
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         frame.extend_from_slice(id);
         frame.extend_from_slice(b",\"result\":");
-        Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0) }
+        Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0), missing: None }
     }
 
     /// Sets the kind of a response whose result is rendered already.
@@ -366,7 +399,7 @@ impl ResultWriter {
         self.frame.push(b'}');
         let body = (self.start, self.frame.len());
         self.frame.push(b'}');
-        Reply { frame: self.frame, shared: None, kind, body }
+        Reply { frame: self.frame, shared: None, kind, body, missing: None }
     }
 
     /// Replaces the response with a JSON-RPC error.

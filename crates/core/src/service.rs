@@ -47,6 +47,12 @@ pub trait Service: Send + Sync + 'static {
         let _ = (notification, context);
     }
 
+    /// Whether anything of the service demands scopes, so that it cannot be served to strangers without a gate. By default
+    /// nothing does.
+    fn demands_scopes(&self) -> bool {
+        false
+    }
+
     /// Returns a tool's `x-mcp-header` annotations: the arguments that this caller must mirror in headers. Empty for most
     /// tools.
     fn header_params(&self, tool: &str, caller: &Caller, context: &RequestContext) -> Option<Arc<[HeaderParam]>>;

@@ -55,20 +55,21 @@ use proc_macro::TokenStream;
 /// | `open_world`, `open_world = false` | whether the tool interacts with external systems |
 /// | `alias = "…"` | an unlisted name that still works, for example of an earlier version; repeatable |
 /// | `layer = path` | middleware; repeatable, the last one runs first |
+/// | `scopes = ["…"]` | the scopes that a call demands |
 /// | `icon = …` | repeatable |
 /// | `meta = …`, `input_schema = …`, `output_schema = …` | as in the builder |
 ///
 /// | `#[resource("uri or template", …)]` | |
 /// |---|---|
 /// | `name = …` | default: the method's name |
-/// | `title = …`, `description = …`, `layer = …`, `icon = …`, `meta = …` | as for tools |
+/// | `title = …`, `description = …`, `layer = …`, `scopes = …`, `icon = …`, `meta = …` | as for tools |
 /// | `mime_type = …`, `size = …`, `annotations = …` | as in the builder |
 /// | `cache(ttl_ms, public)`, `cache(ttl_ms, private)` | how long, in milliseconds, and for whom its contents may be cached |
 /// | `complete(variable = path, …)` | completion functions for the template's variables |
 ///
 /// | `#[prompt(…)]` | |
 /// |---|---|
-/// | `name = "…"`, `title = …`, `description = …`, `layer = …`, `icon = …`, `meta = …` | as for tools |
+/// | `name = "…"`, `title = …`, `description = …`, `layer = …`, `scopes = …`, `icon = …`, `meta = …` | as for tools |
 /// | `complete(argument = path, …)` | completion functions for arguments |
 ///
 /// The variables of a template and the arguments of a prompt arrive as strings and are parsed into the parameter's type:

@@ -105,6 +105,7 @@ const TOOL: &[(&str, Takes)] = &[
     ("open_world", Choice),
     ("alias", Values),
     ("layer", Values),
+    ("scopes", Value),
     ("icon", Values),
     ("meta", Value),
     ("input_schema", Value),
@@ -120,6 +121,7 @@ const RESOURCE: &[(&str, Takes)] = &[
     ("cache", Cache),
     ("complete", Complete),
     ("layer", Values),
+    ("scopes", Value),
     ("icon", Values),
     ("meta", Value),
 ];
@@ -129,6 +131,7 @@ const PROMPT: &[(&str, Takes)] = &[
     ("description", Value),
     ("complete", Complete),
     ("layer", Values),
+    ("scopes", Value),
     ("icon", Values),
     ("meta", Value),
 ];
@@ -374,13 +377,13 @@ mod tests {
     #[test]
     fn every_option_becomes_a_call_of_the_builder() {
         let (options, errors) = read(parse_quote!(#[tool(
-            name = "x", title = "X", description = TEXT, read_only, idempotent, open_world = false, alias = "y", alias = "z", layer = a::b, meta = m(),
+            name = "x", title = "X", description = TEXT, read_only, idempotent, open_world = false, alias = "y", alias = "z", layer = a::b, scopes = ["s"], meta = m(),
         )]));
         assert_eq!(errors, [""; 0]);
         let calls = options.calls.iter().map(|c| c.to_string().replace(' ', "")).collect::<String>();
         assert_eq!(
             calls,
-            r#".title("X").read_only().idempotent().open_world(false).alias("y").alias("z").layer(a::b).meta(m())"#
+            r#".title("X").read_only().idempotent().open_world(false).alias("y").alias("z").layer(a::b).scopes(["s"]).meta(m())"#
         );
         assert_eq!(
             (options.name.map(|n| n.value()), options.aliases.len(), options.description.is_some()),

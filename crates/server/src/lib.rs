@@ -33,6 +33,7 @@
 // HTTP status codes, sockets, session ids, or frames and what each revision adds to them: those belong to `linchpin-proto`
 // (a result is written through its `ResultWriter`) and `linchpin-transport`. It does not know the client crate.
 
+mod access;
 mod coerce_integers;
 mod complete;
 mod cursor;

@@ -45,6 +45,9 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
     };
     if resources {
         for uri in &wanted.resource_subscriptions {
+            if let Err(reply) = core.may_subscribe(uri, &request.id, door) {
+                return CallStart::Done(reply);
+            }
             if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions.resources_max, &core.budget) {
                 return CallStart::Done(core.subscribe_refused(&request.id, why));
             }

@@ -1,5 +1,6 @@
 //! The definition of a prompt, and the result types of prompt handlers.
 
+use crate::access::Access;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::dispatch::Target;
 use crate::downgrade;
@@ -33,6 +34,7 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    pub(crate) access: Access,
     declared: Vec<PromptArgument>,
 }
 
@@ -50,6 +52,7 @@ impl Prompt {
             completers: Completers::default(),
             place: Location::caller(),
             hidden: Vec::new(),
+            access: Access::default(),
             declared: Vec::new(),
         }
     }
@@ -135,6 +138,16 @@ impl Prompt {
         self
     }
 
+    /// Sets the scopes that the prompt and its completion demand, as [`Tool::scopes`](crate::Tool::scopes) does.
+    pub fn scopes<I>(mut self, scopes: I) -> Prompt
+    where
+        I: IntoIterator,
+        I::Item: Into<Arc<str>>,
+    {
+        self.access.set_scopes(scopes);
+        self
+    }
+
     /// Wraps the prompt in middleware; the last layer added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Prompt
     where
@@ -174,6 +187,7 @@ pub(crate) struct Registered {
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    pub(crate) access: Access,
     declared: Vec<PromptArgument>,
     bound: Bound,
 }
@@ -187,6 +201,7 @@ impl Registered {
             completers: self.completers.clone(),
             place: self.place,
             hidden: self.hidden.clone(),
+            access: self.access.clone(),
             declared: self.declared.clone(),
         };
         let after = change(before);
@@ -200,9 +215,10 @@ impl Registered {
 
 /// Binds a definition to its handler.
 pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, String> {
-    let Prompt { mut def, layers, completers, place, hidden, declared } = prompt;
+    let Prompt { mut def, layers, completers, place, hidden, access, declared } = prompt;
     let name = def.name.clone();
     let at = |why: String| format!("prompt `{name}` ({place}): {why}");
+    access.check().map_err(at)?;
     def.arguments = arguments(&(bound.input)(), &declared).map_err(at)?;
     for name in completers.names() {
         if !def.arguments.iter().any(|argument| argument.name == name) {
@@ -218,7 +234,7 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     let Bound { wants_cx, per_session, .. } = bound;
     let name = def.name.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
-    Ok(Registered { def, target, completers, place, hidden, declared, bound })
+    Ok(Registered { def, target, completers, place, hidden, access, declared, bound })
 }
 
 /// The arguments derived from the handler's type, and the declared ones.

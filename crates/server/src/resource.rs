@@ -1,5 +1,6 @@
 //! The definition of a resource, and the result types of resource handlers.
 
+use crate::access::Access;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::dispatch::Target;
 use crate::downgrade;
@@ -32,6 +33,7 @@ pub struct Resource {
     pub(crate) completers: Completers,
     pub(crate) cache: Option<(u64, CacheScope)>,
     pub(crate) place: &'static Location<'static>,
+    pub(crate) access: Access,
 }
 
 impl Resource {
@@ -40,7 +42,14 @@ impl Resource {
     pub fn new(uri: impl Into<String>) -> Resource {
         let uri = uri.into();
         let def = features::Resource::new(uri.clone(), uri);
-        Resource { def, layers: Vec::new(), completers: Completers::default(), cache: None, place: Location::caller() }
+        Resource {
+            def,
+            layers: Vec::new(),
+            completers: Completers::default(),
+            cache: None,
+            place: Location::caller(),
+            access: Access::default(),
+        }
     }
 
     /// Sets the name.
@@ -122,6 +131,16 @@ impl Resource {
         self
     }
 
+    /// Sets the scopes that a read, a subscription and completion demand, as [`Tool::scopes`](crate::Tool::scopes) does.
+    pub fn scopes<I>(mut self, scopes: I) -> Resource
+    where
+        I: IntoIterator,
+        I::Item: Into<Arc<str>>,
+    {
+        self.access.set_scopes(scopes);
+        self
+    }
+
     /// Wraps reads of the resource in middleware; the last layer added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Resource
     where
@@ -163,6 +182,7 @@ pub(crate) struct Registered {
     pub(crate) completers: Completers,
     pub(crate) cache: Option<(u64, CacheScope)>,
     pub(crate) place: &'static Location<'static>,
+    pub(crate) access: Access,
     bound: Bound,
 }
 
@@ -175,6 +195,7 @@ impl Registered {
             completers: self.completers.clone(),
             cache: self.cache,
             place: self.place,
+            access: self.access.clone(),
         };
         let after = change(before);
         if after.def.uri != self.def.uri {
@@ -186,8 +207,9 @@ impl Registered {
 
 /// Binds a definition to its handler.
 pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, String> {
-    let Resource { def, layers, completers, cache, place } = resource;
+    let Resource { def, layers, completers, cache, place, access } = resource;
     let at = |why: &str| format!("resource `{}` ({place}): {why}", def.uri);
+    access.check().map_err(|why| at(&why))?;
     let scheme = def.uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     if !scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
@@ -217,7 +239,7 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     let Bound { wants_cx, per_session, .. } = bound;
     let name = def.uri.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
-    Ok(Registered { def, template, target, completers, cache, place, bound })
+    Ok(Registered { def, template, target, completers, cache, place, access, bound })
 }
 
 /// Text with the media type `text/markdown`.

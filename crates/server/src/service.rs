@@ -10,7 +10,8 @@ use crate::handler::{Args, Source};
 use crate::layer::Layer;
 use crate::low_level::{self, LowLevel};
 use crate::notification::{self, Hooks, Watch};
-use crate::registry::{Item, Snapshot};
+use crate::registry::{Entry, Item, Snapshot};
+use crate::resource;
 use crate::running_call;
 use crate::seal::Keyring;
 use crate::tool_result;
@@ -107,11 +108,11 @@ impl Service for RunningServer {
             Method::ToolsCall => self.call_tool(request, door, task),
             Method::ResourcesRead => self.read(request, door, task),
             Method::PromptsGet => self.prompt(request, door, task),
-            Method::CompletionComplete => self.complete(request, task),
+            Method::CompletionComplete => self.complete(request, &door, task),
             Method::SubscriptionsListen => listen::open(self, &request, &door),
             Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
-            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, task),
-            _ => CallStart::Done(self.answer(&request)),
+            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
+            _ => CallStart::Done(self.answer(&request, &door)),
         }
     }
 
@@ -139,6 +140,13 @@ impl Service for RunningServer {
 
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.observer.as_ref()
+    }
+
+    fn demands_scopes(&self) -> bool {
+        let Registries { tools, resources, prompts, .. } = &*self.registries;
+        tools.snapshot().entries.iter().any(|e| e.item.access.has_scopes())
+            || resources.snapshot().entries.iter().any(|e| e.item.access.has_scopes())
+            || prompts.snapshot().entries.iter().any(|e| e.item.access.has_scopes())
     }
 
     fn close(&self) {
@@ -258,6 +266,9 @@ impl RunningServer {
         let Some(entry) = tools.get(&name) else {
             return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools));
         };
+        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+            return CallStart::Done(reply);
+        }
         if let Some(span) = request.params.arguments
             && !matches!(request.text(span).as_bytes(), [b'{', ..] | b"null")
         {
@@ -289,19 +300,15 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`uri` must be the URI of a resource");
         };
         let resources = self.registries.resources.snapshot();
-        let found = match resources.get(&uri).filter(|e| e.item.template.is_none()) {
-            Some(entry) => Some((entry, Vec::new())),
-            None => resources.entries.iter().find_map(|entry| {
-                let vars = entry.item.template.as_ref()?.matches(&uri)?;
-                Some((entry, vars.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
-            }),
-        };
-        let Some((entry, vars)) = found else {
+        let Some((entry, vars)) = find_resource(&resources, &uri) else {
             let data = serde_json::json!({ "uri": uri }).to_string();
             let code = request.caller.features().resource_not_found;
             let why = format!("resource not found: {}", clip(&uri));
             return CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)));
         };
+        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+            return CallStart::Done(reply);
+        }
         let hints = entry.item.cache.unwrap_or((0, CacheScope::Private));
         let mut target = entry.item.target.clone();
         // The URI and the cache hints precede the handler's output.
@@ -332,6 +339,9 @@ impl RunningServer {
         let Some(entry) = prompts.get(&name) else {
             return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts));
         };
+        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+            return CallStart::Done(reply);
+        }
         let given = match serde_json::from_str::<Params>(request.params_text()) {
             Ok(params) => params.arguments.unwrap_or_default(),
             Err(_) => return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object of strings"),
@@ -346,7 +356,7 @@ impl RunningServer {
         self.launch(&entry.item.target, &request, door, Args(Source::Vars(vars.into())), task)
     }
 
-    fn complete(&self, request: Request, task: &mut Context<'_>) -> CallStart {
+    fn complete(&self, request: Request, door: &RequestContext, task: &mut Context<'_>) -> CallStart {
         let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
             Ok(params) => params,
             Err(e) => {
@@ -359,20 +369,23 @@ impl RunningServer {
         };
         let (argument, unknown) =
             (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
-        let completer = match &params.reference {
+        let (access, completer) = match &params.reference {
             CompleteReference::Prompt(prompt) => match self.registries.prompts.snapshot().get(&prompt.name) {
                 None => return unknown(format!("Unknown prompt: {}", clip(&prompt.name))),
                 Some(e) if !e.item.def.arguments.iter().any(|a| a.name == argument) => {
                     return unknown(format!("prompt `{}` has no argument `{}`", prompt.name, clip(&argument)));
                 }
-                Some(e) => e.item.completers.get(&argument).cloned(),
+                Some(e) => (e.item.access.clone(), e.item.completers.get(&argument).cloned()),
             },
             CompleteReference::Resource(resource) => match self.registries.resources.snapshot().get(&resource.uri) {
                 None => return unknown(format!("Unknown resource template: {}", clip(&resource.uri))),
-                Some(e) => e.item.completers.get(&argument).cloned(),
+                Some(e) => (e.item.access.clone(), e.item.completers.get(&argument).cloned()),
             },
             _ => return unknown("Unknown kind of reference".into()),
         };
+        if let Err(reply) = access.admit(&request.id, door) {
+            return CallStart::Done(reply);
+        }
         let context = params.context.map(|c| c.arguments).unwrap_or_default();
         let asked = Completion { argument, value: params.argument.value, context };
         let (mut out, id) = (self.writer(&request), request.id.clone());
@@ -403,10 +416,10 @@ impl RunningServer {
     }
 
     /// `resources/list` with a refresh before the first page. Later pages use the same list.
-    fn list_fresh(&self, request: Request, task: &mut Context<'_>) -> CallStart {
+    fn list_fresh(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
         let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
         let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
-            return CallStart::Done(self.answer(&request));
+            return CallStart::Done(self.answer(&request, &door));
         };
         let this = core.clone();
         let asked = request.clone();
@@ -421,14 +434,14 @@ impl RunningServer {
                 || this.registries.resources.snapshot().entries.iter().any(|entry| entry.item.template.is_none());
             match failed {
                 Some(error) if !some() => this.writer(&asked).error(code::INTERNAL_ERROR, &error.to_string(), None),
-                _ => this.answer(&asked),
+                _ => this.answer(&asked, &door),
             }
         });
         running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
     }
 
     /// Requests without a handler.
-    fn answer(&self, request: &Request) -> Reply {
+    fn answer(&self, request: &Request, door: &RequestContext) -> Reply {
         let offered = self.offered();
         let missing =
             |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
@@ -451,8 +464,8 @@ impl RunningServer {
             Method::Initialize => self.initialize(request),
             Method::ServerDiscover => self.discover(request),
             Method::LoggingSetLevel => self.set_level(request),
-            Method::ResourcesSubscribe => self.subscribe(request, true),
-            Method::ResourcesUnsubscribe => self.subscribe(request, false),
+            Method::ResourcesSubscribe => self.subscribe(request, door, true),
+            Method::ResourcesUnsubscribe => self.subscribe(request, door, false),
             _ => self.writer(request).finish(ReplyKind::Complete),
         }
     }
@@ -534,7 +547,7 @@ impl RunningServer {
 
     /// `resources/subscribe` of a server with hooks for subscriptions.
     fn subscribe_watched(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
-        let reply = self.answer(&request);
+        let reply = self.answer(&request, &door);
         let (Some(session), Some(core)) = (request.caller.session().cloned(), self.this.upgrade()) else {
             return CallStart::Done(reply);
         };
@@ -559,7 +572,15 @@ impl RunningServer {
         running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
     }
 
-    fn subscribe(&self, request: &Request, on: bool) -> Reply {
+    /// Whether the sender of a request may subscribe to a resource. The error is the response if not.
+    pub(crate) fn may_subscribe(&self, uri: &str, id: &Id, door: &RequestContext) -> Result<(), Reply> {
+        match find_resource(&self.registries.resources.snapshot(), uri) {
+            Some((entry, _)) => entry.item.access.admit(id, door),
+            None => Ok(()),
+        }
+    }
+
+    fn subscribe(&self, request: &Request, door: &RequestContext, on: bool) -> Reply {
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         let Some(uri) = request.string(request.params.uri) else {
             return refuse("`uri` must be the URI of a resource");
@@ -572,6 +593,8 @@ impl RunningServer {
             if let Some(watch) = request.caller.session().filter(|_| self.hooks.subscriptions()).and_then(watch_of) {
                 watch.unsubscribe(request.caller.clone(), &uri);
             }
+        } else if let Err(reply) = self.may_subscribe(&uri, &request.id, door) {
+            return reply;
         } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions.resources_max, &self.budget) {
             return self.subscribe_refused(&request.id, why);
         }
@@ -585,6 +608,23 @@ const WATCH: u64 = u64::MAX;
 /// The subscriptions of a session that the hooks know of.
 fn watch_of(session: &Arc<Session>) -> Option<Arc<Watch>> {
     session.locals().get(WATCH)?.downcast().ok()
+}
+
+/// The variables of a template and their values.
+type Variables = Vec<(String, String)>;
+
+/// The resource of a URI, or the first template that matches it, with its variables.
+fn find_resource<'a>(
+    resources: &'a Snapshot<resource::Registered>,
+    uri: &str,
+) -> Option<(&'a Arc<Entry<resource::Registered>>, Variables)> {
+    match resources.get(uri).filter(|e| e.item.template.is_none()) {
+        Some(entry) => Some((entry, Vec::new())),
+        None => resources.entries.iter().find_map(|entry| {
+            let vars = entry.item.template.as_ref()?.matches(uri)?;
+            Some((entry, vars.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
+        }),
+    }
 }
 
 pub(crate) fn method_not_found(request: &Request) -> Reply {

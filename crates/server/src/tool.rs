@@ -1,5 +1,6 @@
 //! The definition of a tool.
 
+use crate::access::Access;
 use crate::dispatch::Target;
 use crate::handler::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
@@ -37,6 +38,7 @@ pub struct Tool {
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
     pub(crate) words: Option<Words>,
+    pub(crate) access: Access,
 }
 
 /// A function that replaces a text; `None` keeps it.
@@ -58,6 +60,7 @@ impl Tool {
             place: Location::caller(),
             hidden: Vec::new(),
             words: None,
+            access: Access::default(),
         }
     }
 
@@ -174,6 +177,29 @@ impl Tool {
         self
     }
 
+    /// Sets the scopes that a call demands: its principal must have all of them.
+    ///
+    /// Over HTTP a call without them is answered as the gate says: by default with status 403 and a challenge that names the
+    /// scopes, so that clients can ask for them. The handler does not run. The tool is listed for everybody.
+    ///
+    /// On transports that no stranger can reach (stdio, unix sockets, memory) scopes are not looked at. [`http`] without a gate
+    /// does not start with a server that demands scopes.
+    ///
+    /// ```
+    /// # use linchpin_server::Tool;
+    /// let tool = Tool::new("purge", "Deletes all rows.").destructive().scopes(["rows:write"]);
+    /// ```
+    ///
+    /// [`http`]: https://docs.rs/linchpin/latest/linchpin/transport/fn.http.html
+    pub fn scopes<I>(mut self, scopes: I) -> Tool
+    where
+        I: IntoIterator,
+        I::Item: Into<Arc<str>>,
+    {
+        self.access.set_scopes(scopes);
+        self
+    }
+
     /// Wraps the tool in middleware; the last layer added runs first.
     ///
     /// ```
@@ -225,16 +251,18 @@ pub(crate) struct Registered {
     pub(crate) headers: Option<Arc<[HeaderParam]>>,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    pub(crate) access: Access,
     bound: Bound,
 }
 
 /// Binds a definition to its handler. Errors are sentences for the author of the tool.
 pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<Registered, String> {
-    let Tool { mut def, input, output, layers, place, hidden, words } = tool;
+    let Tool { mut def, input, output, layers, place, hidden, words, access } = tool;
     let at = |why: String| format!("tool `{}` ({place}): {why}", def.name);
     if !name_ok(&def.name) {
         return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`".into()));
     }
+    access.check().map_err(at)?;
     let Input { schema, headers, explain, run } = arguments(&def.name, input, &bound, problems_max).map_err(at)?;
     let output = match output {
         Some(output) => Some(given_output(&def.name, output, problems_max).map_err(at)?),
@@ -248,7 +276,7 @@ pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<
     let Bound { wants_cx, per_session, .. } = bound;
     let name = def.name.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: Some(explain) };
-    Ok(Registered { def, target, headers, place, hidden, bound })
+    Ok(Registered { def, target, headers, place, hidden, access, bound })
 }
 
 impl Registered {
@@ -262,8 +290,9 @@ impl Registered {
             place: self.place,
             hidden: self.hidden.clone(),
             words: None,
+            access: self.access.clone(),
         };
-        let Tool { mut def, input, output, layers, hidden, words, .. } = change(before);
+        let Tool { mut def, input, output, layers, hidden, words, access, .. } = change(before);
         let at = |why: String| format!("tool `{}`: {why}", self.def.name);
         if def.name != self.def.name {
             return Err(at(format!("an update cannot change its name to `{}`; `rename` does that", def.name)));
@@ -279,7 +308,8 @@ impl Registered {
             def.output_schema = Some(given_output(&def.name, output, problems_max).map_err(at)?);
         }
         reword(&mut def, words);
-        (next.target.layers, next.hidden, next.def) = (layers.into(), hidden, def);
+        access.check().map_err(at)?;
+        (next.target.layers, next.hidden, next.def, next.access) = (layers.into(), hidden, def, access);
         Ok(next)
     }
 }

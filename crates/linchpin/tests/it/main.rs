@@ -1,5 +1,6 @@
 //! The integration tests of `linchpin`: one program, a module for each subject.
 
+mod access;
 mod advisories;
 mod callbacks;
 mod client;

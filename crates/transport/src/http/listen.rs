@@ -223,6 +223,9 @@ impl Bind for Http {
 
 impl Http {
     async fn run(self, service: Arc<dyn Service>) -> io::Result<()> {
+        if self.options.gate.is_none() && service.demands_scopes() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, NO_GATE));
+        }
         let listener = match self.addr.0 {
             ListenAddr::Name(name) => TcpListener::bind(&name).await.map_err(|e| unusable(&name, e))?,
             ListenAddr::Socket(addr) => TcpListener::bind(addr).await.map_err(|e| unusable(&addr.to_string(), e))?,
@@ -269,6 +272,8 @@ impl Http {
         Ok(())
     }
 }
+
+const NO_GATE: &str = "this server demands scopes, but nobody would be authenticated: add a gate, `http(…).gate(…)`";
 
 /// Ends remaining connections and sessions, also when the serving future is dropped.
 struct End {

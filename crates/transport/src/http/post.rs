@@ -3,6 +3,7 @@
 //! A response is `application/json` if no message precedes it, and an SSE stream from the first notification
 //! or server request on. A call that completes on its first poll needs no task, channel or box of this crate.
 
+use super::admission;
 use super::answer;
 use super::body::{HttpBody, Source, event};
 use super::calls::{Calls, Entered};
@@ -15,6 +16,7 @@ use crate::driver;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED};
+use linchpin_core::gate::Refusal;
 use linchpin_core::message::Kind;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{
@@ -89,7 +91,16 @@ fn refused(reply: Reply) -> Response<HttpBody> {
     answer::reply(rules::status(reply.kind(), None), reply)
 }
 
-fn answered(reply: Reply, features: &Features) -> Response<HttpBody> {
+/// A response; its status and challenge are the gate's if scopes are missing.
+fn answered(shared: &Shared, reply: Reply, features: &Features) -> Response<HttpBody> {
+    if let Some(missing) = reply.scopes_missing() {
+        let principal = missing.principal.as_ref();
+        let refusal = match &shared.gate {
+            Some(gate) => gate.missing(principal, &missing.required),
+            None => Refusal::missing(principal, &missing.required),
+        };
+        return admission::respond(&refusal, reply);
+    }
     answer::reply(rules::status(reply.kind(), Some(features)), reply)
 }
 
@@ -103,7 +114,7 @@ fn withheld() -> Response<HttpBody> {
 fn alone(shared: &Arc<Shared>, head: RequestContext, request: Request, cx: &mut Context<'_>) -> Next {
     let features = request.caller.features();
     match driver::start(&*shared.service, request, head, cx) {
-        CallStart::Done(reply) => Next::Answer(answered(reply, features)),
+        CallStart::Done(reply) => Next::Answer(answered(shared, reply, features)),
         CallStart::Running(exchange) => {
             Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features))
         }
@@ -137,7 +148,7 @@ fn poll_stateless(
             let source = StatelessStream { first: Some(frame), call: call.take(), budget };
             answer::events(HttpBody::stream(source, &*shared.service))
         }
-        Stateless::Reply(reply) => answered(reply, features),
+        Stateless::Reply(reply) => answered(shared, reply, features),
         Stateless::Cancelled => withheld(),
     })
 }
@@ -301,7 +312,7 @@ fn in_session(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: 
     };
     match take(shared, &session, message, head, cx) {
         Outcome::Nothing => Next::Answer(answer::accepted()),
-        Outcome::Reply(reply) => Next::Answer(answered(reply, session.features())),
+        Outcome::Reply(reply) => Next::Answer(answered(shared, reply, session.features())),
         Outcome::Withheld => Next::Answer(withheld()),
         Outcome::Running(id, exchange) => {
             let mut work = Work::new(session);
@@ -424,7 +435,7 @@ impl InSession {
                     replies.push(reply);
                     continue;
                 }
-                (Some(Out::Reply(reply)), None) => answered(reply, work.session().features()),
+                (Some(Out::Reply(reply)), None) => answered(shared, reply, work.session().features()),
                 (Some(Out::Notice(frame)), _) => self.stream(shared, Some((frame, true)), None),
                 (Some(Out::Request(frame)), _) => self.stream(shared, Some((frame, false)), None),
                 (Some(Out::Pause(ms)), _) if work.session().features().priming => self.stream(shared, None, Some(ms)),

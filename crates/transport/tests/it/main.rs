@@ -3,6 +3,7 @@
 mod child_life;
 mod client;
 mod common;
+mod http_gate;
 mod http_h2;
 mod http_limits;
 mod http_post;
