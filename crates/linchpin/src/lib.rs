@@ -173,11 +173,11 @@ pub use linchpin_macros::register;
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server::{
-    BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle,
-    IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown, MethodHandler,
-    Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt, PromptHandler, Prompts,
-    Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result,
-    ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
+    BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited, Error,
+    Handle, IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown,
+    MethodHandler, Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt,
+    PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
+    Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

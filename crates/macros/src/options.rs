@@ -344,7 +344,7 @@ impl Options {
             };
             inside.parse::<Token![=]>().map_err(|e| Error::new(e.span(), USAGE))?;
             let function: Expr = inside.parse()?;
-            self.call(ident, quote!(#name, #function));
+            self.calls.push(quote_spanned!(ident.span()=> .complete_with::<Self, _, _>(#name, #function)));
             self.completes.push(name);
             if !inside.is_empty() {
                 inside.parse::<Token![,]>()?;
@@ -397,7 +397,7 @@ mod tests {
         let calls = options.calls.iter().map(|c| c.to_string().replace(' ', "")).collect::<String>();
         assert_eq!(
             calls,
-            r#".cache(5_000,::linchpin::types::page::CacheScope::Public).complete("b",Self::bs).complete("c-d",cd).size(3)"#
+            r#".cache(5_000,::linchpin::types::page::CacheScope::Public).complete_with::<Self,_,_>("b",Self::bs).complete_with::<Self,_,_>("c-d",cd).size(3)"#
         );
     }
 

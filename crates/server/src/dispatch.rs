@@ -81,8 +81,29 @@ pub(crate) fn start(
     door: RequestContext,
     args: Args,
 ) -> Result<CallStart, Reply> {
+    through(core, target, core.layers(&target.layers), request, door, args)
+}
+
+/// Starts the handler of `target` without layers.
+pub(crate) fn unlayered(
+    core: &Arc<RunningServer>,
+    target: &Target,
+    request: &Request,
+    door: RequestContext,
+    args: Args,
+) -> Result<CallStart, Reply> {
+    through(core, target, None, request, door, args)
+}
+
+fn through(
+    core: &Arc<RunningServer>,
+    target: &Target,
+    layers: Option<Arc<[Layer]>>,
+    request: &Request,
+    door: RequestContext,
+    args: Args,
+) -> Result<CallStart, Reply> {
     let out = core.writer(request);
-    let layers = core.layers(&target.layers);
     let owner = target.per_session.then(|| owner(request, &door)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
         let round_trips = RoundTrips::of(request, door.principal.as_ref(), core)?;

@@ -1,5 +1,6 @@
 //! Type-erased handlers, as the registry keeps them.
 
+use crate::complete::{Completes, IntoCompletion};
 use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
 use crate::dispatch::{self, EXPLAINED_BYTES_MAX};
@@ -17,6 +18,7 @@ use linchpin_core::service::BoxFuture;
 use linchpin_core::{Reply, ResultWriter, Span};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Arguments of a call: the received bytes, or the variables of a URI or the arguments of a prompt.
@@ -104,6 +106,8 @@ pub(crate) struct Bound {
     pub(crate) output: fn() -> Option<Value>,
     pub(crate) wants_cx: bool,
     pub(crate) per_session: bool,
+    /// The `StateOf` of the handler, for its completion functions.
+    pub(crate) state: Arc<dyn Any + Send + Sync>,
 }
 
 macro_rules! handlers {
@@ -141,9 +145,9 @@ macro_rules! handlers {
             S: Send + Sync + 'static,
             H: $name<S, M>,
         {
-            let per_session = state.per_session();
+            let (per_session, kept) = (state.per_session(), Arc::new(state.clone()));
             let run: Run = Arc::new(move |call| handler.run(&state, call));
-            Bound { run, input: H::input, output: H::output, wants_cx: H::WANTS_CX, per_session }
+            Bound { run, input: H::input, output: H::output, wants_cx: H::WANTS_CX, per_session, state: kept }
         }
 
         impl<F, S, L, P, M, A, R, W> $name<S, (L, P, M, A, R, W)> for F
@@ -195,6 +199,12 @@ handlers! {
 handlers! {
     /// A function that can handle a custom method with state `S`.
     MethodHandler bind_method CustomMethod, IntoResult tool_arguments dispatch::bad_parameters
+}
+handlers! {
+    /// A function that can complete arguments of prompts and resources with state `S`. Its argument is a [`Completion`].
+    ///
+    /// [`Completion`]: crate::Completion
+    CompletionHandler bind_completion Completes, IntoCompletion variables dispatch::bad_variables
 }
 handlers! {
     /// A function that can handle a notification, or a subscription to a resource, with state `S`.

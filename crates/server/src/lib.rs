@@ -86,7 +86,7 @@ pub use cx::{Cx, Peer};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
-pub use handler::{MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
+pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
 pub use low_level::LowLevelServer;
 pub use notification::NotificationResult;

@@ -141,7 +141,9 @@ fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
     let part = |span: Option<linchpin_core::Span>| span.map_or("null", |s| request.text(s));
     let about = match &request.method {
         MethodName::Known(Method::ResourcesRead) => format!("[{}]", part(request.params.uri)),
-        MethodName::Other(_) => custom_method::own(request).unwrap_or_default(),
+        MethodName::Known(Method::CompletionComplete) | MethodName::Other(_) => {
+            custom_method::own(request).unwrap_or_default()
+        }
         _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
     };
     seal::binding(principal.map(|principal| &**principal.identity()), request.method.as_str(), &about)

@@ -1,11 +1,11 @@
 //! The definition of a prompt, and the result types of prompt handlers.
 
 use crate::access::Access;
-use crate::complete::{Completer, Completers, Completion, IntoCompletion};
+use crate::complete::{Bindings, Completer, Completers};
 use crate::dispatch::Target;
 use crate::downgrade;
 use crate::error::Error;
-use crate::handler::Bound;
+use crate::handler::{Bound, CompletionHandler};
 use crate::layer::{self, Call, Layer, Next};
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::Icon;
@@ -110,7 +110,7 @@ impl Prompt {
         self
     }
 
-    /// Adds a function that suggests values of an argument.
+    /// Adds a function that suggests values of an argument: one of any of `&Cx` and [`Completion`](crate::Completion).
     ///
     /// ```
     /// # use linchpin_server::{Completion, Prompt};
@@ -120,13 +120,39 @@ impl Prompt {
     ///
     /// let prompt = Prompt::new("review", "Reviews code.").complete("language", languages);
     /// ```
-    pub fn complete<F, Fut, R>(mut self, argument: impl Into<Box<str>>, f: F) -> Prompt
+    pub fn complete<M, H>(mut self, argument: impl Into<Box<str>>, f: H) -> Prompt
     where
-        F: Fn(Completion) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoCompletion + 'static,
+        H: CompletionHandler<(), M>,
     {
         self.completers.insert(argument.into(), Completer::new(f));
+        self
+    }
+
+    /// Like [`Prompt::complete`], with a function that also takes the state of the prompt's handler.
+    ///
+    /// ```
+    /// # use linchpin_server::{Completion, Cx, Prompt, Server};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
+    /// struct Places { cities: Vec<String> }
+    ///
+    /// async fn cities(places: &Places, cx: &Cx, asked: Completion) -> Vec<String> {
+    ///     // Only who logged in learns which cities there are.
+    ///     if cx.principal().is_some() { asked.filter(&places.cities) } else { Vec::new() }
+    /// }
+    ///
+    /// let page = Prompt::new("brief", "A morning briefing.").complete_with("city", cities);
+    /// let server = Server::new("weather", "1.0")
+    ///     .state(Places { cities: vec!["Oslo".to_owned()] })
+    ///     .prompt(page, |page: Page| page.city);
+    /// ```
+    ///
+    /// A state of another type is reported when the server starts.
+    pub fn complete_with<S, M, H>(mut self, argument: impl Into<Box<str>>, f: H) -> Prompt
+    where
+        S: Send + Sync + 'static,
+        H: CompletionHandler<S, M>,
+    {
+        self.completers.insert(argument.into(), Completer::with_state(f));
         self
     }
 
@@ -185,6 +211,7 @@ pub(crate) struct Registered {
     pub(crate) def: Definition,
     pub(crate) target: Target,
     pub(crate) completers: Completers,
+    pub(crate) completes: Arc<Bindings>,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
     pub(crate) access: Access,
@@ -225,16 +252,17 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
             return Err(at(format!("completes `{name}`, which is not one of its arguments")));
         }
     }
+    let completes = Arc::new(completers.bind(&bound).map_err(at)?);
     let description: Option<Arc<str>> = def.description.as_deref().map(Into::into);
     let handler = bound.run.clone();
     let run = Arc::new(move |mut call: crate::handler::Invocation| {
         call.out.annotate(description.clone());
         handler(call)
     });
-    let Bound { wants_cx, per_session, .. } = bound;
+    let (wants_cx, per_session) = (bound.wants_cx, bound.per_session);
     let name = def.name.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
-    Ok(Registered { def, target, completers, place, hidden, access, declared, bound })
+    Ok(Registered { def, target, completers, completes, place, hidden, access, declared, bound })
 }
 
 /// The arguments derived from the handler's type, and the declared ones.

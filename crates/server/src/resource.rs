@@ -1,11 +1,11 @@
 //! The definition of a resource, and the result types of resource handlers.
 
 use crate::access::Access;
-use crate::complete::{Completer, Completers, Completion, IntoCompletion};
+use crate::complete::{Bindings, Completer, Completers};
 use crate::dispatch::Target;
 use crate::downgrade;
 use crate::error::{Error, Kind};
-use crate::handler::Bound;
+use crate::handler::{Bound, CompletionHandler};
 use crate::layer::{self, Call, Layer, Next};
 use crate::uri_template::UriTemplate;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -111,7 +111,7 @@ impl Resource {
         self
     }
 
-    /// Adds a function that suggests values of a template variable.
+    /// Adds a function that suggests values of a template variable: one of any of `&Cx` and [`Completion`](crate::Completion).
     ///
     /// ```
     /// # use linchpin_server::{Completion, Resource};
@@ -121,13 +121,39 @@ impl Resource {
     ///
     /// let page = Resource::new("weather://{city}").complete("city", cities);
     /// ```
-    pub fn complete<F, Fut, R>(mut self, variable: impl Into<Box<str>>, f: F) -> Resource
+    pub fn complete<M, H>(mut self, variable: impl Into<Box<str>>, f: H) -> Resource
     where
-        F: Fn(Completion) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoCompletion + 'static,
+        H: CompletionHandler<(), M>,
     {
         self.completers.insert(variable.into(), Completer::new(f));
+        self
+    }
+
+    /// Like [`Resource::complete`], with a function that also takes the state of the template's handler.
+    ///
+    /// ```
+    /// # use linchpin_server::{Completion, Cx, Resource, Server};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
+    /// struct Places { cities: Vec<String> }
+    ///
+    /// async fn cities(places: &Places, cx: &Cx, asked: Completion) -> Vec<String> {
+    ///     // Only who logged in learns which cities there are.
+    ///     if cx.principal().is_some() { asked.filter(&places.cities) } else { Vec::new() }
+    /// }
+    ///
+    /// let page = Resource::new("weather://{city}").complete_with("city", cities);
+    /// let server = Server::new("weather", "1.0")
+    ///     .state(Places { cities: vec!["Oslo".to_owned()] })
+    ///     .resource(page, |page: Page| page.city);
+    /// ```
+    ///
+    /// A state of another type is reported when the server starts.
+    pub fn complete_with<S, M, H>(mut self, variable: impl Into<Box<str>>, f: H) -> Resource
+    where
+        S: Send + Sync + 'static,
+        H: CompletionHandler<S, M>,
+    {
+        self.completers.insert(variable.into(), Completer::with_state(f));
         self
     }
 
@@ -180,6 +206,7 @@ pub(crate) struct Registered {
     pub(crate) template: Option<Arc<UriTemplate>>,
     pub(crate) target: Target,
     pub(crate) completers: Completers,
+    pub(crate) completes: Arc<Bindings>,
     pub(crate) cache: Option<(u64, CacheScope)>,
     pub(crate) place: &'static Location<'static>,
     pub(crate) access: Access,
@@ -210,6 +237,7 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     let Resource { def, layers, completers, cache, place, access } = resource;
     let at = |why: &str| format!("resource `{}` ({place}): {why}", def.uri);
     access.check().map_err(|why| at(&why))?;
+    let completes = Arc::new(completers.bind(&bound).map_err(|why| at(&why))?);
     let scheme = def.uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     if !scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
@@ -236,10 +264,10 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
         call.out.annotate(mime.clone());
         handler(call)
     });
-    let Bound { wants_cx, per_session, .. } = bound;
+    let (wants_cx, per_session) = (bound.wants_cx, bound.per_session);
     let name = def.uri.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
-    Ok(Registered { def, template, target, completers, cache, place, access, bound })
+    Ok(Registered { def, template, target, completers, completes, cache, place, access, bound })
 }
 
 /// Text with the media type `text/markdown`.

@@ -1,6 +1,6 @@
 //! A configured server behind its transports: resolves requests and starts them.
 
-use crate::complete::Completion;
+use crate::complete;
 use crate::custom_method;
 use crate::dispatch::{self, Target};
 use crate::downgrade;
@@ -15,7 +15,7 @@ use crate::resource;
 use crate::running_call;
 use crate::seal::Keyring;
 use crate::tool_result;
-use crate::validate::{self, near_miss};
+use crate::validate::near_miss;
 use crate::{list, listen};
 use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
@@ -27,7 +27,6 @@ use linchpin_core::{
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };
-use linchpin_types::complete::{CompleteReference, CompleteRequestParams};
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -108,7 +107,7 @@ impl Service for RunningServer {
             Method::ToolsCall => self.call_tool(request, door, task),
             Method::ResourcesRead => self.read(request, door, task),
             Method::PromptsGet => self.prompt(request, door, task),
-            Method::CompletionComplete => self.complete(request, &door, task),
+            Method::CompletionComplete => complete::start(self, &request, door, task),
             Method::SubscriptionsListen => listen::open(self, &request, &door),
             Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
             Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
@@ -356,65 +355,6 @@ impl RunningServer {
         self.launch(&entry.item.target, &request, door, Args(Source::Vars(vars.into())), task)
     }
 
-    fn complete(&self, request: Request, door: &RequestContext, task: &mut Context<'_>) -> CallStart {
-        let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
-            Ok(params) => params,
-            Err(e) => {
-                return fail(
-                    &request,
-                    code::INVALID_PARAMS,
-                    &format!("malformed completion request: {}", validate::serde_message(&e)),
-                );
-            }
-        };
-        let (argument, unknown) =
-            (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
-        let (access, completer) = match &params.reference {
-            CompleteReference::Prompt(prompt) => match self.registries.prompts.snapshot().get(&prompt.name) {
-                None => return unknown(format!("Unknown prompt: {}", clip(&prompt.name))),
-                Some(e) if !e.item.def.arguments.iter().any(|a| a.name == argument) => {
-                    return unknown(format!("prompt `{}` has no argument `{}`", prompt.name, clip(&argument)));
-                }
-                Some(e) => (e.item.access.clone(), e.item.completers.get(&argument).cloned()),
-            },
-            CompleteReference::Resource(resource) => match self.registries.resources.snapshot().get(&resource.uri) {
-                None => return unknown(format!("Unknown resource template: {}", clip(&resource.uri))),
-                Some(e) => (e.item.access.clone(), e.item.completers.get(&argument).cloned()),
-            },
-            _ => return unknown("Unknown kind of reference".into()),
-        };
-        if let Err(reply) = access.admit(&request.id, door) {
-            return CallStart::Done(reply);
-        }
-        let context = params.context.map(|c| c.arguments).unwrap_or_default();
-        let asked = Completion { argument, value: params.argument.value, context };
-        let (mut out, id) = (self.writer(&request), request.id.clone());
-        let future = Box::pin(async move {
-            const SHOWN_MAX: usize = 100;
-            let values = match completer {
-                Some(completer) => completer.run(asked).await,
-                None => Ok(Vec::new()),
-            };
-            match values {
-                Err(why) => Reply::error(Some(&id), code::INTERNAL_ERROR, &why, None),
-                Ok(values) => {
-                    let completion = serde_json::json!({
-                        "values": values.iter().take(SHOWN_MAX).collect::<Vec<_>>(), "total": values.len(), "hasMore": values.len() > SHOWN_MAX
-                    });
-                    out.key("completion");
-                    out.push(completion.to_string().as_bytes());
-                    out.finish(ReplyKind::Complete)
-                }
-            }
-        });
-        match self.this.upgrade() {
-            Some(core) => {
-                running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
-            }
-            None => fail(&request, code::INTERNAL_ERROR, "the server is shutting down"),
-        }
-    }
-
     /// `resources/list` with a refresh before the first page. Later pages use the same list.
     fn list_fresh(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
         let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
@@ -632,7 +572,7 @@ pub(crate) fn method_not_found(request: &Request) -> Reply {
     Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &why, None)
 }
 
-fn fail(request: &Request, code: i32, why: &str) -> CallStart {
+pub(crate) fn fail(request: &Request, code: i32, why: &str) -> CallStart {
     CallStart::Done(Reply::error(Some(&request.id), code, why, None))
 }
 

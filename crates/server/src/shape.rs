@@ -7,6 +7,7 @@
 //! failing bound is the one that is reported. (With a single blanket trait every mistake gives the same message; with
 //! associated types instead of parameters, rustc reports the step beside the bound.)
 
+use crate::complete::{Completes, IntoCompletion};
 use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
 use crate::handler::Args;
@@ -59,6 +60,7 @@ pub struct Now<R>(R);
     note = "a tool returns `String`, `Json<T>`, `ContentBlock`, `Vec<ContentBlock>`, `()`, or `Result<_, E>` of one of these; wrap structured data in `Json`",
     note = "the `T` of `Json<T>` derives `Serialize` and `JsonSchema`; an `E` that is boxed is `Box<dyn Error + Send + Sync>`",
     note = "a resource returns `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, or `Result<_, E>` of one of these",
+    note = "a completion function returns `Vec<String>` or `Result<Vec<String>, E>`",
     note = "a method returns `Json<T>`, `()`, or `Result<_, E>` of one of these",
     note = "a handler of notifications returns `()` or `Result<(), _>`",
     note = "a prompt returns `String`, `PromptMessage`, `Vec<PromptMessage>`, or `Result<_, E>` of one of these"
@@ -75,6 +77,7 @@ impl<R: IntoReply> AnswerOf<Tool> for R {}
 impl<R: IntoContents> AnswerOf<Resource> for R {}
 impl<R: IntoMessages> AnswerOf<Prompt> for R {}
 impl<R: IntoResult> AnswerOf<CustomMethod> for R {}
+impl<R: IntoCompletion> AnswerOf<Completes> for R {}
 impl<R: NotificationResult> AnswerOf<Notified> for R {}
 
 /// The roles of the parameters of a handler of kind `K`, and its return type.

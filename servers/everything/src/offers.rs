@@ -116,7 +116,7 @@ fn templates(server: Server<Everything>, choice: &ToolChoice) -> Server<Everythi
             .name(name)
             .title(name)
             .description(description)
-            .complete("resourceId", |typed| async move { numbers(&typed) })
+            .complete("resourceId", |typed: Completion| async move { numbers(&typed) })
     };
     let text = template("text", "Dynamic Text Resource", "Made-up text for a number.").mime_type("text/plain");
     let blob = template("blob", "Dynamic Blob Resource", "Made-up binary data for a number.")

@@ -7,6 +7,7 @@ mod client;
 mod client_messages;
 mod clock;
 mod common;
+mod completions;
 mod custom_methods;
 mod custom_requests;
 mod eras;
