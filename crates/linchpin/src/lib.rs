@@ -224,7 +224,9 @@ pub mod transport {
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::{Child, child, is_secret_name};
     #[cfg(feature = "http")]
-    pub use linchpin_transport::http::{Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, http};
+    pub use linchpin_transport::http::{
+        Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, LayeredService, RequestBody, http,
+    };
     #[cfg(feature = "tls")]
     pub use linchpin_transport::http::{Tls, TlsError};
     pub use linchpin_transport::memory::{InProcess, Memory, in_process, memory};

@@ -1,18 +1,23 @@
 //! Response bodies: either one chunk, or a stream of events with keep-alive comments.
 
 use super::intake::{SMALL_BYTES_MAX, STREAM_BYTES};
+use super::layered::if_same;
 use super::pace::{PIECE_BYTES_MAX, Pace};
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
 use linchpin_core::{Budget, Observer, Reply, Service};
 use linchpin_proto::http::sse;
-use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
+
+/// What a tower layer may fail with.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of every response, a concrete type so that a service in front needs no boxing.
 ///
@@ -35,11 +40,25 @@ enum Kind {
     /// Three chunks, the middle one shared with other responses.
     Shared(Box<[Bytes; 3]>, usize),
     Stream(Box<Stream<dyn Source>>),
+    /// What a layer made of it, and what is kept until its end.
+    Other(UnsyncBoxBody<Bytes, BoxError>, Option<Box<dyn Send>>),
 }
 
 impl HttpBody {
     fn new(kind: Kind) -> HttpBody {
         HttpBody { kind, paced: None }
+    }
+
+    /// The body of a response that went through a tower layer. Trailers are left out.
+    pub(super) fn from_layer<B>(body: B) -> HttpBody
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if_same(body).unwrap_or_else(|body| {
+            let body = body.map_err(Into::into).boxed_unsync();
+            HttpBody::new(if body.is_end_stream() { Kind::Full(None) } else { Kind::Other(body, None) })
+        })
     }
 
     /// No bytes.
@@ -80,7 +99,7 @@ impl HttpBody {
         match self.kind {
             Kind::Full(bytes) => bytes.unwrap_or_default(),
             Kind::Shared(parts, _) => parts.concat().into(),
-            Kind::Stream(_) => Bytes::new(),
+            Kind::Stream(_) | Kind::Other(..) => Bytes::new(),
         }
     }
 
@@ -97,8 +116,10 @@ impl HttpBody {
 
     /// Keeps `hold` until the stream ends. A body of one chunk ends at once and does not need it.
     pub(crate) fn hold(&mut self, hold: impl FnOnce() -> Box<dyn Send>) {
-        if let Kind::Stream(stream) = &mut self.kind {
-            stream.hold = Some(hold());
+        match &mut self.kind {
+            Kind::Stream(stream) => stream.hold = Some(hold()),
+            Kind::Other(_, held) => *held = Some(hold()),
+            Kind::Full(_) | Kind::Shared(..) => {}
         }
     }
 
@@ -107,21 +128,25 @@ impl HttpBody {
         self.paced = Some(Box::new(Paced { pace, rest: Bytes::new(), _hold: hold }));
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         let next = match &mut self.kind {
-            Kind::Full(bytes) => return Poll::Ready(bytes.take()),
+            Kind::Full(bytes) => return Poll::Ready(bytes.take().map(Ok)),
             Kind::Shared(parts, at) => {
                 let part = parts.get_mut(*at).map(std::mem::take);
                 *at += 1;
-                return Poll::Ready(part);
+                return Poll::Ready(part.map(Ok));
             }
             Kind::Stream(stream) => match stream.source.poll_bytes(cx) {
                 Poll::Ready(Some(bytes)) => {
                     stream.keep_alive.sent();
-                    Poll::Ready(Some(bytes))
+                    Poll::Ready(Some(Ok(bytes)))
                 }
                 Poll::Ready(None) => Poll::Ready(None),
-                Poll::Pending => stream.keep_alive.poll_comment(cx).map(Some),
+                Poll::Pending => stream.keep_alive.poll_comment(cx).map(Ok).map(Some),
+            },
+            Kind::Other(body, _) => match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => Poll::Ready(Some(Ok(frame.into_data().unwrap_or_default()))),
+                other => Poll::Ready(other.map(|frame| frame.map(|_| Bytes::new()))),
             },
         };
         if matches!(next, Poll::Ready(None)) {
@@ -132,11 +157,11 @@ impl HttpBody {
 
     /// The next piece. The last one is a single byte: hyper hands it over only when the reader has room for it, so as
     /// long as anything waits the stream is not finished, and can still be reset.
-    fn poll_piece(&mut self, paced: &mut Paced, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(&mut self, paced: &mut Paced, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         if paced.rest.is_empty() {
             match self.poll_chunk(cx) {
-                Poll::Ready(Some(chunk)) => paced.rest = chunk,
-                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Ok(chunk))) => paced.rest = chunk,
+                Poll::Ready(end) => return Poll::Ready(end),
                 Poll::Pending => {
                     paced.pace.caught_up();
                     return Poll::Pending;
@@ -147,12 +172,17 @@ impl HttpBody {
         let before_last = rest.saturating_sub(usize::from(self.is_given()));
         let piece = paced.rest.split_to(before_last.clamp(1, PIECE_BYTES_MAX).min(rest));
         paced.pace.gave();
-        Poll::Ready(Some(piece))
+        Poll::Ready(Some(Ok(piece)))
     }
 
     /// Whether [`HttpBody::poll_chunk`] has ended.
     fn is_given(&self) -> bool {
-        matches!(self.kind, Kind::Full(None) | Kind::Shared(_, 3..))
+        match &self.kind {
+            Kind::Full(bytes) => bytes.is_none(),
+            Kind::Shared(_, at) => *at >= 3,
+            Kind::Stream(_) => false,
+            Kind::Other(body, _) => body.is_end_stream(),
+        }
     }
 }
 
@@ -180,9 +210,10 @@ impl Drop for Observed {
 
 impl http_body::Body for HttpBody {
     type Data = Bytes;
-    type Error = Infallible;
+    /// Only what a tower layer's body fails with: those of the service itself never fail.
+    type Error = Box<dyn std::error::Error + Send + Sync>;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let chunk = match self.paced.take() {
             None => self.poll_chunk(cx),
             Some(mut paced) => {
@@ -191,7 +222,7 @@ impl http_body::Body for HttpBody {
                 piece
             }
         };
-        chunk.map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
+        chunk.map_ok(Frame::data)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -204,6 +235,7 @@ impl http_body::Body for HttpBody {
             Kind::Full(bytes) => SizeHint::with_exact(rest + bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Kind::Shared(parts, _) => SizeHint::with_exact(rest + parts.iter().map(|b| b.len() as u64).sum::<u64>()),
             Kind::Stream(_) => SizeHint::default(),
+            Kind::Other(body, _) => body.size_hint(),
         }
     }
 }
@@ -214,6 +246,7 @@ impl fmt::Debug for HttpBody {
             Kind::Full(_) => "HttpBody::Full",
             Kind::Shared(..) => "HttpBody::Shared",
             Kind::Stream(_) => "HttpBody::Stream",
+            Kind::Other(..) => "HttpBody::Other",
         })
     }
 }

@@ -4,12 +4,14 @@
 //! in its [`ConnectionStats`], and one task checks all of them periodically.
 
 use super::body::HttpBody;
+use super::layered::{LayeredService, RequestBody};
 use super::pace::{Pace, Streams};
 use super::service::{HttpFuture, HttpService};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use linchpin_core::Limits;
+use linchpin_core::service::BoxFuture;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
@@ -23,12 +25,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tower_service::Service as _;
 
 /// Maximum concurrent streams of an HTTP/2 connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
+pub(crate) async fn serve(tcp: TcpStream, app: App, limits: Arc<Limits>, all: Arc<Connections>) {
     let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
     let pulse = Arc::new(ConnectionStats::default());
     let peer = tcp.peer_addr().ok();
@@ -184,9 +187,16 @@ impl Drop for Busy {
     }
 }
 
+/// What answers requests.
+#[derive(Clone)]
+pub(crate) enum App {
+    Bare(HttpService),
+    Layered(LayeredService),
+}
+
 /// The service of one connection.
 struct Counted {
-    app: HttpService,
+    app: App,
     pulse: Arc<ConnectionStats>,
     peer: Option<SocketAddr>,
 }
@@ -197,7 +207,17 @@ impl hyper::service::Service<Request<Incoming>> for Counted {
     type Future = CountedFuture;
 
     fn call(&self, request: Request<Incoming>) -> CountedFuture {
-        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner: self.app.handle_from(request, self.peer) }
+        let inner = match &self.app {
+            App::Bare(service) => AppFuture::Bare { future: service.handle_from(request, self.peer) },
+            App::Layered(service) => {
+                let mut request = request.map(RequestBody::incoming);
+                if let Some(peer) = self.peer {
+                    request.extensions_mut().insert(peer);
+                }
+                AppFuture::Layered { future: service.clone().call(request) }
+            }
+        };
+        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner }
     }
 }
 
@@ -205,7 +225,29 @@ pin_project_lite::pin_project! {
     struct CountedFuture {
         busy: Option<Busy>,
         #[pin]
-        inner: HttpFuture<Incoming>,
+        inner: AppFuture,
+    }
+}
+
+pin_project_lite::pin_project! {
+    #[project = AppFutureProjection]
+    enum AppFuture {
+        Bare {
+            #[pin]
+            future: HttpFuture<Incoming>,
+        },
+        Layered { future: BoxFuture<'static, Result<Response<HttpBody>, Infallible>> },
+    }
+}
+
+impl Future for AppFuture {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            AppFutureProjection::Bare { future } => future.poll(cx),
+            AppFutureProjection::Layered { future } => future.as_mut().poll(cx),
+        }
     }
 }
 

@@ -1,11 +1,16 @@
 //! The HTTP listener: the accept loop and graceful shutdown.
 
 use super::HttpOptions;
-use super::connection::{self, Connections, Deadlines, Phase};
+use super::body::BoxError;
+use super::connection::{self, App, Connections, Deadlines, Phase};
+use super::layered::{LayeredService, RequestBody};
 use super::service::HttpService;
 #[cfg(feature = "tls")]
 use super::tls::RELOAD_INTERVAL;
-use linchpin_core::Service;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use linchpin_core::Limits;
 use linchpin_core::gate::Gate;
 use linchpin_core::service::{Bind, BoxFuture};
 use std::fmt;
@@ -16,6 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_layer::Layer;
+use tower_service::Service;
 
 /// Serves Streamable HTTP at `addr`, for example `"127.0.0.1:8931"`; port 0 selects a free port.
 ///
@@ -40,6 +47,7 @@ pub fn http(addr: impl Into<Address>) -> Http {
         #[cfg(feature = "tls")]
         tls: None,
         on_ready: None,
+        layers: Vec::new(),
         shutdown: None,
     }
 }
@@ -96,8 +104,12 @@ pub struct Http {
     #[cfg(feature = "tls")]
     tls: Option<super::tls::Tls>,
     on_ready: Option<Box<dyn FnOnce(SocketAddr) + Send>>,
+    layers: Vec<Wrap>,
     shutdown: Option<BoxFuture<'static, ()>>,
 }
+
+/// Adds one layer.
+type Wrap = Box<dyn FnOnce(LayeredService) -> LayeredService + Send>;
 
 impl Http {
     /// Sets the endpoint's path. Default `/mcp`.
@@ -184,6 +196,61 @@ impl Http {
         self
     }
 
+    /// Wraps the HTTP service in a tower layer, for example for authentication, compression or CORS; the last layer added
+    /// runs first.
+    ///
+    /// A layer sees requests before anything was checked, `Host` and `Origin` included, and on every path. It may change
+    /// them, answer them itself and change the responses, bodies included; what it inserts into a request's extensions
+    /// is what `cx.get()` returns. If it fails, the response is status 500. Several can also be one, by `tower::ServiceBuilder`.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use linchpin_transport::http::{LayeredService, RequestBody, http};
+    /// use std::task::{Context, Poll};
+    /// use tower_layer::layer_fn;
+    /// use tower_service::Service;
+    ///
+    /// /// Tells handlers which tenant a request is for.
+    /// #[derive(Clone)]
+    /// struct Tenant(String);
+    ///
+    /// #[derive(Clone)]
+    /// struct WithTenant(LayeredService);
+    ///
+    /// impl Service<Request<RequestBody>> for WithTenant {
+    ///     type Response = <LayeredService as Service<Request<RequestBody>>>::Response;
+    ///     type Error = <LayeredService as Service<Request<RequestBody>>>::Error;
+    ///     type Future = <LayeredService as Service<Request<RequestBody>>>::Future;
+    ///
+    ///     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+    ///         Poll::Ready(Ok(()))
+    ///     }
+    ///
+    ///     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
+    ///         let tenant = request.headers().get("x-tenant").and_then(|value| value.to_str().ok());
+    ///         let tenant = Tenant(tenant.unwrap_or("public").to_owned());
+    ///         request.extensions_mut().insert(tenant);
+    ///         self.0.call(request)
+    ///     }
+    /// }
+    ///
+    /// let transport = http("127.0.0.1:8931").layer(layer_fn(WithTenant));
+    /// ```
+    #[doc(alias = "tower")]
+    #[doc(alias = "middleware")]
+    pub fn layer<L, B>(mut self, layer: L) -> Http
+    where
+        L: Layer<LayeredService> + Send + 'static,
+        L::Service: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Error: Into<BoxError>,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.layers.push(Box::new(move |inner| LayeredService::erase(layer.layer(inner))));
+        self
+    }
+
     /// Changes options. Each has a default; see [`HttpOptions`].
     ///
     /// ```
@@ -216,13 +283,13 @@ impl fmt::Debug for Http {
 
 impl Bind for Http {
     /// Listens and serves until shutdown. Returns an error if the address cannot be bound.
-    fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
+    fn serve(self, service: Arc<dyn linchpin_core::Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(self.run(service))
     }
 }
 
 impl Http {
-    async fn run(self, service: Arc<dyn Service>) -> io::Result<()> {
+    async fn run(self, service: Arc<dyn linchpin_core::Service>) -> io::Result<()> {
         if self.options.gate.is_none() && service.demands_scopes() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, NO_GATE));
         }
@@ -240,6 +307,13 @@ impl Http {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         #[cfg(not(feature = "tls"))]
         let scheme = "http";
+        let front = match self.layers.is_empty() {
+            true => App::Bare(app.clone()),
+            false => {
+                let bare = LayeredService::new(app.clone());
+                App::Layered(self.layers.into_iter().fold(bare, |inner, wrap| wrap(inner)))
+            }
+        };
         let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
         match self.on_ready {
             Some(ready) => ready(addr),
@@ -262,7 +336,7 @@ impl Http {
         }
         let all = Arc::new(all);
         let _end = End { app: app.clone(), all: all.clone() };
-        accept(listener, shutdown, &app, &slots, &all).await;
+        accept(listener, shutdown, &front, limits.clone(), &slots, &all).await;
         tracing::debug!("no new connections; waiting for running requests");
         service.close();
         app.end_listening();
@@ -292,7 +366,8 @@ impl Drop for End {
 async fn accept(
     listener: TcpListener,
     shutdown: BoxFuture<'static, ()>,
-    app: &HttpService,
+    app: &App,
+    limits: Arc<Limits>,
     slots: &Arc<Semaphore>,
     all: &Arc<Connections>,
 ) {
@@ -310,7 +385,7 @@ async fn accept(
             () = &mut reloads => {}
             (tcp, place) = &mut next => {
                 next.set(connection(&listener, slots));
-                let (app, limits, all) = (app.clone(), app.limits().clone(), all.clone());
+                let (app, limits, all) = (app.clone(), limits.clone(), all.clone());
                 tokio::spawn(async move {
                     connection::serve(tcp, app, limits, all).await;
                     drop(place);

@@ -27,6 +27,7 @@ mod connection;
 mod cors;
 mod guard;
 mod intake;
+mod layered;
 mod listen;
 mod pace;
 mod post;
@@ -40,6 +41,7 @@ mod tls;
 mod work;
 
 pub use body::HttpBody;
+pub use layered::{LayeredService, RequestBody};
 pub use listen::{Address, Http, http};
 pub use service::{HttpFuture, HttpService};
 #[cfg(feature = "tls")]

@@ -129,10 +129,6 @@ impl HttpService {
         }
     }
 
-    pub(crate) fn limits(&self) -> &Arc<Limits> {
-        &self.shared.limits
-    }
-
     /// Ends streams that do not end by themselves. Running calls continue.
     pub(crate) fn end_listening(&self) {
         self.shared.sessions.end_listening();

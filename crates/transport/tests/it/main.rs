@@ -5,6 +5,7 @@ mod client;
 mod common;
 mod http_gate;
 mod http_h2;
+mod http_layers;
 mod http_limits;
 mod http_post;
 mod http_replay;

@@ -180,6 +180,12 @@ impl Conn {
         }
     }
 
+    /// Whether a response in chunks comes to its end, rather than the connection before it.
+    pub async fn ends_well(&mut self) -> bool {
+        while self.fill().await {}
+        self.buf.ends_with(b"\r\n0\r\n\r\n")
+    }
+
     /// Whether the server closes the connection without saying anything more.
     pub async fn is_closed(&mut self) -> bool {
         self.buf.is_empty() && !self.fill().await
