@@ -251,6 +251,39 @@ impl Http {
         self
     }
 
+    /// Answers probes: `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503.
+    ///
+    /// After the shutdown signal new connections are refused at once, unless
+    /// [`shutdown_delay_ms`](HttpOptions::shutdown_delay_ms) is set.
+    ///
+    /// ```
+    /// use linchpin_transport::{http::http, shutdown_signal};
+    ///
+    /// let transport = http("0.0.0.0:8931")
+    ///     .health()
+    ///     .options(|options| options.shutdown_delay_ms = 5_000)
+    ///     .with_graceful_shutdown(shutdown_signal());
+    /// ```
+    #[doc(alias = "liveness")]
+    #[doc(alias = "readiness")]
+    pub fn health(mut self) -> Http {
+        self.options.health = true;
+        self
+    }
+
+    /// Shows at `GET /metrics` what `render` returns: text in the format of Prometheus.
+    ///
+    /// ```
+    /// use linchpin_transport::http::http;
+    ///
+    /// let transport = http("127.0.0.1:8931").metrics(|| "up 1\n".to_owned());
+    /// ```
+    #[doc(alias = "prometheus")]
+    pub fn metrics(mut self, render: impl Fn() -> String + Send + Sync + 'static) -> Http {
+        self.options.metrics = Some(Arc::new(render));
+        self
+    }
+
     /// Changes options. Each has a default; see [`HttpOptions`].
     ///
     /// ```
@@ -314,7 +347,13 @@ impl Http {
                 App::Layered(self.layers.into_iter().fold(bare, |inner, wrap| wrap(inner)))
             }
         };
-        let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
+        let signal = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
+        let (ending, delay) = (app.clone(), Duration::from_millis(self.options.shutdown_delay_ms));
+        let shutdown = Box::pin(async move {
+            signal.await;
+            ending.announce_shutdown();
+            tokio::time::sleep(delay).await;
+        });
         match self.on_ready {
             Some(ready) => ready(addr),
             None => announce(addr, scheme, &self.options),

@@ -7,6 +7,7 @@
 //! | POST in a session | the same, resumable; 202 for messages without a response |
 //! | GET in a session | the session's stream, or another one resumed with `Last-Event-ID` |
 //! | DELETE in a session | 204; the session has ended |
+//! | GET of `/healthz`, `/readyz`, `/metrics`, where [`HttpOptions`] has them | the state as text |
 //! | OPTIONS from a page of an allowed origin (a CORS preflight) | 204 |
 //!
 //! If `Accept` lists `text/event-stream` before `application/json`, a complete response is sent as a stream of one
@@ -30,6 +31,7 @@ mod intake;
 mod layered;
 mod listen;
 mod pace;
+mod pages;
 mod post;
 mod service;
 mod session;
@@ -109,6 +111,15 @@ pub struct HttpOptions {
     /// How long a client may read nothing of a pending response, in milliseconds. Default 30,000. Then its connection
     /// is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only for [`http()`].
     pub write_ms_max: u64,
+    /// Answers `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
+    /// `false`. Any `Host` and `Origin` may ask.
+    pub health: bool,
+    /// Renders what `GET /metrics` shows, in the text format of Prometheus. Default `None`. `Host`, `Origin` and the gate are
+    /// checked as for other requests.
+    pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// How long requests are still accepted after the shutdown signal, in milliseconds, so that a load balancer that asks
+    /// `/readyz` can take the server out first. Default 0. Only for [`http()`].
+    pub shutdown_delay_ms: u64,
 }
 
 impl HttpOptions {
@@ -134,6 +145,9 @@ impl Default for HttpOptions {
             retry_ms: 1_000,
             idle_ms_max: 75_000,
             write_ms_max: 30_000,
+            health: false,
+            metrics: None,
+            shutdown_delay_ms: 0,
         }
     }
 }
@@ -162,6 +176,9 @@ impl fmt::Debug for HttpOptions {
         out.field("retry_ms", &self.retry_ms)
             .field("idle_ms_max", &self.idle_ms_max)
             .field("write_ms_max", &self.write_ms_max)
+            .field("health", &self.health)
+            .field("metrics", &self.metrics.is_some())
+            .field("shutdown_delay_ms", &self.shutdown_delay_ms)
             .finish()
     }
 }

@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
+use super::pages::Pages;
 use super::post::{self, Next, Running};
 use super::session::{HttpSession, is_standalone};
 use super::sessions::{Revival, Sessions, key_of};
@@ -81,6 +82,7 @@ pub(crate) struct Shared {
     pub(crate) retry_ms: u64,
     guard: Guard,
     pub(crate) gate: Option<Arc<dyn Gate>>,
+    pages: Pages,
     path: Option<Box<str>>,
     #[cfg(feature = "sse")]
     sse: Option<crate::sse::Endpoints>,
@@ -88,6 +90,7 @@ pub(crate) struct Shared {
 
 enum Route {
     Mcp,
+    Metrics,
     #[cfg(feature = "sse")]
     Sse,
     #[cfg(feature = "sse")]
@@ -122,11 +125,17 @@ impl HttpService {
                 retry_ms,
                 guard,
                 gate: options.gate.clone(),
+                pages: Pages::new(options),
                 path,
                 #[cfg(feature = "sse")]
                 sse,
             }),
         }
+    }
+
+    /// Tells probes that the service will end.
+    pub(crate) fn announce_shutdown(&self) {
+        self.shared.pages.close();
     }
 
     /// Ends streams that do not end by themselves. Running calls continue.
@@ -165,6 +174,7 @@ impl HttpService {
     async fn close(&self) {
         let shared = &self.shared;
         shared.closing.store(true, Ordering::Relaxed);
+        shared.pages.close();
         shared.service.close();
         self.end_listening();
         let limit = Duration::from_millis(shared.limits.calls.drain_ms_max);
@@ -222,6 +232,10 @@ impl HttpService {
         peer: Option<SocketAddr>,
     ) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
+        if let Some(response) = self.shared.pages.probe(&parts) {
+            let state = State::Answer(response);
+            return HttpFuture { body, shared: self.shared.clone(), state, streams: false, origin: None };
+        }
         let streams = intake::prefers_stream(&parts.headers);
         let (state, origin) = match self.shared.guard.check(&parts) {
             Ok(()) => {
@@ -400,6 +414,7 @@ impl Shared {
             (Route::Mcp, Method::GET) => self.listen(&head),
             (Route::Mcp, Method::DELETE) => self.end(&head),
             (Route::Mcp, _) => State::Answer(answer::method_not_allowed("POST, GET, DELETE")),
+            (Route::Metrics, method) => State::Answer(self.pages.metrics(&method)),
             #[cfg(feature = "sse")]
             (Route::Sse, Method::GET) => State::Answer(self.sse_open(uri, &head)),
             #[cfg(feature = "sse")]
@@ -430,6 +445,9 @@ impl Shared {
             if path == "/message" || self.path.is_none() && path.ends_with("/message") {
                 return Route::Message;
             }
+        }
+        if self.pages.has_metrics(path) {
+            return Route::Metrics;
         }
         if self.path.as_deref().is_none_or(|p| p == path) { Route::Mcp } else { Route::Unknown }
     }

@@ -7,6 +7,7 @@ mod http_gate;
 mod http_h2;
 mod http_layers;
 mod http_limits;
+mod http_pages;
 mod http_post;
 mod http_replay;
 mod http_sessions;

@@ -1,0 +1,70 @@
+//! What probes and monitors ask for, beside the endpoint: `/healthz`, `/readyz` and `/metrics`.
+
+use super::HttpOptions;
+use super::answer;
+use super::body::HttpBody;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response, StatusCode, request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The pages that a service has.
+pub(super) struct Pages {
+    health: bool,
+    closing: AtomicBool,
+    metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+}
+
+impl Pages {
+    pub(super) fn new(options: &HttpOptions) -> Pages {
+        Pages { health: options.health, closing: AtomicBool::new(false), metrics: options.metrics.clone() }
+    }
+
+    /// The shutdown has begun.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers probes. They name the host as they like and must learn nothing but the state.
+    pub(super) fn probe(&self, request: &request::Parts) -> Option<Response<HttpBody>> {
+        if !self.health {
+            return None;
+        }
+        let closing = match request.uri.path() {
+            "/healthz" => false,
+            "/readyz" => self.closing.load(Ordering::Relaxed),
+            _ => return None,
+        };
+        Some(match closing {
+            _ if !is_read(&request.method) => answer::method_not_allowed("GET, HEAD"),
+            true => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "shutting down\n".to_owned()),
+            false => text(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+        })
+    }
+
+    /// Whether `/metrics` is a page.
+    pub(super) fn has_metrics(&self, path: &str) -> bool {
+        self.metrics.is_some() && path == "/metrics"
+    }
+
+    pub(super) fn metrics(&self, method: &Method) -> Response<HttpBody> {
+        match &self.metrics {
+            Some(render) if is_read(method) => {
+                text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", render())
+            }
+            _ => answer::method_not_allowed("GET, HEAD"),
+        }
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD].contains(method)
+}
+
+fn text(status: StatusCode, content_type: &'static str, text: String) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
