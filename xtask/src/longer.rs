@@ -16,6 +16,7 @@ const STAGE_S_MAX: u64 = 3600;
 const LIBRARIES: &[&str] = &[
     "linchpin",
     "linchpin-server",
+    "linchpin-middleware",
     "linchpin-client",
     "linchpin-transport",
     "linchpin-web",

@@ -68,6 +68,7 @@
 //! | `http` | | Streamable HTTP for servers, all revisions on one endpoint |
 //! | `tls` | | HTTPS for servers |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
+//! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
@@ -171,6 +172,8 @@ pub use linchpin_client as client;
 pub use linchpin_macros::register;
 #[cfg(feature = "macros")]
 pub use linchpin_macros::{prompt, resource, tool};
+#[cfg(feature = "middleware")]
+pub use linchpin_middleware as middleware;
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited, Error,

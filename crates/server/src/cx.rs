@@ -244,6 +244,17 @@ impl Cx {
         Handle::new(self.0.core.registries.clone())
     }
 
+    /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy it is that of the proxy,
+    /// unless a layer in front sets it.
+    pub fn peer_addr(&self) -> Option<core::net::SocketAddr> {
+        self.0.door.peer
+    }
+
+    /// Returns the public id of the call's session, a random number for logs. `None` for stateless requests.
+    pub fn session_id(&self) -> Option<u64> {
+        self.0.request.caller.session().map(|session| session.public_id())
+    }
+
     /// Returns the session of the call, for messages after the call is over. `None` for stateless requests.
     pub fn peer(&self) -> Option<Peer> {
         self.0.request.caller.session().map(|s| Peer(Arc::downgrade(s)))

@@ -95,6 +95,19 @@ const RULES: &[(&str, Rule)] = &[
         ]),
     ),
     ("crates/process", Only(&["memchr", "rustix", "shell-words", "tokio", "tracing"])),
+    (
+        "crates/middleware",
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "http",
+            "linchpin-proto",
+            "linchpin-transport",
+            "linchpin-client",
+            "linchpin",
+        ]),
+    ),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",
@@ -107,6 +120,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-transport",
             "linchpin-auth",
             "linchpin-macros",
+            "linchpin-middleware",
             "linchpin-testing",
             "linchpin-web",
             // Re-exported too: their types and derives are part of what a server is written with.
@@ -127,6 +141,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-web",
             "linchpin-process",
             "linchpin-macros",
+            "linchpin-middleware",
         ]),
     ),
     ("xtask", Only(&["anyhow", "serde_json", "toml"])),
@@ -144,6 +159,7 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-web",
     "linchpin-process",
     "linchpin-macros",
+    "linchpin-middleware",
 ];
 
 /// Who must use the facade.

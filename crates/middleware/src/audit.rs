@@ -1,0 +1,196 @@
+//! Audit logs: a line of JSON for each call.
+
+use crate::time::rfc3339;
+use linchpin_core::service::BoxFuture;
+use linchpin_server::{Call, Next, Outcome, Reply};
+use ring::digest;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+/// The JSON-RPC error of a request that is refused because it could not be recorded.
+const UNRECORDED: i32 = -31008;
+
+/// Records who called what, when, with what outcome: one line of JSON for each call of a tool, read of a resource and
+/// request for a prompt. Arguments and results are not recorded; arguments leave their SHA-256.
+///
+/// ```json
+/// {"time":"2026-11-23T13:45:00.123Z","principal":"ada","method":"tools/call","name":"echo","arguments":"sha256:5d41…","outcome":"ok","durationMs":0.21}
+/// ```
+///
+/// `principal` is its identity, `address` the client's over HTTP, `session` the public id of a session, and `code` that of a JSON-RPC error. The outcome is that of
+/// [`Outcome::as_str`]. Lines hold only ASCII, so that they are safe to show.
+///
+/// A line is written when its call ends, before the response is sent. A line that cannot be written (the disk is full) is
+/// kept, and calls are refused until it is written.
+#[derive(Clone)]
+pub struct Audit {
+    sink: Arc<Mutex<Sink>>,
+}
+
+struct Sink {
+    out: Box<dyn Write + Send>,
+    /// Lines that could not be written yet.
+    pending: Vec<u8>,
+}
+
+impl Audit {
+    /// Appends to a file. On Unix, a new one is readable and writable for its owner only.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn file(path: impl AsRef<Path>) -> io::Result<Audit> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map(Audit::writer)
+    }
+
+    /// Writes to anything, for example to standard error. Each line is one `write`, unless that takes less.
+    pub fn writer(out: impl Write + Send + 'static) -> Audit {
+        Audit { sink: Arc::new(Mutex::new(Sink { out: Box::new(out), pending: Vec::new() })) }
+    }
+
+    /// Returns the layer, for `Server::layer`. Add it last, so that it also sees the calls that other layers refuse.
+    pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
+        move |call, next| {
+            if self.flush().is_err() {
+                return Box::pin(std::future::ready(refuse(call)));
+            }
+            let mut record = Record::new(&call, self.clone());
+            let reply = next.run(call);
+            Box::pin(async move {
+                let reply = reply.await;
+                record.ended(&reply);
+                reply
+            })
+        }
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+
+    fn write(&self, line: &str) {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_empty = sink.pending.is_empty();
+        sink.pending.extend_from_slice(line.as_bytes());
+        if let Err(error) = sink.flush()
+            && was_empty
+        {
+            tracing::error!(%error, "cannot write the audit log; calls are refused until it can be written");
+        }
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit").finish_non_exhaustive()
+    }
+}
+
+impl Sink {
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.pending.is_empty() {
+            match self.out.write(&self.pending) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => drop(self.pending.drain(..n)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.flush()
+    }
+}
+
+fn refuse(call: Call) -> Reply {
+    const WHY: &str = "the audit log cannot be written, so no calls are accepted; try again later";
+    match call.method() {
+        "tools/call" => call.refuse(WHY),
+        _ => call.refuse_protocol(UNRECORDED, WHY),
+    }
+}
+
+/// What is known of a running call. Written when it is dropped, so also when the call is cancelled.
+struct Record {
+    audit: Audit,
+    started: Instant,
+    members: Map<String, Value>,
+    outcome: Outcome,
+}
+
+impl Record {
+    fn new(call: &Call, audit: Audit) -> Record {
+        let mut members = Map::new();
+        let mut add = |name: &str, value: Value| members.insert(name.to_owned(), value);
+        add("time", rfc3339(SystemTime::now()).into());
+        if let Some(principal) = call.cx().principal() {
+            add("principal", (**principal.identity()).into());
+        }
+        if let Some(peer) = call.cx().peer_addr() {
+            add("address", peer.ip().to_string().into());
+        }
+        if let Some(session) = call.cx().session_id() {
+            add("session", format!("{session:016x}").into());
+        }
+        add("method", call.method().into());
+        add("name", call.name().into());
+        let digest = digest::digest(&digest::SHA256, call.arguments().as_bytes());
+        let digest = digest.as_ref().iter().fold("sha256:".to_owned(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        add("arguments", digest.into());
+        Record { audit, started: Instant::now(), members, outcome: Outcome::Cancelled }
+    }
+
+    fn ended(&mut self, reply: &Reply) {
+        self.outcome = reply.kind().into();
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let mut members = std::mem::take(&mut self.members);
+        members.insert("outcome".to_owned(), self.outcome.as_str().into());
+        if let Outcome::Error(code) = self.outcome {
+            members.insert("code".to_owned(), code.into());
+        }
+        let ms = self.started.elapsed().as_micros() as f64 / 1_000.0;
+        members.insert("durationMs".to_owned(), json!(ms));
+        self.audit.write(&format!("{}\n", ascii(&Value::Object(members).to_string())));
+    }
+}
+
+/// JSON text with everything beyond ASCII escaped.
+fn ascii(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut out, c| {
+        if (' '..='~').contains(&c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_ascii_and_the_same_json() {
+        let value = json!({ "name": "ä\u{202e}𝄞\u{7f}\n\"" });
+        let text = ascii(&value.to_string());
+        assert_eq!(text, r#"{"name":"\u00e4\u202e\ud834\udd1e\u007f\n\""}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

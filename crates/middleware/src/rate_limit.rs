@@ -1,0 +1,226 @@
+//! Rate limits: a token bucket for each caller and tool.
+
+use crate::caller;
+use linchpin_core::service::BoxFuture;
+use linchpin_server::{Call, Next, Reply};
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The JSON-RPC error of a request that is refused; for tools it is a result with `isError`.
+const LIMITED: i32 = -31005;
+
+/// Limits how often a caller may use each tool, resource and prompt.
+///
+/// A caller is a principal, or else an address (in IPv6, a network of 64 bits); clients without either, on pipes and unix
+/// sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the client's
+/// `SocketAddr` into the request's extensions. Each caller has a bucket of tokens for each
+/// item: a call takes one, and they come back at an even rate. A call without a token is refused: a tool answers with an
+/// error for the model that says when to try again, other requests with the JSON-RPC error -31005.
+///
+/// ```
+/// use linchpin_middleware::RateLimit;
+/// use linchpin_server::Server;
+/// use std::time::Duration;
+///
+/// let limit = RateLimit::new(60, Duration::from_secs(60)).burst(10);
+/// assert_eq!("60/min".parse::<RateLimit>()?.burst(10), limit);
+/// let server = Server::new("notes", "1.0").layer(limit.layer());
+/// # Ok::<(), linchpin_middleware::RateLimitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "throttle")]
+pub struct RateLimit {
+    calls: u32,
+    per: Duration,
+    burst: u32,
+    buckets_max: usize,
+}
+
+impl RateLimit {
+    /// So many calls in this time, at least one; all of them may come at once.
+    pub fn new(calls: u32, per: Duration) -> RateLimit {
+        let calls = calls.max(1);
+        RateLimit { calls, per, burst: calls, buckets_max: 10_000 }
+    }
+
+    /// Sets how many calls may come at once. Default: as many as in the whole time.
+    #[must_use]
+    pub fn burst(mut self, calls: u32) -> RateLimit {
+        self.burst = calls.max(1);
+        self
+    }
+
+    /// Sets how many buckets are kept. Default 10,000. Callers beyond share one.
+    #[must_use]
+    pub fn buckets_max(mut self, buckets: usize) -> RateLimit {
+        self.buckets_max = buckets;
+        self
+    }
+
+    /// Returns the layer, for `Server::layer`. Each has buckets of its own.
+    pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
+        let buckets = Buckets::new(self);
+        move |call, next| match buckets.take(&call) {
+            Ok(()) => next.run(call),
+            Err(wait) => Box::pin(std::future::ready(refuse(call, &buckets.limit, wait))),
+        }
+    }
+}
+
+fn refuse(call: Call, limit: &RateLimit, wait: Duration) -> Reply {
+    tracing::info!(method = call.method(), name = call.name(), "refused a call beyond the rate limit");
+    let seconds = (wait.as_secs_f64() * 10.0).ceil() / 10.0;
+    let message = format!("rate limit of {limit} exceeded for {}; try again in {seconds} s", call.name());
+    match call.method() {
+        "tools/call" => call.refuse(&message),
+        _ => call.refuse_protocol(LIMITED, &message),
+    }
+}
+
+/// `10/s`: calls in a time.
+impl fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match UNITS.iter().find(|(_, unit)| *unit == self.per) {
+            Some((name, _)) => write!(f, "{}/{name}", self.calls),
+            None => write!(f, "{} in {} s", self.calls, self.per.as_secs_f64()),
+        }
+    }
+}
+
+const UNITS: [(&str, Duration); 4] = [
+    ("s", Duration::from_secs(1)),
+    ("min", Duration::from_secs(60)),
+    ("h", Duration::from_secs(3_600)),
+    ("day", Duration::from_secs(86_400)),
+];
+
+impl FromStr for RateLimit {
+    type Err = RateLimitError;
+
+    /// Reads `10/s`, `60/min`, `1000/h` or `5000/day`.
+    fn from_str(text: &str) -> Result<RateLimit, RateLimitError> {
+        let unreadable = || RateLimitError(text.chars().take(40).collect());
+        let (calls, unit) = text.split_once('/').ok_or_else(unreadable)?;
+        let calls = calls.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(unreadable)?;
+        let (_, per) = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(unreadable)?;
+        Ok(RateLimit::new(calls, *per))
+    }
+}
+
+/// A text that is not a rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimitError(String);
+
+impl fmt::Display for RateLimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a rate such as 10/s, 60/min, 1000/h or 5000/day", self.0)
+    }
+}
+
+impl std::error::Error for RateLimitError {}
+
+/// All buckets. A bucket is the time at which it will be full again: it is full while that has passed.
+struct Buckets {
+    limit: RateLimit,
+    /// The time after which one token is back.
+    each: Duration,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    /// By caller, method and name.
+    full_at: HashMap<Box<str>, Instant>,
+    /// The bucket of callers for which there is no room.
+    others: Instant,
+    /// When full buckets are looked for again.
+    sweep_at: Instant,
+}
+
+impl Buckets {
+    fn new(limit: RateLimit) -> Buckets {
+        let now = Instant::now();
+        let each = limit.per / limit.calls;
+        Buckets { limit, each, table: Mutex::new(Table { full_at: HashMap::new(), others: now, sweep_at: now }) }
+    }
+
+    /// Takes a token, or says how long to wait for one.
+    fn take(&self, call: &Call) -> Result<(), Duration> {
+        let key = format!("{}\0{}\0{}", caller::key(call), call.method(), call.name());
+        self.take_at(&key, Instant::now())
+    }
+
+    fn take_at(&self, key: &str, now: Instant) -> Result<(), Duration> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = &mut *table;
+        if table.full_at.len() >= self.limit.buckets_max && now >= table.sweep_at {
+            table.full_at.retain(|_, full_at| *full_at > now);
+            // Not at every call while all of them are in use.
+            table.sweep_at = now + Duration::from_secs(1);
+        }
+        let has_room = table.full_at.len() < self.limit.buckets_max;
+        let full_at = match table.full_at.get_mut(key) {
+            Some(full_at) => full_at,
+            None if has_room => table.full_at.entry(key.into()).or_insert(now),
+            None => &mut table.others,
+        };
+        let after = (*full_at).max(now) + self.each;
+        // Empty is as far from full as all tokens take to come back.
+        match after.checked_duration_since(now + self.each * self.limit.burst) {
+            Some(wait) if !wait.is_zero() => Err(wait),
+            _ => {
+                *full_at = after;
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn a_bucket_gives_its_burst_at_once_and_then_one_token_at_a_time() {
+        let buckets = Buckets::new(RateLimit::new(10, ms(1_000)).burst(3));
+        let start = Instant::now();
+        let take = |at: u64| buckets.take_at("a", start + ms(at));
+        assert_eq!([take(0), take(0), take(0)], [Ok(()); 3]);
+        assert_eq!([take(0), take(40), take(99)], [Err(ms(100)), Err(ms(60)), Err(ms(1))]);
+        assert_eq!([take(100), take(100)], [Ok(()), Err(ms(100))]);
+        // Refused calls cost nothing, and more than the burst is never saved.
+        assert_eq!([take(9_000), take(9_000), take(9_000), take(9_000)], [Ok(()), Ok(()), Ok(()), Err(ms(100))]);
+        assert_eq!(buckets.take_at("b", start), Ok(()));
+    }
+
+    #[test]
+    fn buckets_are_bounded_and_those_in_use_are_not_given_up() {
+        let buckets = Buckets::new(RateLimit::new(1, ms(1_000)).buckets_max(2));
+        let start = Instant::now();
+        let take = |key: &str, at: u64| buckets.take_at(key, start + ms(at)).is_ok();
+        assert!(take("a", 0) && take("b", 0) && take("c", 0));
+        // "c" and "d" share a bucket; "a" and "b" keep theirs.
+        assert!(!take("d", 0) && !take("a", 0) && !take("b", 0));
+        assert!(take("d", 1_000) && take("e", 1_000));
+        assert_eq!(buckets.table.lock().unwrap().full_at.len(), 2);
+    }
+
+    #[test]
+    fn rates_are_read_as_they_are_written() {
+        for text in ["10/s", "60/min", "1000/h", "5000/day"] {
+            assert_eq!(text.parse::<RateLimit>().unwrap().to_string(), text);
+        }
+        for text in ["", "10", "0/s", "-1/s", "10/week", "ten/s", "10/s/s", "4294967296/s"] {
+            let error = text.parse::<RateLimit>().unwrap_err().to_string();
+            assert_eq!(error, format!("`{text}` is not a rate such as 10/s, 60/min, 1000/h or 5000/day"));
+        }
+        assert_eq!(RateLimit::new(3, ms(1_500)).to_string(), "3 in 1.5 s");
+    }
+}
