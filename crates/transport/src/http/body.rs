@@ -1,7 +1,6 @@
 //! Response bodies: either one chunk, or a stream of events with keep-alive comments.
 
 use super::intake::{SMALL_BYTES_MAX, STREAM_BYTES};
-use super::layered::if_same;
 use super::pace::{PIECE_BYTES_MAX, Pace};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -9,6 +8,7 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use linchpin_core::{Budget, Observer, Reply, Service};
 use linchpin_proto::http::sse;
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -296,6 +296,15 @@ pub(crate) fn event(frame: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(frame.len() + 8);
     sse::event(&mut out, None, frame);
     out
+}
+
+/// The value itself if it is an `A`.
+pub(super) fn if_same<A: 'static, B: 'static>(value: B) -> Result<A, B> {
+    let mut value = Some(value);
+    if let Some(same) = (&mut value as &mut dyn Any).downcast_mut::<Option<A>>().and_then(Option::take) {
+        return Ok(same);
+    }
+    Err(value.expect("it is not an A"))
 }
 
 #[cfg(test)]

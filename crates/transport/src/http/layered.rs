@@ -1,7 +1,7 @@
 //! Tower layers around the service: the types that they see.
 
 use super::answer;
-use super::body::{BoxError, HttpBody};
+use super::body::{BoxError, HttpBody, if_same};
 use super::service::HttpService;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -10,7 +10,6 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use linchpin_core::service::BoxFuture;
-use std::any::Any;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
@@ -72,15 +71,6 @@ impl fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestBody").finish_non_exhaustive()
     }
-}
-
-/// The value itself if it is an `A`.
-pub(super) fn if_same<A: 'static, B: 'static>(value: B) -> Result<A, B> {
-    let mut value = Some(value);
-    if let Some(same) = (&mut value as &mut dyn Any).downcast_mut::<Option<A>>().and_then(Option::take) {
-        return Ok(same);
-    }
-    Err(value.expect("it is not an A"))
 }
 
 /// The HTTP service within a tower layer: the server, and the layers that were added before.

@@ -35,7 +35,9 @@ mod pages;
 mod post;
 mod service;
 mod session;
+mod session_id;
 mod sessions;
+mod shared;
 mod stores;
 mod stream;
 #[cfg(feature = "tls")]
@@ -54,8 +56,9 @@ pub(crate) use {
     answer::{accepted, events, refuse, reply},
     body::Source,
     calls::Calls,
-    service::Shared,
-    sessions::{SessionSlot, id_of, key_of},
+    session_id::{id_of, key_of},
+    sessions::SessionSlot,
+    shared::Shared,
 };
 
 use linchpin_core::gate::Gate;

@@ -7,9 +7,9 @@ use super::admission;
 use super::answer;
 use super::body::{HttpBody, Source, event};
 use super::calls::{Calls, Entered};
-use super::service::Shared;
 use super::session::HttpSession;
 use super::sessions::SessionSlot;
+use super::shared::Shared;
 use super::stores;
 use super::work::{Work, run_unheard};
 use crate::driver;
@@ -50,7 +50,7 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    pub(crate) fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
+    pub(crate) fn poll(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         match self {
             Running::Stateless(call, features) => poll_stateless(shared, call, features, cx),
             Running::Opening(opening) => opening.poll(shared, cx),
@@ -61,7 +61,7 @@ impl Running {
 }
 
 /// Handles a complete body.
-pub(crate) fn receive(shared: &Arc<Shared>, head: RequestContext, body: Bytes, cx: &mut Context<'_>) -> Next {
+pub(crate) fn receive(shared: &Shared, head: RequestContext, body: Bytes, cx: &mut Context<'_>) -> Next {
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
@@ -111,7 +111,7 @@ fn withheld() -> Response<HttpBody> {
 
 // --- stateless requests -------------------------------------------------------------------------------------
 
-fn alone(shared: &Arc<Shared>, head: RequestContext, request: Request, cx: &mut Context<'_>) -> Next {
+fn alone(shared: &Shared, head: RequestContext, request: Request, cx: &mut Context<'_>) -> Next {
     let features = request.caller.features();
     match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => Next::Answer(answered(shared, reply, features)),
@@ -202,7 +202,7 @@ pub(crate) struct Opening {
     storing: Option<BoxFuture<'static, Response<HttpBody>>>,
 }
 
-fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
+fn open(shared: &Shared, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
     let mut engine = driver::engine(&*shared.service);
     let request = match receive_message(&mut engine, &*shared.service, &head, message) {
         Event::Call(request) => request,
@@ -230,7 +230,7 @@ fn open(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut C
 }
 
 impl Opening {
-    fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
+    fn poll(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
             if let Some(storing) = &mut self.storing {
                 return storing.as_mut().poll(cx);
@@ -305,7 +305,7 @@ fn request_id(message: &Message) -> Option<&Id> {
 
 // --- inside a session ----------------------------------------------------------------------------------------------
 
-fn in_session(shared: &Arc<Shared>, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
+fn in_session(shared: &Shared, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
     let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(&message)) {
         Ok(session) => session,
         Err(response) => return Next::Answer(*response),
@@ -366,7 +366,7 @@ fn take(
     }
 }
 
-fn batch(shared: &Arc<Shared>, head: RequestContext, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
+fn batch(shared: &Shared, head: RequestContext, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
     const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
     if !head.headers.contains_key(answer::SESSION_ID) {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
@@ -427,7 +427,7 @@ pub(crate) struct InSession {
 }
 
 impl InSession {
-    fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
+    fn poll(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
             let Some(work) = &mut self.work else { return Poll::Ready(withheld()) };
             let response = match (std::task::ready!(work.poll_next(true, cx)), &mut self.replies) {

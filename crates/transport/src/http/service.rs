@@ -6,14 +6,14 @@ use super::HttpOptions;
 use super::admission::{self, Admission, PageRequest};
 use super::answer;
 use super::body::{HttpBody, Source};
-use super::calls::Calls;
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
 use super::pages::Pages;
 use super::post::{self, Next, Running};
 use super::session::{HttpSession, is_standalone};
-use super::sessions::{Revival, Sessions, key_of};
+use super::sessions::{Revival, Sessions};
+use super::shared::Shared;
 use super::stores::{self, Stores};
 use super::stream::Reader;
 use bytes::Bytes;
@@ -23,9 +23,8 @@ use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::gate::{Admit, Gate};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Id, Limits, Principal, RequestContext, Service};
+use linchpin_core::{Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
-use linchpin_proto::era::{HeaderVersion, header_version};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
@@ -68,20 +67,15 @@ use tokio::sync::OnceCell;
 #[doc(alias = "StreamableHttpService")]
 #[doc(alias = "axum")]
 pub struct HttpService {
-    shared: Arc<Shared>,
+    endpoint: Arc<Endpoint>,
 }
 
-pub(crate) struct Shared {
-    pub(crate) service: Arc<dyn Service>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) calls: Arc<Calls>,
+struct Endpoint {
+    shared: Shared,
     /// Set on shutdown: new requests are rejected.
     closing: AtomicBool,
     closed: OnceCell<()>,
-    pub(crate) retry_ms: u64,
     guard: Guard,
-    pub(crate) gate: Option<Arc<dyn Gate>>,
     pages: Pages,
     path: Option<Box<str>>,
     #[cfg(feature = "sse")]
@@ -115,16 +109,18 @@ impl HttpService {
         #[cfg(feature = "sse")]
         let sse = options.sse_2024.then(crate::sse::Endpoints::default);
         HttpService {
-            shared: Arc::new(Shared {
-                service,
-                limits,
-                sessions,
-                calls: Arc::default(),
+            endpoint: Arc::new(Endpoint {
+                shared: Shared {
+                    service,
+                    limits,
+                    sessions,
+                    calls: Arc::default(),
+                    retry_ms,
+                    gate: options.gate.clone(),
+                },
                 closing: AtomicBool::new(false),
                 closed: OnceCell::new(),
-                retry_ms,
                 guard,
-                gate: options.gate.clone(),
                 pages: Pages::new(options),
                 path,
                 #[cfg(feature = "sse")]
@@ -135,14 +131,14 @@ impl HttpService {
 
     /// Tells probes that the service will end.
     pub(crate) fn announce_shutdown(&self) {
-        self.shared.pages.close();
+        self.endpoint.pages.close();
     }
 
     /// Ends streams that do not end by themselves. Running calls continue.
     pub(crate) fn end_listening(&self) {
-        self.shared.sessions.end_listening();
+        self.endpoint.shared.sessions.end_listening();
         #[cfg(feature = "sse")]
-        if let Some(sse) = &self.shared.sse {
+        if let Some(sse) = &self.endpoint.sse {
             sse.drain();
         }
     }
@@ -168,13 +164,14 @@ impl HttpService {
     ///
     /// All clones are shut down. Further calls wait for the same shutdown. Cancel safe: the next call resumes it.
     pub async fn shutdown(&self) {
-        self.shared.closed.get_or_init(|| self.close()).await;
+        self.endpoint.closed.get_or_init(|| self.close()).await;
     }
 
     async fn close(&self) {
-        let shared = &self.shared;
-        shared.closing.store(true, Ordering::Relaxed);
-        shared.pages.close();
+        let endpoint = &*self.endpoint;
+        let shared = &endpoint.shared;
+        endpoint.closing.store(true, Ordering::Relaxed);
+        endpoint.pages.close();
         shared.service.close();
         self.end_listening();
         let limit = Duration::from_millis(shared.limits.calls.drain_ms_max);
@@ -190,9 +187,9 @@ impl HttpService {
 
     /// Ends every session: their running calls are cancelled and their streams end. The service itself is not closed.
     pub fn close_sessions(&self) {
-        self.shared.sessions.close();
+        self.endpoint.shared.sessions.close();
         #[cfg(feature = "sse")]
-        if let Some(sse) = &self.shared.sse {
+        if let Some(sse) = &self.endpoint.sse {
             sse.close();
         }
     }
@@ -200,7 +197,7 @@ impl HttpService {
 
 impl fmt::Debug for HttpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpService").field("path", &self.shared.path).finish_non_exhaustive()
+        f.debug_struct("HttpService").field("path", &self.endpoint.path).finish_non_exhaustive()
     }
 }
 
@@ -232,24 +229,24 @@ impl HttpService {
         peer: Option<SocketAddr>,
     ) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
-        if let Some(response) = self.shared.pages.probe(&parts) {
+        if let Some(response) = self.endpoint.pages.probe(&parts) {
             let state = State::Answer(response);
-            return HttpFuture { body, shared: self.shared.clone(), state, streams: false, origin: None };
+            return HttpFuture { body, endpoint: self.endpoint.clone(), state, streams: false, origin: None };
         }
         let streams = intake::prefers_stream(&parts.headers);
-        let (state, origin) = match self.shared.guard.check(&parts) {
+        let (state, origin) = match self.endpoint.guard.check(&parts) {
             Ok(()) => {
-                let origin = parts.headers.get(ORIGIN).filter(|o| self.shared.guard.is_named(o.as_bytes()));
+                let origin = parts.headers.get(ORIGIN).filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
                 let origin = origin.cloned().map(Box::new);
                 let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
-                (preflight.map_or_else(|| self.shared.begin(parts, peer), State::Answer), origin)
+                (preflight.map_or_else(|| self.endpoint.begin(parts, peer), State::Answer), origin)
             }
             Err((status, why)) => {
                 tracing::info!(why, "refused a request");
                 (State::Answer(answer::refuse(status, None, why)), None)
             }
         };
-        HttpFuture { body, shared: self.shared.clone(), state, streams, origin }
+        HttpFuture { body, endpoint: self.endpoint.clone(), state, streams, origin }
     }
 }
 
@@ -261,7 +258,7 @@ pin_project_lite::pin_project! {
     pub struct HttpFuture<B> {
         #[pin]
         body: B,
-        shared: Arc<Shared>,
+        endpoint: Arc<Endpoint>,
         state: State,
         // `Accept` prefers SSE to JSON: a complete response is sent as a stream of one event.
         streams: bool,
@@ -296,7 +293,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let State::Page(page) = this.state {
-            let response = std::task::ready!(page.poll(this.body.as_mut(), &*this.shared.service, cx));
+            let response = std::task::ready!(page.poll(this.body.as_mut(), &*this.endpoint.shared.service, cx));
             (*this.state, *this.streams) = (State::Answer(response), false);
         }
         if let State::Admission(waiting) = this.state {
@@ -305,7 +302,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
                 return Poll::Pending;
             };
             *this.state = match decision {
-                Ok(principal) => this.shared.enter(waiting.parts, waiting.peer, Some(principal)),
+                Ok(principal) => this.endpoint.enter(waiting.parts, waiting.peer, Some(principal)),
                 Err(refusal) => State::Answer(admission::refused(&refusal)),
             };
         }
@@ -313,24 +310,25 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             let found = std::task::ready!(revival.as_mut().poll(cx));
             let (method, uri) = (std::mem::take(method), http::Uri::default());
             *this.state = match found {
-                Ok(head) => this.shared.dispatch(Route::Mcp, method, &uri, head),
+                Ok(head) => this.endpoint.dispatch(Route::Mcp, method, &uri, head),
                 Err(refusal) => State::Answer(*refusal),
             };
         }
         if let State::Intake(head, intake, _) = this.state {
-            let max = this.shared.limits.messages.frame_bytes_max;
-            let body = std::task::ready!(intake.poll(this.body, &head.headers, &*this.shared.service, max, cx));
+            let max = this.endpoint.shared.limits.messages.frame_bytes_max;
+            let body =
+                std::task::ready!(intake.poll(this.body, &head.headers, &*this.endpoint.shared.service, max, cx));
             let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
                 return Poll::Pending;
             };
-            *this.state = this.shared.received(head, purpose, body, cx);
+            *this.state = this.endpoint.received(head, purpose, body, cx);
         }
         if let State::Later(later) = this.state {
             *this.state = State::Answer(std::task::ready!(later.as_mut().poll(cx)));
         }
         let response = match std::mem::replace(this.state, State::Over) {
             State::Answer(response) => response,
-            State::Running(mut running) => match running.poll(this.shared, cx) {
+            State::Running(mut running) => match running.poll(&this.endpoint.shared, cx) {
                 Poll::Ready(response) => response,
                 Poll::Pending => {
                     *this.state = State::Running(running);
@@ -346,7 +344,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
         };
         let mut response = if *this.streams { answer::as_stream(response) } else { response };
-        if !response.body_mut().reserve(this.shared.service.budget()) {
+        if !response.body_mut().reserve(this.endpoint.shared.service.budget()) {
             response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, EXHAUSTED);
         }
         if let Some(origin) = this.origin.take() {
@@ -362,10 +360,10 @@ impl<B> fmt::Debug for HttpFuture<B> {
     }
 }
 
-impl Shared {
+impl Endpoint {
     /// Asks the gate, and handles the request as far as possible by its headers alone.
     fn begin(&self, parts: request::Parts, peer: Option<SocketAddr>) -> State {
-        let Some(gate) = &self.gate else {
+        let Some(gate) = &self.shared.gate else {
             let principal = parts.extensions.get::<Principal>().cloned();
             return self.enter(parts, peer, principal);
         };
@@ -390,7 +388,7 @@ impl Shared {
         let head = RequestContext { headers, extensions, principal, scoped: true, peer, connection: None };
         let mut head = Some(head);
         if matches!(route, Route::Mcp)
-            && let Some(revival) = self.sessions.revive(&mut head)
+            && let Some(revival) = self.shared.sessions.revive(&mut head)
         {
             return State::Revival(revival, method);
         }
@@ -453,7 +451,7 @@ impl Shared {
     }
 
     fn received(
-        self: &Arc<Self>,
+        &self,
         head: RequestContext,
         purpose: Purpose,
         body: Result<Bytes, intake::Refusal>,
@@ -463,7 +461,7 @@ impl Shared {
             Ok(body) => body,
             Err((status, why)) => return State::Answer(answer::refuse(status, None, why)),
         };
-        if let Some(gate) = &self.gate
+        if let Some(gate) = &self.shared.gate
             && let Err(refusal) = gate.body(&head, &body)
         {
             return State::Answer(admission::refused(&refusal));
@@ -472,48 +470,13 @@ impl Shared {
             Purpose::Mcp if self.refuses(&head.headers) => {
                 State::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING))
             }
-            Purpose::Mcp => match post::receive(self, head, body, cx) {
+            Purpose::Mcp => match post::receive(&self.shared, head, body, cx) {
                 Next::Answer(response) => State::Answer(response),
                 Next::Wait(running) => State::Running(running),
             },
             #[cfg(feature = "sse")]
-            Purpose::Message(peer) => State::Answer(peer.receive(self, head, body)),
+            Purpose::Message(peer) => State::Answer(peer.receive(&self.shared, head, body)),
         }
-    }
-
-    /// Returns the session of a request if the principal may use it. `id` is the request's, for an error response.
-    pub(crate) fn session_of(
-        &self,
-        headers: &HeaderMap,
-        principal: Option<&Principal>,
-        id: Option<&Id>,
-    ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
-        let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
-        let Some(value) = headers.get(answer::SESSION_ID) else {
-            return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
-        };
-        let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
-        // A session of another principal looks as if it did not exist.
-        let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
-            return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");
-        };
-        let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
-            // Older revisions lack the header, and the revision of others is known from `initialize`.
-            return Ok(session);
-        };
-        let version = version.to_str().unwrap_or_default().trim();
-        let features = session.features();
-        if version == features.revision.as_str() {
-            return Ok(session);
-        }
-        if header_version(version) == HeaderVersion::Unknown {
-            return refuse(StatusCode::BAD_REQUEST, "unsupported MCP-Protocol-Version header");
-        }
-        if features.version_header {
-            let why = format!("MCP-Protocol-Version differs from the session's; send {}", features.revision.as_str());
-            return refuse(StatusCode::BAD_REQUEST, &why);
-        }
-        Ok(session)
     }
 
     /// GET: opens a session's stream, or resumes one of its streams.
@@ -524,27 +487,31 @@ impl Shared {
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
             return State::Answer(answer::refuse(status, None, why));
         }
-        let session = match self.session_of(&head.headers, head.principal.as_ref(), None) {
+        let session = match self.shared.session_of(&head.headers, head.principal.as_ref(), None) {
             Ok(session) => session,
             Err(response) => return State::Answer(*response),
         };
         let asked = head.headers.get(answer::LAST_EVENT_ID).map(|v| event_id(v.as_bytes()));
         let reader = match asked {
-            None => session.standalone(None, self.retry_ms).ok_or("this session's stream is already open"),
+            None => session.standalone(None, self.shared.retry_ms).ok_or("this session's stream is already open"),
             Some(None) => Err(NO_SUCH_EVENT),
             Some(Some((number, seq))) => match session.stream(number) {
-                Some(_) if is_standalone(number) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
+                Some(_) if is_standalone(number) => {
+                    session.standalone(Some(seq), self.shared.retry_ms).ok_or(NO_SUCH_EVENT)
+                }
                 Some(stream) => stream.attach(&session, seq, None).ok_or(NO_SUCH_EVENT),
                 None if session.event_store().is_some() => {
-                    return State::Later(Box::pin(stored(session, number, seq, self.retry_ms)));
+                    return State::Later(Box::pin(stored(session, number, seq, self.shared.retry_ms)));
                 }
                 // The first stream of a plain GET may have been opened by a client that never read it.
-                None if is_standalone(number) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
+                None if is_standalone(number) => {
+                    session.standalone(Some(seq), self.shared.retry_ms).ok_or(NO_SUCH_EVENT)
+                }
                 None => Err(NO_SUCH_EVENT),
             },
         };
         State::Answer(match reader {
-            Ok(reader) => answer::events(HttpBody::stream(reader, &*self.service)),
+            Ok(reader) => answer::events(HttpBody::stream(reader, &*self.shared.service)),
             Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
             Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
         })
@@ -555,11 +522,11 @@ impl Shared {
         if has_no_sessions(&head.headers) {
             return State::Answer(answer::method_not_allowed("POST"));
         }
-        match self.session_of(&head.headers, head.principal.as_ref(), None) {
+        match self.shared.session_of(&head.headers, head.principal.as_ref(), None) {
             Err(response) => State::Answer(*response),
             Ok(session) => {
-                self.sessions.end(session.key());
-                match self.sessions.stores() {
+                self.shared.sessions.end(session.key());
+                match self.shared.sessions.stores() {
                     Some(stores) => State::Later(stores.delete(session.key())),
                     None => State::Answer(answer::empty(StatusCode::NO_CONTENT)),
                 }
@@ -571,7 +538,7 @@ impl Shared {
     fn sse_open(&self, uri: &http::Uri, head: &RequestContext) -> Response<HttpBody> {
         match &self.sse {
             _ if self.refuses(&head.headers) => answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING),
-            Some(sse) => sse.open(self, uri.path(), head.principal.as_ref()),
+            Some(sse) => sse.open(&self.shared, uri.path(), head.principal.as_ref()),
             None => answer::empty(StatusCode::NOT_FOUND),
         }
     }

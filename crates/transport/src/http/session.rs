@@ -1,6 +1,6 @@
 //! One session of a client: its engine, its streams, and the events kept for replay.
 
-use super::sessions::{Sessions, id_of};
+use super::session_id::id_of;
 use super::stores::Stores;
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
@@ -50,7 +50,8 @@ impl HttpSession {
         key: u128,
         owner: Option<Arc<str>>,
         engine: Engine,
-        sessions: &Sessions,
+        service: Arc<dyn Service>,
+        stores: Option<Arc<Stores>>,
         epoch: Instant,
     ) -> Option<HttpSession> {
         let features = engine.session()?.features();
@@ -58,10 +59,10 @@ impl HttpSession {
             key,
             owner,
             features,
-            service: sessions.service().clone(),
+            service,
             saved: AtomicU32::new(engine.session()?.record_version()),
             saving: AtomicBool::new(false),
-            stores: sessions.stores().cloned(),
+            stores,
             engine: Mutex::new(engine),
             streams: Mutex::default(),
             kept: AtomicIsize::new(0),

@@ -3,6 +3,7 @@
 use super::answer;
 use super::body::HttpBody;
 use super::session::HttpSession;
+use super::session_id::{id_of, key_of};
 use super::stores::{self, Stores};
 use http::{Response, StatusCode};
 use linchpin_core::budget::EXHAUSTED;
@@ -131,7 +132,8 @@ impl Sessions {
         getrandom::fill(&mut bytes).ok()?;
         let key = u128::from_ne_bytes(bytes);
         let owner = principal.map(|principal| principal.identity().clone());
-        let session = Arc::new(HttpSession::new(key, owner, engine, self, self.epoch)?);
+        let session =
+            Arc::new(HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)?);
         self.shard(key).insert(key, Entry { session: session.clone(), _place: place });
         self.keep_swept();
         Some(session)
@@ -186,7 +188,10 @@ impl Sessions {
             }
             state.set_feed(feed);
         }
-        let Some(session) = HttpSession::new(key, owner, engine, self, self.epoch) else { return Ok(()) };
+        let Some(session) = HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)
+        else {
+            return Ok(());
+        };
         let session = Arc::new(session);
         // Perhaps another request of the session was faster.
         self.shard(key).entry(key).or_insert(Entry { session, _place: place });
@@ -197,10 +202,6 @@ impl Sessions {
     /// The stores of the service.
     pub(crate) fn stores(&self) -> Option<&Arc<Stores>> {
         self.stores.as_ref()
-    }
-
-    pub(crate) fn service(&self) -> &Arc<dyn Service> {
-        &self.service
     }
 
     /// The session of this key; marks it as used.
@@ -315,46 +316,5 @@ async fn sweep(sessions: Weak<Sessions>, tick: Duration) {
 fn shrink(shard: &mut Shard) {
     if shard.capacity() > 64 && shard.len() < shard.capacity() / 4 {
         shard.shrink_to(shard.len() * 2);
-    }
-}
-
-/// A session's key as its id: 32 hexadecimal digits.
-pub(crate) fn id_of(key: u128) -> String {
-    format!("{key:032x}")
-}
-
-/// The key of a session id. Only ids in the format of [`id_of`] have one.
-pub(crate) fn key_of(id: &[u8]) -> Option<u128> {
-    if id.len() != 32 {
-        return None;
-    }
-    id.iter().try_fold(0u128, |key, b| {
-        let digit = match b {
-            b'0'..=b'9' => b - b'0',
-            b'a'..=b'f' => b - b'a' + 10,
-            _ => return None,
-        };
-        Some(key << 4 | u128::from(digit))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_ids_as_they_were_given_out_name_a_key() {
-        for key in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
-            assert_eq!(key_of(id_of(key).as_bytes()), Some(key));
-        }
-        for bad in [
-            "",
-            "0",
-            "0123456789ABCDEF0123456789abcdef",
-            "0123456789abcdef0123456789abcdefa",
-            "+123456789abcdef0123456789abcdef",
-        ] {
-            assert_eq!(key_of(bad.as_bytes()), None, "{bad}");
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::HttpOptions;
 use super::answer;
 use super::body::HttpBody;
-use super::sessions::id_of;
+use super::session_id::id_of;
 use http::{Response, StatusCode};
 use linchpin_core::Id;
 use linchpin_core::service::BoxFuture;

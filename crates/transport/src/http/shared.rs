@@ -1,0 +1,60 @@
+//! What requests of one service share.
+
+use super::answer;
+use super::body::HttpBody;
+use super::calls::Calls;
+use super::session::HttpSession;
+use super::session_id::key_of;
+use super::sessions::Sessions;
+use http::{HeaderMap, Response, StatusCode};
+use linchpin_core::gate::Gate;
+use linchpin_core::{Id, Limits, Principal, Service};
+use linchpin_proto::era::{HeaderVersion, header_version};
+use std::sync::Arc;
+
+/// See the module's documentation.
+pub(crate) struct Shared {
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) retry_ms: u64,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+}
+
+impl Shared {
+    /// Returns the session of a request if the principal may use it. `id` is the request's, for an error response.
+    pub(crate) fn session_of(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Principal>,
+        id: Option<&Id>,
+    ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
+        let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
+        let Some(value) = headers.get(answer::SESSION_ID) else {
+            return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
+        };
+        let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
+        // A session of another principal looks as if it did not exist.
+        let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
+            return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");
+        };
+        let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
+            // Older revisions lack the header, and the revision of others is known from `initialize`.
+            return Ok(session);
+        };
+        let version = version.to_str().unwrap_or_default().trim();
+        let features = session.features();
+        if version == features.revision.as_str() {
+            return Ok(session);
+        }
+        if header_version(version) == HeaderVersion::Unknown {
+            return refuse(StatusCode::BAD_REQUEST, "unsupported MCP-Protocol-Version header");
+        }
+        if features.version_header {
+            let why = format!("MCP-Protocol-Version differs from the session's; send {}", features.revision.as_str());
+            return refuse(StatusCode::BAD_REQUEST, &why);
+        }
+        Ok(session)
+    }
+}
