@@ -22,6 +22,7 @@ mod client;
 mod config;
 mod dpop;
 mod error;
+mod exchange;
 mod fetch;
 mod flow;
 mod grants;
