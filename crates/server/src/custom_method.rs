@@ -84,7 +84,8 @@ impl<T: IntoResult, E: fmt::Display + Send + 'static> IntoResult for Result<T, E
     }
 }
 
-fn write(members: &serde_json::Map<String, Value>, mut out: ResultWriter) -> Reply {
+/// Writes a result of these members.
+pub(crate) fn write(members: &serde_json::Map<String, Value>, mut out: ResultWriter) -> Reply {
     for (name, value) in members {
         match (name.as_str(), value) {
             // Written by `finish`, in the revisions that have it.
@@ -140,4 +141,20 @@ pub(crate) fn own(request: &Request) -> Option<String> {
         members.remove(name);
     }
     serde_json::to_string(&members).ok()
+}
+
+/// Whether `identifier` is a prefix of dotted labels and a name, as the specification requires: `com.example/name`.
+pub(crate) fn identifier_ok(identifier: &str) -> bool {
+    let edge = |text: &str| text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let label = |label: &str| {
+        label.starts_with(|c: char| c.is_ascii_alphabetic())
+            && edge(label)
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && edge(name)
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    identifier.split_once('/').is_some_and(|(prefix, n)| prefix.split('.').all(label) && name(n))
 }

@@ -224,6 +224,11 @@ impl Cx {
         self.0.request.params.uri.map(|_| self.name())
     }
 
+    /// The parameters as JSON text.
+    pub(crate) fn params(&self) -> &str {
+        self.0.request.params_text()
+    }
+
     /// The name of the tool or prompt, or the URI of the resource.
     pub(crate) fn name(&self) -> &str {
         let request = &self.0.request;
@@ -300,7 +305,7 @@ impl CallState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, out: Out) {
+    pub(crate) fn push(&self, out: Out) {
         let mut queue = self.queue();
         if !queue.closed {
             queue.out.push_back(out);

@@ -1,10 +1,14 @@
 //! Middleware: an `async fn(Call, Next) -> Reply`, per tool, resource or prompt, or for a whole server.
 
+use crate::custom_method;
 use crate::cx::Cx;
 use crate::handler::{Invocation, Run, Source};
 use crate::tool_result;
-use linchpin_core::Reply;
+use linchpin_core::message::MethodName;
 use linchpin_core::service::BoxFuture;
+use linchpin_core::{Method, Reply};
+use linchpin_types::error::code;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +25,9 @@ where
     Arc::new(move |call, next| Box::pin(layer(call, next)))
 }
 
-/// A tool call, resource read or prompt request, as middleware receives it.
+/// A tool call, resource read or prompt request, as middleware receives it; in [`Server::layer_requests`], any request.
+///
+/// [`Server::layer_requests`]: crate::Server::layer_requests
 ///
 /// ```
 /// # use linchpin_server::{Call, Next, Reply, Server};
@@ -44,7 +50,7 @@ impl Call {
         Call { invocation, cx }
     }
 
-    /// Returns the name of the tool or prompt, or the URI of the resource.
+    /// Returns the name of the tool or prompt, or the URI of the resource; empty for other requests.
     pub fn name(&self) -> &str {
         self.cx.name()
     }
@@ -54,12 +60,17 @@ impl Call {
         self.cx.method().as_str()
     }
 
-    /// Returns the arguments as JSON text, not yet validated.
+    /// Returns the parameters of the request as JSON text, as they were sent.
+    pub fn params(&self) -> &str {
+        self.cx.params()
+    }
+
+    /// Returns the arguments as JSON text, not yet validated. `{}` if the method has none.
     pub fn arguments(&self) -> Cow<'_, str> {
         self.invocation.args.json()
     }
 
-    /// Replaces the arguments. They are validated as usual.
+    /// Replaces the arguments. They are validated as usual. No effect on methods without arguments.
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }
@@ -69,9 +80,22 @@ impl Call {
         &self.cx
     }
 
-    /// Rejects the call with a message for the model.
+    /// Rejects the call with a message: a failed result of a tool, for the model; a JSON-RPC error of all else.
     pub fn refuse(self, message: &str) -> Reply {
-        tool_result::failure(self.invocation.out, message)
+        match self.cx.method() {
+            MethodName::Known(Method::ToolsCall) => tool_result::failure(self.invocation.out, message),
+            _ => self.invocation.out.error(code::INVALID_REQUEST, message, None),
+        }
+    }
+
+    /// Responds with this result instead: an object with the members that the method's result has.
+    ///
+    /// What every result of the client's revision has (`resultType`, the server's name) is added.
+    pub fn respond(self, result: impl Into<Value>) -> Reply {
+        match result.into() {
+            Value::Object(members) => custom_method::write(&members, self.invocation.out),
+            _ => self.invocation.out.error(code::INTERNAL_ERROR, "a result must be a JSON object", None),
+        }
     }
 
     /// Rejects the call with a JSON-RPC error.

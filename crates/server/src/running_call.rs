@@ -2,6 +2,7 @@
 
 use crate::cx::{CallState, Cx, Out};
 use crate::dispatch::CallStart as Call;
+use crate::request_layer::Chain;
 use crate::service::RunningServer;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{BoxFuture, CallStart};
@@ -17,16 +18,37 @@ use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
 pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
-    let Call { mut future, cx, name } = call;
-    let about =
-        About { id: request.id.clone(), features: request.caller.features(), method: request.method.clone(), name };
     // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
     // their number.
     if core.calls.load(Ordering::Relaxed) >= core.limits.calls.concurrent_max {
         let why =
             format!("the server is busy (limit of {} calls at once); try again", core.limits.calls.concurrent_max);
-        return CallStart::Done(Reply::error(Some(&about.id), code::INTERNAL_ERROR, &why, None));
+        return CallStart::Done(Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None));
     }
+    polled(core, request, call, None, task)
+}
+
+/// Like [`launch`], for the layers around a request. Limits of number and time are those of the request at their end.
+pub(crate) fn launch_chain(
+    core: &Arc<RunningServer>,
+    request: &Request,
+    call: Call,
+    chain: Arc<Chain>,
+    task: &mut Context<'_>,
+) -> CallStart {
+    polled(core, request, call, Some(chain), task)
+}
+
+fn polled(
+    core: &Arc<RunningServer>,
+    request: &Request,
+    call: Call,
+    chain: Option<Arc<Chain>>,
+    task: &mut Context<'_>,
+) -> CallStart {
+    let Call { mut future, cx, name } = call;
+    let about =
+        About { id: request.id.clone(), features: request.caller.features(), method: request.method.clone(), name };
     let done = match poll(core, &about, &mut future, task) {
         Poll::Ready(reply) => {
             let reply = settle(core, cx.as_ref(), reply);
@@ -39,15 +61,25 @@ pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, t
         }
         Poll::Pending => None,
     };
-    core.calls.fetch_add(1, Ordering::Relaxed);
-    let stop = match &cx {
-        Some(cx) => Stop::Call(cx.0.clone()),
-        None => Stop::Flag(Arc::default()),
+    let counted = chain.is_none().then(|| Counted::new(core));
+    let limited = done.is_none() && chain.is_none();
+    let stop = match (&cx, chain) {
+        (_, Some(chain)) => Stop::Chain(chain),
+        (Some(cx), None) => Stop::Call(cx.0.clone()),
+        (None, None) => Stop::Flag(Arc::default()),
     };
-    let deadline =
-        (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.calls.run_ms_max))));
+    let deadline = limited.then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.calls.run_ms_max))));
     let future = done.is_none().then_some(future);
-    CallStart::Running(Box::new(Running { core: core.clone(), about, future, done, cx, stop, deadline }))
+    CallStart::Running(Box::new(Running {
+        core: core.clone(),
+        about,
+        future,
+        done,
+        cx,
+        stop,
+        deadline,
+        _counted: counted,
+    }))
 }
 
 struct About {
@@ -105,11 +137,29 @@ struct Running {
     cx: Option<Cx>,
     stop: Stop,
     deadline: Option<Pin<Box<Sleep>>>,
+    _counted: Option<Counted>,
+}
+
+/// Counts a running call until it is dropped.
+struct Counted(Arc<RunningServer>);
+
+impl Counted {
+    fn new(core: &Arc<RunningServer>) -> Counted {
+        core.calls.fetch_add(1, Ordering::Relaxed);
+        Counted(core.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Clone)]
 enum Stop {
     Call(Arc<CallState>),
+    Chain(Arc<Chain>),
     Flag(Arc<Flag>),
 }
 
@@ -152,6 +202,7 @@ impl RunningCall for Running {
     fn canceller(&self) -> Arc<dyn Cancel> {
         match &self.stop {
             Stop::Call(call) => call.clone(),
+            Stop::Chain(chain) => chain.clone(),
             Stop::Flag(flag) => flag.clone(),
         }
     }
@@ -161,18 +212,17 @@ impl Running {
     fn stopped(&self, task: &Context<'_>) -> bool {
         match (&self.stop, &self.cx) {
             (Stop::Flag(flag), _) => flag.poll(task),
-            (Stop::Call(call), Some(cx)) => {
-                call.queue().waker = Some(task.waker().clone());
+            (Stop::Call(_) | Stop::Chain(_), Some(cx)) => {
+                cx.0.queue().waker = Some(task.waker().clone());
                 cx.is_cancelled()
             }
-            (Stop::Call(_), None) => false,
+            (Stop::Call(_) | Stop::Chain(_), None) => false,
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.core.calls.fetch_sub(1, Ordering::Relaxed);
         self.future = None;
         if let Some(cx) = &self.cx {
             cx.0.close();

@@ -10,25 +10,18 @@ use crate::low_level::LowLevel;
 use crate::notification::{self, Hooks};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
-use crate::seal::{Keyring, SealKey};
-use crate::serve_error::ServeError;
-use crate::service::{self, Refresher, RunningServer, ShutdownHook};
+use crate::service::{Refresher, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
-use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_core::{Budget, ChangeBus, ChangeRelay, Features, Limits, Observer, Reply, Stamps};
+use linchpin_core::{ChangeBus, ChangeRelay, Limits, Observer, Reply};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
-use tokio::task::{JoinError, JoinHandle};
 
 /// Builds a server: all protocol revisions and safe limits by default.
 ///
@@ -47,28 +40,30 @@ use tokio::task::{JoinError, JoinHandle};
 #[doc(alias = "FastMCP")]
 #[doc(alias = "ServerHandler")]
 pub struct Server<S = ()> {
-    registries: Arc<Registries>,
-    settings: Box<Settings>,
+    pub(crate) registries: Arc<Registries>,
+    pub(crate) settings: Box<Settings>,
     state: StateOf<S>,
 }
 
-struct Settings {
-    info: Implementation,
-    instructions: Option<String>,
-    extensions: BTreeMap<String, Value>,
-    limits: Limits,
-    layers: Vec<Layer>,
-    refreshers: Vec<Refresher>,
-    shutdown_hooks: Vec<ShutdownHook>,
-    observers: Vec<Arc<dyn Observer>>,
-    relay: Option<Arc<dyn ChangeRelay>>,
-    list_cache: (u64, CacheScope),
-    identify: bool,
-    methods: HashMap<Box<str>, Arc<Target>>,
-    hooks: Hooks,
-    low_level: Option<LowLevel>,
-    keys: Vec<[u8; 32]>,
-    problems: Vec<String>,
+/// What a server is made of, beside its tools, resources and prompts.
+pub(crate) struct Settings {
+    pub(crate) info: Implementation,
+    pub(crate) instructions: Option<String>,
+    pub(crate) extensions: BTreeMap<String, Value>,
+    pub(crate) limits: Limits,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) request_layers: Vec<Layer>,
+    pub(crate) refreshers: Vec<Refresher>,
+    pub(crate) shutdown_hooks: Vec<ShutdownHook>,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) relay: Option<Arc<dyn ChangeRelay>>,
+    pub(crate) list_cache: (u64, CacheScope),
+    pub(crate) identify: bool,
+    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
+    pub(crate) hooks: Hooks,
+    pub(crate) low_level: Option<LowLevel>,
+    pub(crate) keys: Vec<[u8; 32]>,
+    pub(crate) problems: Vec<String>,
 }
 
 /// A type that provides tools, resources and prompts. `#[register]` implements it.
@@ -110,6 +105,7 @@ impl Server {
             extensions: BTreeMap::new(),
             limits: Limits::default(),
             layers: Vec::new(),
+            request_layers: Vec::new(),
             refreshers: Vec::new(),
             shutdown_hooks: Vec::new(),
             observers: Vec::new(),
@@ -517,7 +513,9 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Wraps every tool call, resource read and prompt in middleware; the last layer added runs first.
+    /// Wraps every tool call, resource read, prompt and method of your own in middleware; the last layer added runs first.
+    ///
+    /// [`Server::layer_requests`] wraps requests of all methods.
     ///
     /// ```
     /// # use linchpin_server::{Call, Next, Reply, Server};
@@ -542,6 +540,40 @@ impl<S: Send + Sync + 'static> Server<S> {
         Fut: Future<Output = Reply> + Send + 'static,
     {
         self.settings.layers.insert(0, layer::erase(layer));
+        self
+    }
+
+    /// Wraps every request in middleware, whatever its method: lists, completions, subscriptions, `initialize`, methods of
+    /// your own. The last layer added runs first.
+    ///
+    /// A layer may refuse a request, change its arguments, and change or replace its response. It runs before the server
+    /// looks at the request, so it also sees requests for tools that do not exist, or whose scopes are missing;
+    /// [`Server::layer`] runs only around handlers. `subscriptions/listen` is over when its stream ends.
+    ///
+    /// ```
+    /// # use linchpin_server::{Call, Next, Reply, Server};
+    /// async fn audited(call: Call, next: Next) -> Reply {
+    ///     let (method, who) = (call.method().to_owned(), call.cx().principal().cloned());
+    ///     if method == "prompts/list" {
+    ///         return call.respond(serde_json::json!({ "prompts": [] }));
+    ///     }
+    ///     let mut reply = next.run(call).await;
+    ///     if method == "tools/list" {
+    ///         reply.edit(|list| drop(list.remove("nextCursor")));
+    ///     }
+    ///     println!("{method} by {}: {:?}", who.map_or("anybody".into(), |who| who.subject().to_owned()), reply.kind());
+    ///     reply
+    /// }
+    ///
+    /// let server = Server::new("files", "1.0").layer_requests(audited);
+    /// ```
+    #[doc(alias = "middleware")]
+    pub fn layer_requests<F, Fut>(mut self, layer: F) -> Self
+    where
+        F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Reply> + Send + 'static,
+    {
+        self.settings.request_layers.insert(0, layer::erase(layer));
         self
     }
 
@@ -655,135 +687,6 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Returns the prompts, for changes while the server runs.
     pub fn prompts(&self) -> crate::handle::Prompts {
         self.handle().prompts()
-    }
-
-    /// Serves at `place` until the peer disconnects or `place` is shut down.
-    ///
-    /// `place` is a transport, for example `stdio()` or `http("127.0.0.1:8931")`.
-    ///
-    /// Signal handling is up to the program: with `stdio().with_graceful_shutdown(shutdown_signal())` the server shuts
-    /// down gracefully on Ctrl-C and SIGTERM; by default these signals kill the process.
-    ///
-    /// The hooks of [`Server::on_shutdown`] run before `serve` returns, also when the transport failed to start.
-    ///
-    /// Cancel safety: dropping the future stops the server. Its listener and connections are closed, and running calls
-    /// are dropped. The hooks do not run then.
-    ///
-    /// # Errors
-    /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),
-    /// [`ServeError::Io`] if the transport fails, for example because the address is in use.
-    pub async fn serve(self, place: impl Bind) -> Result<(), ServeError> {
-        let service = self.into_shared()?;
-        // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
-        let served = AbortOnDrop(tokio::spawn(place.serve(service.clone()))).await;
-        service.ended().await;
-        Ok(served.map_err(|e| io::Error::other(format!("serving stopped: {e}")))??)
-    }
-
-    fn freeze(self) -> Result<Arc<dyn Service>, ConfigError> {
-        let Settings {
-            info,
-            instructions,
-            extensions,
-            limits,
-            layers,
-            refreshers,
-            shutdown_hooks,
-            observers,
-            relay,
-            list_cache,
-            identify,
-            methods,
-            hooks,
-            low_level,
-            keys,
-            mut problems,
-        } = *self.settings;
-        for (identifier, settings) in &extensions {
-            if !identifier_ok(identifier) || !settings.is_object() {
-                problems.push(format!(
-                    "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
-                ));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems.into_iter().collect());
-        }
-        let stateless = Features::all().find(|features| features.stateless);
-        let card = stateless.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
-        let server_info =
-            if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
-        let mut keys = keys.into_iter().map(SealKey::from_bytes);
-        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(service::random())));
-        keyring.previous.extend(keys);
-        let registries = self.registries;
-        registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
-        registries.live.store(true, Ordering::Release);
-        if let Some(relay) = relay {
-            let hub = Arc::downgrade(&registries.hub);
-            relay.start(Arc::new(move |change| hub.upgrade().map(|hub| hub.publish(&change)).is_some()));
-            let _ = registries.relay.set(relay);
-        }
-        Ok(Arc::new_cyclic(|this| RunningServer {
-            registries,
-            budget: Budget::new(limits.connections.memory_bytes_max),
-            limits: Arc::new(limits),
-            stamps: Arc::new(Stamps { server_info }),
-            calls: Default::default(),
-            list_cache,
-            info,
-            instructions,
-            extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
-            layers: layers.into(),
-            refreshers: refreshers.into(),
-            shutdown_hooks: shutdown_hooks.into(),
-            observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
-            methods,
-            hooks,
-            low_level,
-            background: Default::default(),
-            keyring,
-            this: this.clone(),
-        }))
-    }
-}
-
-/// A task that is aborted when the future that waits for it is dropped.
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Future for AbortOnDrop<T> {
-    type Output = Result<T, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Whether `identifier` is a prefix of dotted labels and a name, as the specification requires: `com.example/name`.
-fn identifier_ok(identifier: &str) -> bool {
-    let edge = |text: &str| text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    let label = |label: &str| {
-        label.starts_with(|c: char| c.is_ascii_alphabetic())
-            && edge(label)
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-    };
-    let name = |name: &str| {
-        name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && edge(name)
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    };
-    identifier.split_once('/').is_some_and(|(prefix, n)| prefix.split('.').all(label) && name(n))
-}
-
-impl<S: Send + Sync + 'static> IntoService for Server<S> {
-    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
-        self.freeze()
     }
 }
 

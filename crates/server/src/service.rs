@@ -11,6 +11,7 @@ use crate::layer::Layer;
 use crate::low_level::{self, LowLevel};
 use crate::notification::{self, Hooks, Watch};
 use crate::registry::{Entry, Item, Snapshot};
+use crate::request_layer;
 use crate::resource;
 use crate::running_call;
 use crate::seal::Keyring;
@@ -63,6 +64,8 @@ pub(crate) struct RunningServer {
     pub(crate) instructions: Option<String>,
     pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
     pub(crate) layers: Arc<[Layer]>,
+    /// Layers around requests of all methods.
+    pub(crate) request_layers: Arc<[Layer]>,
     pub(crate) refreshers: Arc<[Refresher]>,
     pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
     /// Methods that the specification does not have.
@@ -87,31 +90,10 @@ impl Service for RunningServer {
     }
 
     fn start(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
-        if let Some(low) = &self.low_level {
-            match (low.choose(&request.method), self.this.upgrade()) {
-                (low_level::Choice::Handler(handler), Some(core)) => {
-                    return low_level::start(&core, &handler, request, door, task);
-                }
-                (low_level::Choice::BuiltIn, _) => {}
-                _ => return low_level::unknown(&request),
-            }
-        }
-        let method = match &request.method {
-            MethodName::Known(method) => *method,
-            MethodName::Other(name) => {
-                let target = self.methods.get(name).cloned();
-                return self.custom(target, &request, door, task);
-            }
-        };
-        match method {
-            Method::ToolsCall => self.call_tool(request, door, task),
-            Method::ResourcesRead => self.read(request, door, task),
-            Method::PromptsGet => self.prompt(request, door, task),
-            Method::CompletionComplete => complete::start(self, &request, door, task),
-            Method::SubscriptionsListen => listen::open(self, &request, &door),
-            Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
-            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
-            _ => CallStart::Done(self.answer(&request, &door)),
+        if self.request_layers.is_empty() {
+            self.begin(request, door, None, task)
+        } else {
+            request_layer::start(self, request, door, task)
         }
     }
 
@@ -175,6 +157,42 @@ impl Service for RunningServer {
 }
 
 impl RunningServer {
+    /// Starts a request and polls it once. `arguments` take the place of the request's own.
+    pub(crate) fn begin(
+        &self,
+        request: Request,
+        door: RequestContext,
+        arguments: Option<Arc<str>>,
+        task: &mut Context<'_>,
+    ) -> CallStart {
+        if let Some(low) = &self.low_level {
+            match (low.choose(&request.method), self.this.upgrade()) {
+                (low_level::Choice::Handler(handler), Some(core)) => {
+                    return low_level::start(&core, &handler, request, door, task);
+                }
+                (low_level::Choice::BuiltIn, _) => {}
+                _ => return low_level::unknown(&request),
+            }
+        }
+        let method = match &request.method {
+            MethodName::Known(method) => *method,
+            MethodName::Other(name) => {
+                let target = self.methods.get(name).cloned();
+                return self.custom(target, &request, door, arguments, task);
+            }
+        };
+        match method {
+            Method::ToolsCall => self.call_tool(request, door, arguments, task),
+            Method::ResourcesRead => self.read(request, door, task),
+            Method::PromptsGet => self.prompt(request, door, arguments, task),
+            Method::CompletionComplete => complete::start(self, &request, door, task),
+            Method::SubscriptionsListen => listen::open(self, &request, &door),
+            Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
+            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
+            _ => CallStart::Done(self.answer(&request, &door)),
+        }
+    }
+
     /// Returns a writer for the response to `request`.
     pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
         ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.messages.result_bytes_max)
@@ -254,7 +272,13 @@ impl RunningServer {
         }
     }
 
-    fn call_tool(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn call_tool(
+        &self,
+        request: Request,
+        door: RequestContext,
+        arguments: Option<Arc<str>>,
+        task: &mut Context<'_>,
+    ) -> CallStart {
         if !self.offered()[0] {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no tools");
         }
@@ -268,12 +292,16 @@ impl RunningServer {
         if let Err(reply) = entry.item.access.admit(&request.id, &door) {
             return CallStart::Done(reply);
         }
-        if let Some(span) = request.params.arguments
+        if arguments.is_none()
+            && let Some(span) = request.params.arguments
             && !matches!(request.text(span).as_bytes(), [b'{', ..] | b"null")
         {
             return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object");
         }
-        let args = dispatch::json_args(&request, request.params.arguments);
+        let args = match arguments {
+            None => dispatch::json_args(&request, request.params.arguments),
+            Some(json) => Args(Source::Owned(json)),
+        };
         self.launch(&entry.item.target, &request, door, args, task)
     }
 
@@ -282,10 +310,12 @@ impl RunningServer {
         target: Option<Arc<Target>>,
         request: &Request,
         door: RequestContext,
+        arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
         let Some(target) = target else { return CallStart::Done(method_not_found(request)) };
-        match custom_method::parameters(request) {
+        let replaced = arguments.map(|json| Args(Source::Owned(json)));
+        match replaced.or_else(|| custom_method::parameters(request)) {
             Some(args) => self.launch(&target, request, door, args, task),
             None => fail(request, code::INVALID_PARAMS, "`params` must be an object"),
         }
@@ -322,7 +352,13 @@ impl RunningServer {
         self.launch(&target, &request, door, Args(Source::Vars(vars.into())), task)
     }
 
-    fn prompt(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn prompt(
+        &self,
+        request: Request,
+        door: RequestContext,
+        arguments: Option<Arc<str>>,
+        task: &mut Context<'_>,
+    ) -> CallStart {
         #[derive(Deserialize)]
         struct Params {
             #[serde(default)]
@@ -341,8 +377,12 @@ impl RunningServer {
         if let Err(reply) = entry.item.access.admit(&request.id, &door) {
             return CallStart::Done(reply);
         }
-        let given = match serde_json::from_str::<Params>(request.params_text()) {
-            Ok(params) => params.arguments.unwrap_or_default(),
+        let given = match &arguments {
+            None => serde_json::from_str::<Params>(request.params_text()).map(|params| params.arguments),
+            Some(json) => serde_json::from_str(json),
+        };
+        let given = match given {
+            Ok(given) => given.unwrap_or_default(),
             Err(_) => return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object of strings"),
         };
         for argument in entry.item.def.arguments.iter().filter(|a| a.required == Some(true)) {

@@ -21,6 +21,7 @@ mod notifications;
 mod observer;
 mod refreshed;
 mod register;
+mod request_layers;
 mod restart;
 mod runtime;
 mod safety;

@@ -1,0 +1,109 @@
+//! Middleware around requests of every method: what the server would answer is the end of the chain.
+//!
+//! The request is started inside of the chain as the transport would start it, and its messages go out through the context
+//! of the chain.
+
+use crate::cx::{CallState, Cx, Out};
+use crate::dispatch;
+use crate::handler::{Invocation, Run, Source};
+use crate::layer::{Call, Next};
+use crate::mrtr::RoundTrips;
+use crate::running_call;
+use crate::service::{RunningServer, fail};
+use linchpin_core::message::Request;
+use linchpin_core::service::{CallStart, RequestContext};
+use linchpin_core::{CallEvent, Cancel, Reply, RunningCall};
+use linchpin_types::error::code;
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+
+/// Starts a request through the layers of all requests.
+pub(crate) fn start(
+    core: &RunningServer,
+    request: Request,
+    context: RequestContext,
+    task: &mut Context<'_>,
+) -> CallStart {
+    let Some(core) = core.this.upgrade() else {
+        return fail(&request, code::INTERNAL_ERROR, "the server is shutting down");
+    };
+    // State that does not verify is refused by what it was sent to.
+    let round_trips = RoundTrips::of(&request, context.principal.as_ref(), &core).unwrap_or_default();
+    let cx = Cx::new(request.clone(), context.clone(), core.clone(), round_trips);
+    let chain = Arc::new(Chain { call: cx.0.clone(), inner: OnceLock::new() });
+    let args = dispatch::json_args(&request, request.params.arguments);
+    let invocation = Invocation { args, cx: Some(cx.clone()), out: core.writer(&request), explain: None, owner: None };
+    let layers = core.request_layers.clone();
+    let end = end_of_chain(&core, request.clone(), context, chain.clone());
+    let future = Next::new(layers, end).run(Call::new(invocation, cx.clone()));
+    running_call::launch_chain(&core, &request, dispatch::CallStart { future, cx: Some(cx), name: None }, chain, task)
+}
+
+/// Starts the request itself. It can be run once.
+fn end_of_chain(core: &Arc<RunningServer>, request: Request, context: RequestContext, chain: Arc<Chain>) -> Run {
+    let (core, input) = (core.clone(), Mutex::new(Some((request, context))));
+    Arc::new(move |call| {
+        let (core, chain) = (core.clone(), chain.clone());
+        let mut input = input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            let arguments = match call.args.0 {
+                Source::Owned(replaced) => Some(replaced),
+                _ => None,
+            };
+            let started = poll_fn(|task| {
+                let input = input.take();
+                Poll::Ready(input.map(|(request, context)| core.begin(request, context, arguments.clone(), task)))
+            });
+            match started.await {
+                Some(CallStart::Done(reply)) => reply,
+                Some(CallStart::Running(running)) => {
+                    let _ = chain.inner.set(running.canceller());
+                    forward(running, &chain.call).await
+                }
+                None => pending().await,
+            }
+        })
+    })
+}
+
+/// Polls a running call to its end. Its messages become those of the chain, one at a time: the transport polls for the next
+/// when it has taken one.
+async fn forward(mut running: Box<dyn RunningCall>, call: &CallState) -> Reply {
+    let reply = poll_fn(|task| {
+        let out = match std::task::ready!(running.poll_event(task)) {
+            CallEvent::Notify(frame) => Out::Notify(frame),
+            CallEvent::ServerRequest(request) => Out::ServerRequest(request),
+            CallEvent::Pause(ms) => Out::Pause(ms),
+            CallEvent::Done(reply) => return Poll::Ready(Some(reply)),
+            CallEvent::Cancelled => return Poll::Ready(None),
+        };
+        call.push(out);
+        task.waker().wake_by_ref();
+        Poll::Pending
+    });
+    match reply.await {
+        Some(reply) => reply,
+        // The chain was cancelled with it.
+        None => pending().await,
+    }
+}
+
+/// Ends a chain, or the request at its end.
+pub(crate) struct Chain {
+    pub(crate) call: Arc<CallState>,
+    inner: OnceLock<Arc<dyn Cancel>>,
+}
+
+impl Cancel for Chain {
+    fn cancel(&self) {
+        self.call.cancel();
+    }
+
+    fn finish(&self) {
+        match self.inner.get() {
+            Some(inner) => inner.finish(),
+            None => self.call.cancel(),
+        }
+    }
+}

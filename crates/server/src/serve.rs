@@ -1,0 +1,132 @@
+//! From a built server to one that runs.
+
+use crate::custom_method;
+use crate::seal::{Keyring, SealKey};
+use crate::serve_error::ServeError;
+use crate::server::{Server, Settings};
+use crate::service::{self, RunningServer};
+use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
+use linchpin_core::{Budget, Features, Stamps};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::task::{JoinError, JoinHandle};
+
+impl<S: Send + Sync + 'static> Server<S> {
+    /// Serves at `place` until the peer disconnects or `place` is shut down.
+    ///
+    /// `place` is a transport, for example `stdio()` or `http("127.0.0.1:8931")`.
+    ///
+    /// Signal handling is up to the program: with `stdio().with_graceful_shutdown(shutdown_signal())` the server shuts
+    /// down gracefully on Ctrl-C and SIGTERM; by default these signals kill the process.
+    ///
+    /// The hooks of [`Server::on_shutdown`] run before `serve` returns, also when the transport failed to start.
+    ///
+    /// Cancel safety: dropping the future stops the server. Its listener and connections are closed, and running calls
+    /// are dropped. The hooks do not run then.
+    ///
+    /// # Errors
+    /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),
+    /// [`ServeError::Io`] if the transport fails, for example because the address is in use.
+    pub async fn serve(self, place: impl Bind) -> Result<(), ServeError> {
+        let service = self.into_shared()?;
+        // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
+        let served = AbortOnDrop(tokio::spawn(place.serve(service.clone()))).await;
+        service.ended().await;
+        Ok(served.map_err(|e| io::Error::other(format!("serving stopped: {e}")))??)
+    }
+
+    fn freeze(self) -> Result<Arc<dyn Service>, ConfigError> {
+        let Settings {
+            info,
+            instructions,
+            extensions,
+            limits,
+            layers,
+            request_layers,
+            refreshers,
+            shutdown_hooks,
+            observers,
+            relay,
+            list_cache,
+            identify,
+            methods,
+            hooks,
+            low_level,
+            keys,
+            mut problems,
+        } = *self.settings;
+        for (identifier, settings) in &extensions {
+            if !custom_method::identifier_ok(identifier) || !settings.is_object() {
+                problems.push(format!(
+                    "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
+                ));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.into_iter().collect());
+        }
+        let stateless = Features::all().find(|features| features.stateless);
+        let card = stateless.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+        let server_info =
+            if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
+        let mut keys = keys.into_iter().map(SealKey::from_bytes);
+        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(service::random())));
+        keyring.previous.extend(keys);
+        let registries = self.registries;
+        registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
+        registries.live.store(true, Ordering::Release);
+        if let Some(relay) = relay {
+            let hub = Arc::downgrade(&registries.hub);
+            relay.start(Arc::new(move |change| hub.upgrade().map(|hub| hub.publish(&change)).is_some()));
+            let _ = registries.relay.set(relay);
+        }
+        Ok(Arc::new_cyclic(|this| RunningServer {
+            registries,
+            budget: Budget::new(limits.connections.memory_bytes_max),
+            limits: Arc::new(limits),
+            stamps: Arc::new(Stamps { server_info }),
+            calls: Default::default(),
+            list_cache,
+            info,
+            instructions,
+            extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
+            layers: layers.into(),
+            request_layers: request_layers.into(),
+            refreshers: refreshers.into(),
+            shutdown_hooks: shutdown_hooks.into(),
+            observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
+            methods,
+            hooks,
+            low_level,
+            background: Default::default(),
+            keyring,
+            this: this.clone(),
+        }))
+    }
+}
+
+/// A task that is aborted when the future that waits for it is dropped.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<S: Send + Sync + 'static> IntoService for Server<S> {
+    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
+        self.freeze()
+    }
+}
