@@ -29,6 +29,7 @@ mod deferred;
 mod describe;
 #[cfg(feature = "client")]
 mod diff;
+mod duration;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod exact;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
@@ -51,6 +52,7 @@ mod redact;
 #[cfg(feature = "client")]
 mod replay;
 mod servers;
+mod serving;
 #[cfg(feature = "client")]
 mod session;
 mod shell;

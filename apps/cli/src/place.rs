@@ -6,15 +6,18 @@ use crate::paste;
 use crate::shown::{note, tell};
 use clap::Args;
 use linchpin::ConfigError;
+use linchpin::middleware::Metrics;
 use linchpin::transport::{Http, IntoService, Tls, http, shutdown_signal, stdio};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Standard input and output unless `--http` or `--unix` says otherwise.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct PlaceArgs {
-    /// Serve Streamable HTTP on this address, for example 127.0.0.1:8931. Port 0 picks a free port.
+    /// Serve Streamable HTTP on this address, for example 127.0.0.1:8931. Port 0 picks a free port. It also
+    /// answers probes at /healthz and /readyz.
     #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
     http: Option<String>,
 
@@ -38,10 +41,18 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
+    /// After a termination signal, still accept requests for this long, while /readyz answers 503.
+    #[arg(long, value_name = "SECONDS", requires = "http", value_parser = crate::duration::read)]
+    shutdown_delay: Option<Duration>,
+
     /// Serve on a Unix socket, for the same user only.
     #[cfg(unix)]
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
+
+    /// What /metrics shows.
+    #[arg(skip)]
+    pub(crate) metrics: Option<Metrics>,
 }
 
 /// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
@@ -136,7 +147,14 @@ impl PlaceArgs {
     }
 
     fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
-        let mut place = http(addr).with_graceful_shutdown(shutdown_signal());
+        let mut place = http(addr).health().with_graceful_shutdown(shutdown_signal());
+        if let Some(delay) = self.shutdown_delay {
+            place = place
+                .options(|options| options.shutdown_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        }
+        if let Some(metrics) = self.metrics.clone() {
+            place = place.metrics(move || metrics.render());
+        }
         if self.sse {
             place = place.with_sse();
         }

@@ -40,7 +40,7 @@ pub(crate) struct TalkArgs {
     pub(crate) era: String,
 
     /// Request timeout, for example 5, 500ms or 2m; 0 disables the timeout [default: 60].
-    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) timeout: Option<Duration>,
 
     /// Show all messages, HTTP headers and the server's standard error on standard error, with secrets masked.
@@ -57,24 +57,6 @@ pub(crate) struct TalkArgs {
 
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
-}
-
-/// Seconds, or a number with a unit.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    if digits.is_empty() {
-        return Err(format!("`{text}` is not a duration such as 5, 500ms or 2m"));
-    }
-    let unit = match &text[digits.len()..] {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is not a unit; use ms, s, m or h")),
-    };
-    let number: f64 =
-        digits.trim().parse().map_err(|_| format!("`{text}` is not a duration such as 5, 500ms or 2m"))?;
-    Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
 }
 
 impl TalkArgs {
@@ -354,22 +336,6 @@ fn unreachable_web(failure: Failure, why: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        for (text, ms) in [
-            ("5", Some(5_000)),
-            ("0.5", Some(500)),
-            ("500ms", Some(500)),
-            ("2m", Some(120_000)),
-            ("0", Some(0)),
-            ("-1", None),
-            ("x", None),
-            ("3 days", None),
-        ] {
-            assert_eq!(duration(text).ok().map(|d| d.as_millis()), ms, "{text}");
-        }
-    }
 
     #[test]
     fn folders_become_uris() {

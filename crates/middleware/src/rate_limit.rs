@@ -72,7 +72,7 @@ impl RateLimit {
 }
 
 fn refuse(call: Call, limit: &RateLimit, wait: Duration) -> Reply {
-    tracing::info!(method = call.method(), name = call.name(), "refused a call beyond the rate limit");
+    tracing::info!(method = call.method(), "refused a call beyond the rate limit");
     let seconds = (wait.as_secs_f64() * 10.0).ceil() / 10.0;
     let message = format!("rate limit of {limit} exceeded for {}; try again in {seconds} s", call.name());
     match call.method() {

@@ -1,8 +1,9 @@
 //! `linchpin serve`, and the program invoked under the name of a published server.
 
 use crate::fail::Failure;
-use crate::place::{Card, PlaceArgs, without_alias};
+use crate::place::{Card, without_alias};
 use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, keyring};
+use crate::serving::ServingArgs;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin_kit::Vars;
@@ -15,7 +16,7 @@ pub(crate) enum Serve {
     /// One server with its published tool names and its own command line.
     One(&'static Entry, ArgMatches),
     /// Several servers, one argument each.
-    Several(SeveralArgs),
+    Several(Box<SeveralArgs>),
 }
 
 impl Args for Serve {
@@ -41,7 +42,7 @@ impl FromArgMatches for Serve {
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Serve, clap::Error> {
         match matches.remove_subcommand().and_then(|(name, own)| Some((Entry::named(&name)?, own))) {
             Some((entry, own)) => Ok(Serve::One(entry, own)),
-            None => SeveralArgs::from_arg_matches_mut(matches).map(Serve::Several),
+            None => SeveralArgs::from_arg_matches_mut(matches).map(|args| Serve::Several(Box::new(args))),
         }
     }
 
@@ -57,7 +58,7 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
         Serve::Several(args) => {
             let read = Environment::default();
             let together = args.open(Vars::new(&|name| read.get(name)).keyring(&keyring))?;
-            go(together.server, together.place, &together.name, together.words, read)
+            go(together.server, together.serving, &together.name, together.words, read)
         }
     }
 }
@@ -65,8 +66,8 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 /// Serves one server with its published tool names.
 pub(crate) fn alone(entry: &'static Entry, matches: ArgMatches) -> Result<(), Failure> {
     let read = Environment::default();
-    let Alone { server, place, words } = entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring))?;
-    go(server, place, entry.name, words, read)
+    let Alone { server, serving, words } = entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring))?;
+    go(server, serving, entry.name, words, read)
 }
 
 /// The environment, recording which variables were read and set.
@@ -86,8 +87,8 @@ impl Environment {
     }
 }
 
-fn go(server: Server, place: PlaceArgs, name: &str, words: Vec<String>, read: Environment) -> Result<(), Failure> {
+fn go(server: Server, serving: ServingArgs, name: &str, words: Vec<String>, read: Environment) -> Result<(), Failure> {
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let command = [program, "serve".to_owned()].into_iter().chain(words).collect();
-    place.run(server, &Card { name, command, variables: read.names.into_inner().into_iter().collect() })
+    serving.run(server, &Card { name, command, variables: read.names.into_inner().into_iter().collect() })
 }

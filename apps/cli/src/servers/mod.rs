@@ -3,7 +3,7 @@
 //! # How to add a server
 //!
 //! 1. Write `servers/NAME.rs` with a `clap::Args` struct of the server's own flags (see `filesystem.rs`). Flags that all
-//!    servers have are not in it: which tools are offered ([`ToolArgs`]) and where to serve ([`crate::place::PlaceArgs`]) are
+//!    servers have are not in it: which tools are offered ([`ToolArgs`]) and where to serve ([`crate::serving::ServingArgs`]) are
 //!    added here. Paths get `value_hint`, so that what is pasted elsewhere names them in full.
 //! 2. Implement [`Native`] for it: constants, and three short functions. `config` is `Config::from_env(vars)` with the flags
 //!    over it; only flags that were given may change what the environment said.
@@ -43,7 +43,8 @@ pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
 
 use crate::fail::Failure;
-use crate::place::{Clients, PlaceArgs, without_alias};
+use crate::place::{Clients, without_alias};
+use crate::serving::ServingArgs;
 use crate::shown::note;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::Server;
@@ -260,7 +261,7 @@ impl Entry {
     fn whole(&self, command: Command) -> Command {
         let command = self.own(command);
         let taken = command.get_arguments().any(|arg| arg.get_long() == Some("allow-host"));
-        let command = PlaceArgs::augment_args(command);
+        let command = ServingArgs::augment_args(command);
         let command = if taken { without_alias(command) } else { command };
         let version = match (self.data)() {
             Some(data) => format!("{} ({data})", env!("CARGO_PKG_VERSION")),
@@ -283,13 +284,13 @@ impl Entry {
     /// Builds it as the only server, with the published tool names.
     pub(crate) fn alone(&'static self, mut matches: ArgMatches, vars: Vars<'_>) -> Result<Alone, Failure> {
         let words = self.words(&self.own_command(), &matches);
-        let place = PlaceArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
+        let serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
         let part = (self.part)(&mut matches, vars)?;
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
         let tools = part.tools.clone();
         tell_long_name([(&part.service, &tools)])?;
-        let server = part.add_to((self.introduce)(server), tools, place.clients())?;
-        Ok(Alone { server, place, words })
+        let server = part.add_to((self.introduce)(server), tools, serving.clients())?;
+        Ok(Alone { server, serving, words })
     }
 
     /// What was given on the command line, to be pasted elsewhere: its name, its flags, and paths in full.
@@ -332,7 +333,7 @@ impl Entry {
 /// A single server.
 pub(crate) struct Alone {
     pub(crate) server: Server,
-    pub(crate) place: PlaceArgs,
+    pub(crate) serving: ServingArgs,
     /// The words after `linchpin serve` that start it on stdio.
     pub(crate) words: Vec<String>,
 }

@@ -8,7 +8,7 @@
 
 use super::{ENTRIES, Entry, Main, Part, ToolArgs, failed, tell_long_name, without_password};
 use crate::fail::Failure;
-use crate::place::PlaceArgs;
+use crate::serving::ServingArgs;
 use crate::shell;
 use crate::shown::near;
 use clap::{Arg, Args};
@@ -28,13 +28,13 @@ pub(crate) struct SeveralArgs {
     tools: ToolArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    serving: ServingArgs,
 }
 
 /// Servers put together.
 pub(crate) struct Together {
     pub(crate) server: Server,
-    pub(crate) place: PlaceArgs,
+    pub(crate) serving: ServingArgs,
     /// What a client may call it.
     pub(crate) name: String,
     /// The words after `linchpin serve` that start it on stdio.
@@ -93,9 +93,9 @@ impl SeveralArgs {
             if !single {
                 server = server.instructions(heading(&part, &choice)?);
             }
-            server = part.add_to(server, choice, self.place.clients())?;
+            server = part.add_to(server, choice, self.serving.clients())?;
         }
-        Ok(Together { server, place: self.place, name, words })
+        Ok(Together { server, serving: self.serving, name, words })
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct LoadArgs {
     concurrency: u32,
 
     /// Duration of the run, for example 10 or 1m [default: 10 without --requests].
-    #[arg(short, long, value_name = "SECONDS", value_parser = session::duration)]
+    #[arg(short, long, value_name = "SECONDS", value_parser = crate::duration::read)]
     duration: Option<Duration>,
 
     /// Total number of calls.

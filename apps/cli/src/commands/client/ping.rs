@@ -15,7 +15,7 @@ pub(crate) struct PingArgs {
     count: u32,
 
     /// Interval between pings, for example 1 or 200ms.
-    #[arg(short, long, value_name = "SECONDS", value_parser = session::duration, default_value = "1")]
+    #[arg(short, long, value_name = "SECONDS", value_parser = crate::duration::read, default_value = "1")]
     interval: Duration,
 
     #[command(flatten)]

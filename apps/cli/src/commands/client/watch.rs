@@ -29,7 +29,7 @@ pub(crate) struct WatchArgs {
     count: Option<u64>,
 
     /// Stop after this duration, for example 10 or 2m.
-    #[arg(long, value_name = "SECONDS", value_parser = session::duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     duration: Option<Duration>,
 
     #[command(flatten)]
