@@ -15,8 +15,7 @@
 use bytes::Bytes;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
-use linchpin_core::{ServerChange, SessionRecord};
-use linchpin_types::version::Revision;
+use linchpin_core::{Features, ServerChange, SessionRecord};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -178,10 +177,12 @@ const LONG: Duration = Duration::from_secs(600);
 /// # Panics
 /// If a promise is broken.
 pub async fn check_sessions(store: &dyn SessionStore) {
+    let revision = Features::all().filter(|features| features.has_sessions).map(|features| features.revision).last();
+    let revision = revision.expect("a revision with sessions");
     let record = |level| {
         let capabilities = r#"{"roots":{},"x":{"big":12345678901234567890123}}"#.to_owned();
         let capabilities = serde_json::value::RawValue::from_string(capabilities).expect("JSON");
-        let mut record = SessionRecord::new(Revision::V2025_11_25, capabilities);
+        let mut record = SessionRecord::new(revision, capabilities);
         (record.log_level, record.public_id, record.owner) = (level, u64::MAX, Some("ada".into()));
         record.subscriptions = vec!["memo://a".into(), "memo://b".into()];
         record
@@ -266,6 +267,7 @@ pub async fn check_changes(a: &dyn ChangeRelay, b: &dyn ChangeRelay) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linchpin_types::version::Revision;
 
     #[tokio::test(start_paused = true)]
     async fn memory_keeps_the_promises_of_stores() {

@@ -3,6 +3,7 @@
 //! Each rule is a function from text to findings, so that it is tested with small strings.
 
 mod docs;
+mod layers;
 mod manifests;
 mod requirements;
 mod rules;
@@ -54,6 +55,7 @@ type Rule = (&'static str, fn(&Tree<'_>) -> Vec<Finding>);
 
 const RULES: &[Rule] = &[
     ("no crate depends on what it must not know", |tree| manifests::check(tree)),
+    ("files import downwards, and few import one another", layers::check),
     ("files are at most 800 production lines long", |tree| rules::each(tree, rules::long_files)),
     ("functions are at most 100 lines long", |tree| rules::each(tree, rules::long_functions)),
     ("no todo!, unimplemented!, dbg! or unwrap() outside tests", |tree| rules::each(tree, rules::banned_calls)),
