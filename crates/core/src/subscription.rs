@@ -8,6 +8,7 @@ use crate::id::Id;
 use crate::json::write_str;
 use crate::render;
 use bytes::Bytes;
+use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +49,10 @@ const URI_BYTES_MAX: usize = 8 << 10;
 const URIS_BYTES_MAX: usize = 256 << 10;
 
 /// The pending changes of one subscriber.
-pub struct Subscription(Mutex<Inner>);
+pub struct Subscription {
+    inner: Mutex<Inner>,
+    subscriber: Option<Subscriber>,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -65,15 +69,30 @@ struct Inner {
     changes: u32,
 }
 
+/// Who is behind a subscription, as the service knows it.
+pub type Subscriber = Arc<dyn Any + Send + Sync>;
+
 impl Subscription {
-    fn new(filter: Filter) -> Subscription {
+    fn new(filter: Filter, subscriber: Option<Subscriber>) -> Subscription {
         let bit = |on, bit| if on { bit } else { 0 };
         let wants = bit(filter.tools, TOOLS) | bit(filter.prompts, PROMPTS) | bit(filter.resources, RESOURCES);
-        Subscription(Mutex::new(Inner { wants, ..Inner::default() }))
+        Subscription { inner: Mutex::new(Inner { wants, ..Inner::default() }), subscriber }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is subscribed to a change.
+    fn wants(&self, change: &ServerChange) -> bool {
+        let inner = self.lock();
+        match change {
+            ServerChange::Tools => inner.wants & TOOLS != 0,
+            ServerChange::Prompts => inner.wants & PROMPTS != 0,
+            ServerChange::Resources => inner.wants & RESOURCES != 0,
+            ServerChange::Updated(uri) => inner.uris.contains(&**uri),
+            ServerChange::Log(_) => true,
+        }
     }
 
     /// Adds `change` if the subscriber wants it. Repeats of a pending change are combined.
@@ -258,12 +277,33 @@ impl ChangeBus {
     }
 
     /// Opens a subscription until its handle is dropped. `None` if `max` subscriptions are open.
+    ///
+    /// It gets what [`ChangeBus::publish`] publishes.
     pub fn open(self: &Arc<Self>, filter: Filter, max: usize) -> Option<SubscriptionHandle> {
+        self.insert(filter, max, None)
+    }
+
+    /// Like [`ChangeBus::open`]; the subscription also gets what [`ChangeBus::publish_to`] publishes for its subscriber.
+    pub fn open_for(
+        self: &Arc<Self>,
+        filter: Filter,
+        max: usize,
+        subscriber: Subscriber,
+    ) -> Option<SubscriptionHandle> {
+        self.insert(filter, max, Some(subscriber))
+    }
+
+    fn insert(
+        self: &Arc<Self>,
+        filter: Filter,
+        max: usize,
+        subscriber: Option<Subscriber>,
+    ) -> Option<SubscriptionHandle> {
         let mut slots = self.lock();
         if slots.feeds.len() - slots.free.len() >= max {
             return None;
         }
-        let feed = Arc::new(Subscription::new(filter));
+        let feed = Arc::new(Subscription::new(filter, subscriber));
         if slots.closed {
             feed.close();
         }
@@ -282,6 +322,16 @@ impl ChangeBus {
     pub fn publish(&self, change: &ServerChange) {
         for feed in self.lock().feeds.iter().flatten() {
             feed.push(change);
+        }
+    }
+
+    /// Adds a change to every subscription that wants it and whose subscriber it is for. `concerns` runs without a lock.
+    pub fn publish_to(&self, change: &ServerChange, concerns: impl Fn(&(dyn Any + Send + Sync)) -> bool) {
+        let all: Vec<_> = self.lock().feeds.iter().flatten().filter(|feed| feed.wants(change)).cloned().collect();
+        for feed in all {
+            if feed.subscriber.as_deref().is_some_and(&concerns) {
+                feed.push(change);
+            }
         }
     }
 

@@ -176,11 +176,11 @@ pub use linchpin_macros::{prompt, resource, tool};
 pub use linchpin_middleware as middleware;
 #[cfg(feature = "server")]
 pub use linchpin_server::{
-    BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited, Error,
-    Handle, IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown,
+    Audience, BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited,
+    Error, Handle, IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown,
     MethodHandler, Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt,
     PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
-    Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
+    Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited, Viewer,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

@@ -56,20 +56,21 @@ use proc_macro::TokenStream;
 /// | `alias = "…"` | an unlisted name that still works, for example of an earlier version; repeatable |
 /// | `layer = path` | middleware; repeatable, the last one runs first |
 /// | `scopes = ["…"]` | the scopes that a call demands |
+/// | `visible_to = path` | decides for whom the tool exists: `fn(&Viewer) -> bool` |
 /// | `icon = …` | repeatable |
 /// | `meta = …`, `input_schema = …`, `output_schema = …` | as in the builder |
 ///
 /// | `#[resource("uri or template", …)]` | |
 /// |---|---|
 /// | `name = …` | default: the method's name |
-/// | `title = …`, `description = …`, `layer = …`, `scopes = …`, `icon = …`, `meta = …` | as for tools |
+/// | `title = …`, `description = …`, `layer = …`, `scopes = …`, `visible_to = …`, `icon = …`, `meta = …` | as for tools |
 /// | `mime_type = …`, `size = …`, `annotations = …` | as in the builder |
 /// | `cache(ttl_ms, public)`, `cache(ttl_ms, private)` | how long, in milliseconds, and for whom its contents may be cached |
 /// | `complete(variable = path, …)` | completion functions for the template's variables |
 ///
 /// | `#[prompt(…)]` | |
 /// |---|---|
-/// | `name = "…"`, `title = …`, `description = …`, `layer = …`, `scopes = …`, `icon = …`, `meta = …` | as for tools |
+/// | `name = "…"`, `title = …`, `description = …`, `layer = …`, `scopes = …`, `visible_to = …`, `icon = …`, `meta = …` | as for tools |
 /// | `complete(argument = path, …)` | completion functions for arguments |
 ///
 /// The variables of a template and the arguments of a prompt arrive as strings and are parsed into the parameter's type:

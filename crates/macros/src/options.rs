@@ -106,6 +106,7 @@ const TOOL: &[(&str, Takes)] = &[
     ("alias", Values),
     ("layer", Values),
     ("scopes", Value),
+    ("visible_to", Value),
     ("icon", Values),
     ("meta", Value),
     ("input_schema", Value),
@@ -122,6 +123,7 @@ const RESOURCE: &[(&str, Takes)] = &[
     ("complete", Complete),
     ("layer", Values),
     ("scopes", Value),
+    ("visible_to", Value),
     ("icon", Values),
     ("meta", Value),
 ];
@@ -132,6 +134,7 @@ const PROMPT: &[(&str, Takes)] = &[
     ("complete", Complete),
     ("layer", Values),
     ("scopes", Value),
+    ("visible_to", Value),
     ("icon", Values),
     ("meta", Value),
 ];

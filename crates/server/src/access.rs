@@ -1,5 +1,6 @@
-//! Who may use a tool, resource or prompt: the scopes that it demands.
+//! Who may use a tool, resource or prompt: the scopes that it demands, and for whom it exists at all.
 
+use crate::viewer::{self, Predicate, Viewer};
 use linchpin_core::reply::MissingScopes;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Id, Reply};
@@ -9,9 +10,27 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     scopes: Option<Arc<[Arc<str>]>>,
+    visible: Option<Predicate>,
 }
 
 impl Access {
+    #[cfg(test)]
+    pub(crate) const NONE: Access = Access { scopes: None, visible: None };
+
+    pub(crate) fn set_visible(&mut self, predicate: impl Fn(&Viewer) -> bool + Send + Sync + 'static) {
+        self.visible = Some(Arc::new(predicate));
+    }
+
+    /// Whether it does not exist for everybody.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.visible.is_some()
+    }
+
+    /// Whether it exists for a viewer.
+    pub(crate) fn is_visible_to(&self, viewer: &Viewer) -> bool {
+        self.visible.as_ref().is_none_or(|visible| viewer::ask(visible, viewer))
+    }
+
     pub(crate) fn set_scopes<I>(&mut self, scopes: I)
     where
         I: IntoIterator,

@@ -7,6 +7,7 @@ use crate::running_call;
 use crate::service::{RunningServer, clip, fail};
 use crate::state::StateOf;
 use crate::validate;
+use crate::viewer::Viewer;
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext};
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -197,7 +198,7 @@ pub(crate) fn start(
             return fail(request, code::INVALID_PARAMS, &why);
         }
     };
-    let (access, target) = match find(core, &params) {
+    let (access, target) = match find(core, &params, || Viewer::of(request, &door)) {
         Ok(found) => found,
         Err(why) => return fail(request, code::INVALID_PARAMS, &why),
     };
@@ -218,17 +219,22 @@ pub(crate) fn start(
 }
 
 /// The item whose argument is completed, and the function that does it, if there is one.
-fn find(core: &RunningServer, params: &CompleteRequestParams) -> Result<(Access, Option<Target>), String> {
+fn find(
+    core: &RunningServer,
+    params: &CompleteRequestParams,
+    viewer: impl FnOnce() -> Viewer,
+) -> Result<(Access, Option<Target>), String> {
     let argument = params.argument.name.as_str();
     match &params.reference {
-        CompleteReference::Prompt(prompt) => match core.registries.prompts.snapshot().get(&prompt.name) {
+        CompleteReference::Prompt(prompt) => match core.registries.prompts.snapshot().find(&prompt.name, viewer) {
             None => Err(format!("Unknown prompt: {}", clip(&prompt.name))),
             Some(e) if !e.item.def.arguments.iter().any(|a| a.name == argument) => {
                 Err(format!("prompt `{}` has no argument `{}`", prompt.name, clip(argument)))
             }
             Some(e) => Ok((e.item.access.clone(), e.item.completes.get(argument).cloned())),
         },
-        CompleteReference::Resource(resource) => match core.registries.resources.snapshot().get(&resource.uri) {
+        CompleteReference::Resource(resource) => match core.registries.resources.snapshot().find(&resource.uri, viewer)
+        {
             None => Err(format!("Unknown resource template: {}", clip(&resource.uri))),
             Some(e) => Ok((e.item.access.clone(), e.item.completes.get(argument).cloned())),
         },

@@ -1,11 +1,13 @@
 //! Changes to the tools, resources and prompts of a running server.
 
+use crate::access::Access;
 use crate::handler::{self, Bound, PromptHandler, ResourceHandler, ToolHandler};
 use crate::prompt::{self, Prompt};
-use crate::registry::{ChangeError, Item, Registry};
+use crate::registry::{ChangeError, Item, Reach, Registry};
 use crate::resource::{self, Resource};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
+use crate::viewer::{Audience, Subscriber};
 use linchpin_core::service::ConfigError;
 use linchpin_core::{ChangeBus, ChangeRelay, ServerChange};
 use std::fmt;
@@ -33,23 +35,26 @@ pub(crate) struct Registries {
     sent: Mutex<[Sent; 3]>,
 }
 
-#[derive(Default, Clone, Copy)]
+#[derive(Default)]
 struct Sent {
     last: Option<Instant>,
     scheduled: bool,
+    /// Whom the changes concern that were not sent yet.
+    waiting: Vec<Reach>,
 }
 
 const KINDS: [ServerChange; 3] = [ServerChange::Tools, ServerChange::Resources, ServerChange::Prompts];
 
 impl Registries {
     /// Notifies subscribers that a list changed: at once, then at most once per pause.
-    fn changed(self: &Arc<Self>, kind: usize) {
+    fn changed(self: &Arc<Self>, kind: usize, reach: Reach) {
         if !self.live.load(Ordering::Acquire) {
             return;
         }
         let pause = Duration::from_millis(self.pause_ms.load(Ordering::Relaxed));
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
+        sent[kind].waiting.push(reach);
         let due = sent[kind].last.map(|last| last + pause).filter(|due| *due > now);
         match (due, tokio::runtime::Handle::try_current()) {
             (Some(_), Ok(_)) if sent[kind].scheduled => {}
@@ -58,24 +63,55 @@ impl Registries {
                 let registries = self.clone();
                 runtime.spawn(async move {
                     tokio::time::sleep_until(due).await;
-                    {
+                    let waiting = {
                         let mut sent = registries.sent.lock().unwrap_or_else(PoisonError::into_inner);
-                        sent[kind] = Sent { last: Some(Instant::now()), scheduled: false };
-                    }
-                    registries.publish(&KINDS[kind]);
+                        let now = Sent { last: Some(Instant::now()), ..Sent::default() };
+                        std::mem::replace(&mut sent[kind], now).waiting
+                    };
+                    registries.publish_to(&KINDS[kind], &waiting);
                 });
             }
             _ => {
+                let waiting = std::mem::take(&mut sent[kind].waiting);
                 sent[kind].last = Some(now);
                 drop(sent);
-                self.publish(&KINDS[kind]);
+                self.publish_to(&KINDS[kind], &waiting);
             }
         }
+    }
+
+    /// Tells the subscribers whom it concerns, and other processes, which do not know whom.
+    fn publish_to(&self, change: &ServerChange, reach: &[Reach]) {
+        if reach.iter().any(|reach| matches!(reach, Reach::Everyone)) {
+            return self.publish(change);
+        }
+        self.hub.publish_to(change, |subscriber| {
+            let Some(viewer) = Subscriber::viewer(subscriber) else { return false };
+            reach.iter().any(|reach| matches!(reach, Reach::Some(sees) if sees(&viewer)))
+        });
+        self.relay(change);
+    }
+
+    /// Tells the subscribers of a resource that exists for them.
+    fn updated(&self, uri: &str) {
+        let change = ServerChange::Updated(uri.into());
+        let resources = self.resources.snapshot().clone();
+        if !resources.per_viewer() || !resources.covers(uri) {
+            return self.publish(&change);
+        }
+        self.hub.publish_to(&change, |subscriber| {
+            Subscriber::viewer(subscriber).is_some_and(|viewer| resources.resolve(uri, || viewer).is_some())
+        });
+        self.relay(&change);
     }
 
     /// Tells the subscribers of this process and of others.
     fn publish(&self, change: &ServerChange) {
         self.hub.publish(change);
+        self.relay(change);
+    }
+
+    fn relay(&self, change: &ServerChange) {
         if let Some(relay) = self.relay.get() {
             relay.publish(change);
         }
@@ -100,6 +136,9 @@ impl Item for tool::Registered {
     fn place(&self) -> String {
         self.place.to_string()
     }
+    fn access(&self) -> &Access {
+        &self.access
+    }
 }
 
 impl Item for resource::Registered {
@@ -109,6 +148,9 @@ impl Item for resource::Registered {
     }
     fn place(&self) -> String {
         self.place.to_string()
+    }
+    fn access(&self) -> &Access {
+        &self.access
     }
 }
 
@@ -122,6 +164,9 @@ impl Item for prompt::Registered {
     }
     fn place(&self) -> String {
         self.place.to_string()
+    }
+    fn access(&self) -> &Access {
+        &self.access
     }
 }
 
@@ -166,7 +211,7 @@ impl Handle {
 
     /// Notifies subscribers of this resource that it changed. Undelivered duplicates are merged.
     pub fn resource_updated(&self, uri: &str) {
-        self.registries.publish(&ServerChange::Updated(uri.into()));
+        self.registries.updated(uri);
     }
 
     /// Returns the number of open sessions and `subscriptions/listen` streams.
@@ -321,13 +366,49 @@ macro_rules! kind {
                 Ok(changed)
             }
 
+            /// Enables it for one session or principal only, whether it is disabled or hidden by `visible_to` for others.
+            ///
+            /// What is set for a session goes before what is set for its principal. It is kept with the session, or until
+            #[doc = concat!("[`", stringify!($name), "::reset_for`], in this process.")]
+            ///
+            /// # Errors
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
+            pub fn enable_for(&self, name: &str, audience: &Audience) -> Result<(), ChangeError> {
+                self.set_for(name, audience, Some(true))
+            }
+
+            /// Hides it from one session or principal only, as if it did not exist.
+            ///
+            /// # Errors
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
+            pub fn disable_for(&self, name: &str, audience: &Audience) -> Result<(), ChangeError> {
+                self.set_for(name, audience, Some(false))
+            }
+
+            #[doc = concat!("Undoes [`", stringify!($name), "::enable_for`] and [`", stringify!($name), "::disable_for`].")]
+            ///
+            /// # Errors
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
+            pub fn reset_for(&self, name: &str, audience: &Audience) -> Result<(), ChangeError> {
+                self.set_for(name, audience, None)
+            }
+
+            fn set_for(&self, name: &str, audience: &Audience, enabled: Option<bool>) -> Result<(), ChangeError> {
+                self.registries.$field.enable_for(name, audience, enabled)?;
+                let audience = audience.clone();
+                self.registries.changed($at, Reach::Some(Arc::new(move |viewer| audience.contains(viewer))));
+                Ok(())
+            }
+
             /// Returns the enabled names (for resources, the URIs), in list order.
             pub fn names(&self) -> Vec<String> {
                 self.registries.$field.snapshot().entries.iter().map(|e| e.item.key().to_owned()).collect()
             }
 
             fn after(&self) {
-                self.registries.changed($at);
+                if let Some(reach) = self.registries.$field.take_touched() {
+                    self.registries.changed($at, reach);
+                }
             }
         }
 

@@ -52,6 +52,7 @@ mod listen;
 mod low_level;
 mod mrtr;
 mod notification;
+mod overrides;
 mod prompt;
 mod registry;
 mod request_error;
@@ -72,6 +73,7 @@ mod tool;
 mod tool_result;
 mod uri_template;
 mod validate;
+mod viewer;
 
 /// What the fuzz targets call. Not public API.
 #[cfg(fuzzing)]
@@ -102,6 +104,7 @@ pub use server::{Register, Server};
 pub use text_arg::Text;
 pub use tool::Tool;
 pub use tool_result::{IntoReply, Json, Structured};
+pub use viewer::{Audience, Viewer};
 
 /// The limits of a server and their defaults.
 pub use linchpin_core::Limits;

@@ -2,11 +2,14 @@
 
 use crate::registry::{Entry, Page, Registry};
 use crate::service::RunningServer;
+use crate::viewer::Viewer;
 use crate::{cursor, downgrade};
 use bytes::Bytes;
 use linchpin_core::message::Request;
+use linchpin_core::service::RequestContext;
 use linchpin_core::{Features, Id, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
+use linchpin_types::page::CacheScope;
 use linchpin_types::resource::ResourceTemplate;
 use std::sync::Arc;
 
@@ -22,23 +25,35 @@ struct List<T> {
 }
 
 /// `tools/list`
-pub(crate) fn tools(core: &RunningServer, request: &Request) -> Reply {
+pub(crate) fn tools(core: &RunningServer, request: &Request, context: &RequestContext) -> Reply {
     let write = |t: &crate::tool::Registered, features: &'static Features, out: &mut ResultWriter| {
         out.serialize(&downgrade::tool(t.def.clone(), features))
     };
-    serve(core, request, &core.registries.tools, &List { member: "tools", kind: 't', slot: 0, on: |_| true, write })
+    serve(
+        core,
+        request,
+        context,
+        &core.registries.tools,
+        &List { member: "tools", kind: 't', slot: 0, on: |_| true, write },
+    )
 }
 
 /// `prompts/list`
-pub(crate) fn prompts(core: &RunningServer, request: &Request) -> Reply {
+pub(crate) fn prompts(core: &RunningServer, request: &Request, context: &RequestContext) -> Reply {
     let write = |p: &crate::prompt::Registered, features: &'static Features, out: &mut ResultWriter| {
         out.serialize(&downgrade::prompt(p.def.clone(), features))
     };
-    serve(core, request, &core.registries.prompts, &List { member: "prompts", kind: 'p', slot: 0, on: |_| true, write })
+    serve(
+        core,
+        request,
+        context,
+        &core.registries.prompts,
+        &List { member: "prompts", kind: 'p', slot: 0, on: |_| true, write },
+    )
 }
 
 /// `resources/list`
-pub(crate) fn resources(core: &RunningServer, request: &Request) -> Reply {
+pub(crate) fn resources(core: &RunningServer, request: &Request, context: &RequestContext) -> Reply {
     let write = |r: &crate::resource::Registered, features: &'static Features, out: &mut ResultWriter| {
         out.serialize(&downgrade::resource(r.def.clone(), features))
     };
@@ -49,11 +64,11 @@ pub(crate) fn resources(core: &RunningServer, request: &Request) -> Reply {
         on: |r: &crate::resource::Registered| r.template.is_none(),
         write,
     };
-    serve(core, request, &core.registries.resources, &list)
+    serve(core, request, context, &core.registries.resources, &list)
 }
 
 /// `resources/templates/list`
-pub(crate) fn templates(core: &RunningServer, request: &Request) -> Reply {
+pub(crate) fn templates(core: &RunningServer, request: &Request, context: &RequestContext) -> Reply {
     let write = |r: &crate::resource::Registered, features: &'static Features, out: &mut ResultWriter| {
         let d = r.def.clone();
         let mut template = ResourceTemplate::new(d.uri, d.name).with_icons(d.icons);
@@ -68,12 +83,13 @@ pub(crate) fn templates(core: &RunningServer, request: &Request) -> Reply {
         on: |r: &crate::resource::Registered| r.template.is_some(),
         write,
     };
-    serve(core, request, &core.registries.resources, &list)
+    serve(core, request, context, &core.registries.resources, &list)
 }
 
 fn serve<T: crate::registry::Item>(
     core: &RunningServer,
     request: &Request,
+    context: &RequestContext,
     registry: &Registry<T>,
     list: &List<T>,
 ) -> Reply {
@@ -95,21 +111,28 @@ fn serve<T: crate::registry::Item>(
         _ => 0,
     };
     let snapshot = registry.snapshot();
+    if snapshot.per_viewer() {
+        let visible = snapshot.visible(&Viewer::of(request, context));
+        let rest: Vec<_> = visible.into_iter().filter(|e| (list.on)(&e.item) && e.seq > after).collect();
+        return Reply::with_result(
+            &request.id,
+            rest_of(core, list, request, &rest, (core.list_cache.0, CacheScope::Private)),
+        );
+    }
     let entries = || snapshot.entries.iter().filter(|e| (list.on)(&e.item));
     let pages = snapshot.rendered[list.slot][features.index].get_or_init(|| {
         let all: Vec<_> = entries().collect();
         let size =
             if core.limits.lists.page_items_max == 0 { all.len().max(1) } else { core.limits.lists.page_items_max };
         if all.is_empty() {
-            return vec![page(core, features, list, 0, &[], false)].into();
+            return vec![Page { after: 0, result: page(core, features, list, &[], false, core.list_cache) }].into();
         }
         let mut after = 0;
         let chunks = all.chunks(size).enumerate();
         chunks
             .map(|(i, chunk)| {
-                let page = page(core, features, list, after, chunk, (i + 1) * size < all.len());
-                after = chunk[chunk.len() - 1].seq;
-                page
+                let result = page(core, features, list, chunk, (i + 1) * size < all.len(), core.list_cache);
+                Page { after: std::mem::replace(&mut after, chunk[chunk.len() - 1].seq), result }
             })
             .collect()
     });
@@ -118,25 +141,35 @@ fn serve<T: crate::registry::Item>(
         // The list changed since the cursor was issued: the pages moved, but the cursor still marks its position.
         Err(_) => {
             let rest: Vec<_> = entries().filter(|e| e.seq > after).collect();
-            let size = if core.limits.lists.page_items_max == 0 {
-                rest.len()
-            } else {
-                core.limits.lists.page_items_max.min(rest.len())
-            };
-            page(core, features, list, after, &rest[..size], size < rest.len()).result
+            rest_of(core, list, request, &rest, core.list_cache)
         }
     };
     Reply::with_result(&request.id, result)
+}
+
+/// The page after a cursor that no rendered page begins at.
+fn rest_of<T>(
+    core: &RunningServer,
+    list: &List<T>,
+    request: &Request,
+    rest: &[&Arc<Entry<T>>],
+    hints: (u64, CacheScope),
+) -> Bytes {
+    let size = match core.limits.lists.page_items_max {
+        0 => rest.len(),
+        max => max.min(rest.len()),
+    };
+    page(core, request.caller.features(), list, &rest[..size], size < rest.len(), hints)
 }
 
 fn page<T>(
     core: &RunningServer,
     features: &'static Features,
     list: &List<T>,
-    after: u64,
     entries: &[&Arc<Entry<T>>],
     more: bool,
-) -> Page {
+    hints: (u64, CacheScope),
+) -> Bytes {
     let mut out = ResultWriter::new(&Id::number(0), features, &core.stamps, usize::MAX);
     out.key(list.member);
     out.push(b"[");
@@ -155,6 +188,6 @@ fn page<T>(
         out.key("nextCursor");
         out.string(&cursor::encode(list.kind, last.seq));
     }
-    core.cache_hints(&mut out, core.list_cache);
-    Page { after, result: Bytes::from(out.finish(ReplyKind::Complete).body().to_owned()) }
+    core.cache_hints(&mut out, hints);
+    Bytes::from(out.finish(ReplyKind::Complete).body().to_owned())
 }

@@ -38,14 +38,12 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
     };
-    let Some(feed) =
-        core.registries.hub.open(filter, core.limits.subscriptions.streams_max + core.limits.sessions.concurrent_max)
-    else {
+    let Some(feed) = core.subscription(filter, &request.caller, door) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
     if resources {
         for uri in &wanted.resource_subscriptions {
-            if let Err(reply) = core.may_subscribe(uri, &request.id, door) {
+            if let Err(reply) = core.may_subscribe(uri, request, door) {
                 return CallStart::Done(reply);
             }
             if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions.resources_max, &core.budget) {

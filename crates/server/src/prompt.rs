@@ -7,6 +7,7 @@ use crate::downgrade;
 use crate::error::Error;
 use crate::handler::{Bound, CompletionHandler};
 use crate::layer::{self, Call, Layer, Next};
+use crate::viewer::Viewer;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::Icon;
 use linchpin_types::error::code;
@@ -171,6 +172,16 @@ impl Prompt {
         I::Item: Into<Arc<str>>,
     {
         self.access.set_scopes(scopes);
+        self
+    }
+
+    /// Sets for whom the prompt exists: others neither see it in lists, nor can get it, nor are told of its changes. A request for
+    /// it is answered as if it were unknown.
+    ///
+    /// `visible` is asked for every list and every request, so it must be fast. Lists of a server that has such items are not
+    /// shared by callers, nor cached by anybody for all of them. See [`Tool::visible_to`](crate::Tool::visible_to).
+    pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Prompt {
+        self.access.set_visible(visible);
         self
     }
 

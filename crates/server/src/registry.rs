@@ -3,7 +3,10 @@
 //! An insert is cheap (the working copy is changed in place); the first reader after a burst of changes publishes one new
 //! snapshot. A snapshot never changes, so rendered lists are cached in it.
 
+use crate::access::Access;
+use crate::overrides::Overrides;
 use crate::validate::near_miss;
+use crate::viewer::{Audience, Predicate, Viewer};
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +26,8 @@ pub(crate) trait Item: Send + Sync + 'static {
     }
     /// The source location of its definition, for error messages.
     fn place(&self) -> String;
+    /// Who may use it.
+    fn access(&self) -> &Access;
 }
 
 pub(crate) struct Entry<T> {
@@ -38,6 +43,11 @@ pub(crate) struct Snapshot<T> {
     by_name: HashMap<Box<str>, Arc<Entry<T>>>,
     /// Aliases that several items share, so that none of them is used.
     contested: HashMap<Box<str>, Vec<Arc<Entry<T>>>>,
+    /// Disabled items that may be enabled for somebody.
+    disabled: HashMap<Box<str>, Arc<Entry<T>>>,
+    overrides: Arc<Overrides>,
+    /// Whether viewers may see different items.
+    per_viewer: bool,
     /// Rendered lists, one slot for each revision and each of up to two lists of the kind.
     pub(crate) rendered: [[OnceLock<Arc<[Page]>>; 5]; 2],
 }
@@ -50,22 +60,68 @@ pub(crate) struct Page {
     pub(crate) result: Bytes,
 }
 
-impl<T> Snapshot<T> {
+impl<T: Item> Snapshot<T> {
+    /// The enabled item of this name, whoever may see it.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Entry<T>>> {
         self.by_name.get(name)
     }
 
+    /// Whether viewers may see different items, so that nothing rendered is shared.
+    pub(crate) fn per_viewer(&self) -> bool {
+        self.per_viewer
+    }
+
+    /// The item of this name, if it exists for the viewer.
+    #[inline]
+    pub(crate) fn find(&self, name: &str, viewer: impl FnOnce() -> Viewer) -> Option<&Arc<Entry<T>>> {
+        if self.per_viewer { self.find_for(name, &viewer()) } else { self.by_name.get(name) }
+    }
+
+    pub(crate) fn find_for(&self, name: &str, viewer: &Viewer) -> Option<&Arc<Entry<T>>> {
+        let (entry, enabled) = match self.by_name.get(name) {
+            Some(entry) => (entry, true),
+            None => (self.disabled.get(name)?, false),
+        };
+        self.sees(entry, enabled, viewer).then_some(entry)
+    }
+
+    /// The items that exist for a viewer, in list order.
+    pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<&Arc<Entry<T>>> {
+        let mut visible: Vec<_> = self.entries.iter().filter(|entry| self.sees(entry, true, viewer)).collect();
+        visible.extend(self.disabled.values().filter(|entry| self.sees(entry, false, viewer)));
+        visible.sort_by_key(|entry| entry.seq);
+        visible
+    }
+
+    /// All items, the disabled ones that may be enabled for somebody included.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = &Arc<Entry<T>>> {
+        self.entries.iter().chain(self.disabled.values())
+    }
+
+    fn sees(&self, entry: &Entry<T>, enabled: bool, viewer: &Viewer) -> bool {
+        let own = self.overrides.get((T::KIND, entry.seq), viewer);
+        own.unwrap_or_else(|| enabled && entry.item.access().is_visible_to(viewer))
+    }
+
     /// The names to use instead of an alias that several items share.
-    pub(crate) fn contested(&self, name: &str) -> Option<String>
-    where
-        T: Item,
-    {
+    pub(crate) fn contested(&self, name: &str, viewer: impl FnOnce() -> Viewer) -> Option<String> {
         let owners = self.contested.get(name)?;
+        if self.per_viewer {
+            let viewer = viewer();
+            if !owners.iter().all(|owner| self.sees(owner, true, &viewer)) {
+                return None;
+            }
+        }
         Some(owners.iter().map(|e| format!("`{}`", e.item.key())).collect::<Vec<_>>().join(" or "))
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(|k| &**k)
+    /// The name most similar to an unknown one.
+    pub(crate) fn near(&self, name: &str, viewer: impl FnOnce() -> Viewer) -> Option<&str> {
+        if !self.per_viewer {
+            return near_miss(name, self.by_name.keys().map(|known| &**known));
+        }
+        let viewer = viewer();
+        near_miss(name, self.visible(&viewer).into_iter().map(|entry| entry.item.key()))
     }
 }
 
@@ -131,11 +187,21 @@ impl fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
+/// Whom a change concerns.
+#[derive(Clone)]
+pub(crate) enum Reach {
+    Everyone,
+    Some(Predicate),
+}
+
 /// The registry of one kind.
 pub(crate) struct Registry<T> {
     working: Mutex<Working<T>>,
     published: ArcSwap<Snapshot<T>>,
     dirty: AtomicBool,
+    overrides: Arc<Overrides>,
+    /// The items of changes that nobody was told of yet, as they were before and after.
+    touched: Mutex<Vec<Arc<Entry<T>>>>,
 }
 
 impl<T: Item> Default for Registry<T> {
@@ -144,6 +210,9 @@ impl<T: Item> Default for Registry<T> {
             entries: Vec::new(),
             by_name: HashMap::new(),
             contested: HashMap::new(),
+            disabled: HashMap::new(),
+            overrides: Arc::default(),
+            per_viewer: false,
             rendered: Default::default(),
         };
         let working = Working { entries: BTreeMap::new(), by_name: HashMap::new(), next: 1 };
@@ -151,6 +220,8 @@ impl<T: Item> Default for Registry<T> {
             working: Mutex::new(working),
             published: ArcSwap::from_pointee(empty),
             dirty: AtomicBool::new(false),
+            overrides: Arc::default(),
+            touched: Mutex::default(),
         }
     }
 }
@@ -192,12 +263,19 @@ impl<T: Item> Registry<T> {
             hidden.into_iter().partition(|(_, owners)| owners.len() == 1);
         by_name
             .extend(unique.into_iter().flat_map(|(name, owners)| owners.into_iter().map(move |o| (name.clone(), o))));
-        self.published.store(Arc::new(Snapshot { entries, by_name, contested, rendered: Default::default() }));
+        let overrides = self.overrides.clone();
+        let disabled = working.entries.values().filter(|(_, enabled)| !enabled && overrides.any());
+        let disabled = disabled.map(|(entry, _)| (entry.item.key().into(), entry.clone())).collect();
+        let per_viewer = overrides.any() || entries.iter().any(|entry| entry.item.access().is_restricted());
+        let rendered = Default::default();
+        let snapshot = Snapshot { entries, by_name, contested, disabled, overrides, per_viewer, rendered };
+        self.published.store(Arc::new(snapshot));
         // Not earlier: a reader that finds the flag cleared uses the published snapshot.
         self.dirty.store(false, Ordering::Release);
     }
 
-    fn changed(&self, working: MutexGuard<'_, Working<T>>) {
+    fn changed(&self, working: MutexGuard<'_, Working<T>>, touched: impl IntoIterator<Item = Arc<Entry<T>>>) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).extend(touched);
         self.dirty.store(true, Ordering::Release);
         drop(working);
     }
@@ -212,8 +290,9 @@ impl<T: Item> Registry<T> {
         let seq = working.next;
         working.next += 1;
         working.by_name.insert(item.key().into(), seq);
-        working.entries.insert(seq, (Arc::new(Entry { item, seq }), true));
-        self.changed(working);
+        let entry = Arc::new(Entry { item, seq });
+        working.entries.insert(seq, (entry.clone(), true));
+        self.changed(working, [entry]);
         Ok(())
     }
 
@@ -221,10 +300,9 @@ impl<T: Item> Registry<T> {
     pub(crate) fn replace(&self, item: T) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(item.key())?;
-        if let Some((entry, _)) = working.entries.get_mut(&seq) {
-            *entry = Arc::new(Entry { item, seq });
-        }
-        self.changed(working);
+        let new = Arc::new(Entry { item, seq });
+        let old = working.entries.get_mut(&seq).map(|(entry, _)| std::mem::replace(entry, new.clone()));
+        self.changed(working, [new].into_iter().chain(old));
         Ok(())
     }
 
@@ -233,8 +311,8 @@ impl<T: Item> Registry<T> {
         let mut working = self.lock();
         let seq = working.find(name)?;
         working.by_name.remove(name);
-        working.entries.remove(&seq);
-        self.changed(working);
+        let old = working.entries.remove(&seq).map(|(entry, _)| entry);
+        self.changed(working, old);
         Ok(())
     }
 
@@ -242,11 +320,12 @@ impl<T: Item> Registry<T> {
     pub(crate) fn enable(&self, name: &str, enabled: bool) -> Result<bool, ChangeError> {
         let mut working = self.lock();
         let seq = working.find(name)?;
-        let Some((_, now)) = working.entries.get_mut(&seq).filter(|(_, now)| *now != enabled) else {
+        let Some((entry, now)) = working.entries.get_mut(&seq).filter(|(_, now)| *now != enabled) else {
             return Ok(false);
         };
         *now = enabled;
-        self.changed(working);
+        let entry = entry.clone();
+        self.changed(working, [entry]);
         Ok(true)
     }
 
@@ -254,11 +333,10 @@ impl<T: Item> Registry<T> {
     pub(crate) fn update(&self, name: &str, change: impl FnOnce(&T) -> Result<T, String>) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(name)?;
-        if let Some((entry, _)) = working.entries.get_mut(&seq) {
-            let item = change(&entry.item).map_err(ChangeError::Invalid)?;
-            *entry = Arc::new(Entry { item, seq });
-        }
-        self.changed(working);
+        let Some((entry, _)) = working.entries.get_mut(&seq) else { return Err(working.unknown(name)) };
+        let new = Arc::new(Entry { item: change(&entry.item).map_err(ChangeError::Invalid)?, seq });
+        let old = std::mem::replace(entry, new.clone());
+        self.changed(working, [new, old]);
         Ok(())
     }
 
@@ -275,11 +353,40 @@ impl<T: Item> Registry<T> {
         let new = Box::from(new);
         working.by_name.remove(name);
         working.by_name.insert(new, seq);
-        if let Some((old, _)) = working.entries.get_mut(&seq) {
-            *old = entry;
-        }
-        self.changed(working);
+        let old = working.entries.get_mut(&seq).map(|(old, _)| std::mem::replace(old, entry.clone()));
+        self.changed(working, [entry].into_iter().chain(old));
         Ok(())
+    }
+
+    /// Enables or disables an item for somebody; `None` removes what was set.
+    pub(crate) fn enable_for(&self, name: &str, to: &Audience, enabled: Option<bool>) -> Result<(), ChangeError> {
+        let working = self.lock();
+        let seq = working.find(name)?;
+        // The snapshot has disabled items only since the first override.
+        let first = !self.overrides.any();
+        self.overrides.set((T::KIND, seq), to, enabled);
+        if first {
+            self.changed(working, []);
+        }
+        Ok(())
+    }
+
+    /// Whom the changes concern that nobody was told of yet. `None` if there are none.
+    pub(crate) fn take_touched(&self) -> Option<Reach> {
+        let touched = std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
+        if touched.is_empty() {
+            return None;
+        }
+        if !self.overrides.any() && touched.iter().any(|entry| !entry.item.access().is_restricted()) {
+            return Some(Reach::Everyone);
+        }
+        let overrides = self.overrides.clone();
+        Some(Reach::Some(Arc::new(move |viewer| {
+            touched.iter().any(|entry| {
+                let own = overrides.get((T::KIND, entry.seq), viewer);
+                own.unwrap_or_else(|| entry.item.access().is_visible_to(viewer))
+            })
+        })))
     }
 
     /// Whether nothing was ever registered, enabled or not.
@@ -304,6 +411,9 @@ mod tests {
         }
         fn place(&self) -> String {
             format!("line {}", self.1)
+        }
+        fn access(&self) -> &Access {
+            const { &Access::NONE }
         }
     }
     fn names(r: &Registry<Thing>) -> Vec<&'static str> {
@@ -350,6 +460,9 @@ mod tests {
             fn place(&self) -> String {
                 String::new()
             }
+            fn access(&self) -> &Access {
+                const { &Access::NONE }
+            }
         }
 
         let r = Registry::default();
@@ -393,12 +506,12 @@ mod tests {
         assert_eq!(r.snapshot().get("query").unwrap().item.0, "fs_query");
         r.insert(Thing("pg_query", 2, vec!["query".into()])).unwrap();
         assert!(r.snapshot().get("query").is_none());
-        assert_eq!(r.snapshot().contested("query").unwrap(), "`fs_query` or `pg_query`");
+        assert_eq!(r.snapshot().contested("query", || unreachable!()).unwrap(), "`fs_query` or `pg_query`");
         r.enable("fs_query", false).unwrap();
         assert_eq!(r.snapshot().get("query").unwrap().item.0, "pg_query");
         r.enable("fs_query", true).unwrap();
         r.insert(Thing("query", 3, vec![])).unwrap();
         assert_eq!(r.snapshot().get("query").unwrap().item.0, "query");
-        assert!(r.snapshot().contested("query").is_none());
+        assert!(r.snapshot().contested("query", || unreachable!()).is_none());
     }
 }

@@ -7,7 +7,9 @@ use crate::downgrade;
 use crate::error::{Error, Kind};
 use crate::handler::{Bound, CompletionHandler};
 use crate::layer::{self, Call, Layer, Next};
+use crate::registry::{Entry, Snapshot};
 use crate::uri_template::UriTemplate;
+use crate::viewer::Viewer;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::{Annotations, Icon, ResourceContents};
 use linchpin_types::error::code;
@@ -167,6 +169,16 @@ impl Resource {
         self
     }
 
+    /// Sets for whom the resource exists: others neither see it in lists, nor can read it, nor are told of its changes. A request for
+    /// it is answered as if it were unknown.
+    ///
+    /// `visible` is asked for every list and every read, so it must be fast. Lists of a server that has such items are not
+    /// shared by callers, nor cached by anybody for all of them. See [`Tool::visible_to`](crate::Tool::visible_to).
+    pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Resource {
+        self.access.set_visible(visible);
+        self
+    }
+
     /// Wraps reads of the resource in middleware; the last layer added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Resource
     where
@@ -229,6 +241,43 @@ impl Registered {
             return Err(format!("resource `{}`: an update cannot change its URI to `{}`", self.def.uri, after.def.uri));
         }
         register(after, self.bound.clone())
+    }
+}
+
+/// The variables of a template and their values.
+pub(crate) type Variables = Vec<(String, String)>;
+
+impl Snapshot<Registered> {
+    /// The resource of a URI, or the first template that matches it, if it exists for the viewer.
+    pub(crate) fn resolve(
+        &self,
+        uri: &str,
+        viewer: impl FnOnce() -> Viewer,
+    ) -> Option<(&Arc<Entry<Registered>>, Variables)> {
+        let vars = |entry: &Entry<Registered>| -> Option<Variables> {
+            let vars = entry.item.template.as_ref()?.matches(uri)?;
+            Some(vars.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+        };
+        if self.per_viewer() {
+            let viewer = viewer();
+            return match self.find_for(uri, &viewer).filter(|entry| entry.item.template.is_none()) {
+                Some(entry) => Some((entry, Vec::new())),
+                None => self.visible(&viewer).into_iter().find_map(|entry| Some((entry, vars(entry)?))),
+            };
+        }
+        match self.get(uri).filter(|entry| entry.item.template.is_none()) {
+            Some(entry) => Some((entry, Vec::new())),
+            None => self.entries.iter().find_map(|entry| Some((entry, vars(entry)?))),
+        }
+    }
+
+    /// Whether there is a resource of this URI, or a template that matches it, for anybody.
+    pub(crate) fn covers(&self, uri: &str) -> bool {
+        let matches = |entry: &Entry<Registered>| match &entry.item.template {
+            Some(template) => template.matches(uri).is_some(),
+            None => entry.item.def.uri == uri,
+        };
+        self.everything().any(|entry| matches(entry))
     }
 }
 

@@ -77,6 +77,9 @@ impl<S: Send + Sync + 'static> Server<S> {
         keyring.previous.extend(keys);
         let registries = self.registries;
         registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
+        // Nobody needs to be told of what was there from the start.
+        let _ =
+            (registries.tools.take_touched(), registries.resources.take_touched(), registries.prompts.take_touched());
         registries.live.store(true, Ordering::Release);
         if let Some(relay) = relay {
             let hub = Arc::downgrade(&registries.hub);

@@ -10,13 +10,12 @@ use crate::handler::{Args, Source};
 use crate::layer::Layer;
 use crate::low_level::{self, LowLevel};
 use crate::notification::{self, Hooks, Watch};
-use crate::registry::{Entry, Item, Snapshot};
+use crate::registry::{Item, Snapshot};
 use crate::request_layer;
-use crate::resource;
 use crate::running_call;
 use crate::seal::Keyring;
 use crate::tool_result;
-use crate::validate::near_miss;
+use crate::viewer::{Subscriber, Viewer};
 use crate::{list, listen};
 use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
@@ -107,16 +106,16 @@ impl Service for RunningServer {
         }
     }
 
-    fn header_params(&self, tool: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+    fn header_params(&self, tool: &str, caller: &Caller, door: &RequestContext) -> Option<Arc<[HeaderParam]>> {
         if self.registries.mirrored.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.registries.tools.snapshot().get(tool)?.item.headers.clone()
+        self.registries.tools.snapshot().find(tool, || Viewer::new(caller, door))?.item.headers.clone()
     }
 
-    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+    fn open_feed(&self, caller: &Caller, door: &RequestContext) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
-        self.registries.hub.open(filter, self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max)
+        self.subscription(filter, caller, door)
     }
 
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
@@ -191,6 +190,17 @@ impl RunningServer {
             Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
             _ => CallStart::Done(self.answer(&request, &door)),
         }
+    }
+
+    /// Opens a subscription to changes for a viewer.
+    pub(crate) fn subscription(
+        &self,
+        filter: Filter,
+        caller: &Caller,
+        door: &RequestContext,
+    ) -> Option<SubscriptionHandle> {
+        let max = self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max;
+        self.registries.hub.open_for(filter, max, Subscriber::erased(caller, door))
     }
 
     /// Returns a writer for the response to `request`.
@@ -286,8 +296,9 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a tool");
         };
         let tools = self.registries.tools.snapshot();
-        let Some(entry) = tools.get(&name) else {
-            return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools));
+        let viewer = || Viewer::of(&request, &door);
+        let Some(entry) = tools.find(&name, viewer) else {
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools, viewer));
         };
         if let Err(reply) = entry.item.access.admit(&request.id, &door) {
             return CallStart::Done(reply);
@@ -329,7 +340,7 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`uri` must be the URI of a resource");
         };
         let resources = self.registries.resources.snapshot();
-        let Some((entry, vars)) = find_resource(&resources, &uri) else {
+        let Some((entry, vars)) = resources.resolve(&uri, || Viewer::of(&request, &door)) else {
             let data = serde_json::json!({ "uri": uri }).to_string();
             let code = request.caller.features().resource_not_found;
             let why = format!("resource not found: {}", clip(&uri));
@@ -371,8 +382,9 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a prompt");
         };
         let prompts = self.registries.prompts.snapshot();
-        let Some(entry) = prompts.get(&name) else {
-            return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts));
+        let viewer = || Viewer::of(&request, &door);
+        let Some(entry) = prompts.find(&name, viewer) else {
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts, viewer));
         };
         if let Err(reply) = entry.item.access.admit(&request.id, &door) {
             return CallStart::Done(reply);
@@ -437,10 +449,10 @@ impl RunningServer {
                 missing("resources")
             }
             Method::PromptsList if !offered[2] => missing("prompts"),
-            Method::ToolsList => list::tools(self, request),
-            Method::ResourcesList => list::resources(self, request),
-            Method::ResourcesTemplatesList => list::templates(self, request),
-            Method::PromptsList => list::prompts(self, request),
+            Method::ToolsList => list::tools(self, request, door),
+            Method::ResourcesList => list::resources(self, request, door),
+            Method::ResourcesTemplatesList => list::templates(self, request, door),
+            Method::PromptsList => list::prompts(self, request, door),
             Method::Initialize => self.initialize(request),
             Method::ServerDiscover => self.discover(request),
             Method::LoggingSetLevel => self.set_level(request),
@@ -552,10 +564,12 @@ impl RunningServer {
         running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
     }
 
-    /// Whether the sender of a request may subscribe to a resource. The error is the response if not.
-    pub(crate) fn may_subscribe(&self, uri: &str, id: &Id, door: &RequestContext) -> Result<(), Reply> {
-        match find_resource(&self.registries.resources.snapshot(), uri) {
-            Some((entry, _)) => entry.item.access.admit(id, door),
+    /// Whether the sender of a request may subscribe to a resource. The error is the response if not. What does not exist for
+    /// the sender can be subscribed to as what does not exist at all.
+    pub(crate) fn may_subscribe(&self, uri: &str, request: &Request, door: &RequestContext) -> Result<(), Reply> {
+        let resources = self.registries.resources.snapshot();
+        match resources.resolve(uri, || Viewer::of(request, door)) {
+            Some((entry, _)) => entry.item.access.admit(&request.id, door),
             None => Ok(()),
         }
     }
@@ -573,7 +587,7 @@ impl RunningServer {
             if let Some(watch) = request.caller.session().filter(|_| self.hooks.subscriptions()).and_then(watch_of) {
                 watch.unsubscribe(request.caller.clone(), &uri);
             }
-        } else if let Err(reply) = self.may_subscribe(&uri, &request.id, door) {
+        } else if let Err(reply) = self.may_subscribe(&uri, request, door) {
             return reply;
         } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions.resources_max, &self.budget) {
             return self.subscribe_refused(&request.id, why);
@@ -590,23 +604,6 @@ fn watch_of(session: &Arc<Session>) -> Option<Arc<Watch>> {
     session.locals().get(WATCH)?.downcast().ok()
 }
 
-/// The variables of a template and their values.
-type Variables = Vec<(String, String)>;
-
-/// The resource of a URI, or the first template that matches it, with its variables.
-fn find_resource<'a>(
-    resources: &'a Snapshot<resource::Registered>,
-    uri: &str,
-) -> Option<(&'a Arc<Entry<resource::Registered>>, Variables)> {
-    match resources.get(uri).filter(|e| e.item.template.is_none()) {
-        Some(entry) => Some((entry, Vec::new())),
-        None => resources.entries.iter().find_map(|entry| {
-            let vars = entry.item.template.as_ref()?.matches(uri)?;
-            Some((entry, vars.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
-        }),
-    }
-}
-
 pub(crate) fn method_not_found(request: &Request) -> Reply {
     let why = format!("method not found: {}", clip(request.method.as_str()));
     Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &why, None)
@@ -617,11 +614,11 @@ pub(crate) fn fail(request: &Request, code: i32, why: &str) -> CallStart {
 }
 
 /// The message for an unknown name, with the most similar one.
-fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>) -> String {
-    if let Some(owners) = snapshot.contested(name) {
+fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>, viewer: impl Fn() -> Viewer) -> String {
+    if let Some(owners) = snapshot.contested(name, &viewer) {
         return format!("Several {kind}s answer to {}: use {owners}", clip(name));
     }
-    let near = near_miss(name, snapshot.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+    let near = snapshot.near(name, &viewer).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
     format!("Unknown {kind}: {}{near}", clip(name))
 }
 

@@ -6,6 +6,7 @@ use crate::handler::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
 use crate::validate::{self, Checker};
+use crate::viewer::Viewer;
 use linchpin_core::Reply;
 use linchpin_core::service::HeaderParam;
 use linchpin_proto::http::headers;
@@ -197,6 +198,24 @@ impl Tool {
         I::Item: Into<Arc<str>>,
     {
         self.access.set_scopes(scopes);
+        self
+    }
+
+    /// Sets for whom the tool exists: others neither see it in lists, nor can call it, nor are told of its changes. A request for
+    /// it is answered as if it were unknown.
+    ///
+    /// `visible` is asked for every list and every call, so it must be fast. Lists of a server that has such items are not
+    /// shared by callers, nor cached by anybody for all of them.
+    ///
+    /// ```
+    /// # use linchpin_server::Tool;
+    /// let tool = Tool::new("purge", "Deletes all rows.").destructive().visible_to(|viewer| viewer.has_scope("admin"));
+    /// ```
+    ///
+    /// Scopes that a client can ask for are better demanded with [`Tool::scopes`]: it must see a tool to know that it wants
+    /// it.
+    pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Tool {
+        self.access.set_visible(visible);
         self
     }
 

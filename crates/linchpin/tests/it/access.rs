@@ -127,7 +127,7 @@ fn counted(runs: &Arc<AtomicUsize>) -> Server {
         .prompt(Prompt::new("sum_up", "").scopes(["diary:read"]), ran)
 }
 
-fn served(server: Server, gate: bool) -> HttpService {
+pub(crate) fn served(server: Server, gate: bool) -> HttpService {
     let gate = gate.then(|| Arc::new(Names) as Arc<dyn Gate>);
     server.into_service_with(HttpOptions::default().with(|options| options.gate = gate)).unwrap()
 }

@@ -19,6 +19,7 @@ mod mrtr;
 mod nodes;
 mod notifications;
 mod observer;
+mod per_caller;
 mod refreshed;
 mod register;
 mod request_layers;
