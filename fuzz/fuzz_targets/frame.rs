@@ -19,7 +19,7 @@ fn check(message: &Message) {
         assert!(span.start < span.end && span.end as usize <= whole.len());
         serde_json::from_str::<serde::de::IgnoredAny>(message.text(span)).expect("a span holds one value");
     };
-    let p = message.params;
+    let p = *message.params();
     [p.all, p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state]
         .into_iter()
         .flatten()

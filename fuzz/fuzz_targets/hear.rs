@@ -18,6 +18,8 @@ fuzz_target!(|data: &[u8]| {
         let outcome = match &message.kind {
             Kind::Response { outcome: Ok(result), .. } => {
                 assert!(json(*result));
+                let members = message.result();
+                assert!([members.result_type, members.meta, members.content, members.next_cursor].into_iter().flatten().all(json));
                 Outcome::Result(message.text(*result))
             }
             Kind::Response { outcome: Err(error), .. } => {
@@ -25,7 +27,8 @@ fuzz_target!(|data: &[u8]| {
                 Outcome::Error(message.text(*error), None)
             }
             _ => {
-                assert!(message.params.all.is_none_or(json));
+                let params = message.params();
+                assert!([params.all, params.meta, params.uri, params.progress_token].into_iter().flatten().all(json));
                 return;
             }
         };

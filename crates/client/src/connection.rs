@@ -330,14 +330,10 @@ impl Connection {
         let request = match serde_json::value::to_raw_value(&params) {
             Err(why) => bad(format!("cannot be JSON: {why}")),
             Ok(raw) if raw.get() == "null" => Ok(request),
-            Ok(raw) => match request.members.spread(raw.get()) {
+            Ok(raw) => match request.members.spread(raw.get(), about(method)) {
                 Err(_) => bad("must be an object".to_owned()),
-                Ok(meta) => {
-                    request.meta = meta;
-                    if let Some(member) = about(method) {
-                        let value: serde_json::Value = serde_json::from_str(raw.get()).unwrap_or_default();
-                        request.about = value.get(member).and_then(|v| v.as_str()).map(Into::into);
-                    }
+                Ok((meta, about)) => {
+                    (request.meta, request.about) = (meta, about);
                     Ok(request)
                 }
             },
@@ -356,9 +352,11 @@ impl Connection {
         let mut members = Members::loose();
         let meta = match raw.get() {
             "null" => None,
-            object => members.spread(object).map_err(|_| {
-                Error::new(ErrorKind::InvalidRequest, format!("the params of {method} must be an object"))
-            })?,
+            object => {
+                let bad =
+                    |_| Error::new(ErrorKind::InvalidRequest, format!("the params of {method} must be an object"));
+                members.spread(object, None).map_err(bad)?.0
+            }
         };
         let live = self.core.live().await?;
         let out = live.writer.claimed_notification(method.to_owned(), meta.as_ref(), &members);

@@ -11,8 +11,8 @@ use crate::tool_index::ToolIndex;
 use crate::{Change, Result, negotiate, supervise};
 use arc_swap::ArcSwapOption;
 use bytestring::ByteString;
-use linchpin_core::json::{Scanner, Span, read_str};
-use linchpin_core::message::{Kind, Message};
+use linchpin_core::json::{Span, read_str};
+use linchpin_core::message::{Kind, Message, ResultMembers};
 use linchpin_core::{Answer, ClientTransport, Connector, Features, TraceContext, TransportError};
 use linchpin_proto::message_writer::{Extras, Members, Writer};
 use linchpin_proto::negotiation::Agreed;
@@ -114,16 +114,41 @@ pub(crate) struct Response {
     pub(crate) result_type: ResultType,
 }
 
+/// The JSON text of a result, and where its members are in it.
+pub struct ResultText {
+    pub(crate) text: ByteString,
+    pub(crate) members: ResultMembers,
+}
+
+impl ResultText {
+    /// A text whose members are not known.
+    pub(crate) fn new(text: ByteString) -> ResultText {
+        ResultText { text, members: ResultMembers::default() }
+    }
+}
+
 impl Response {
     pub(crate) fn text(&self) -> &str {
         self.message.text(self.result)
     }
 
+    /// Returns the JSON text of a member of the result.
+    pub(crate) fn member(&self, member: impl FnOnce(&ResultMembers) -> Option<Span>) -> Option<&str> {
+        member(self.message.result()).map(|span| self.message.text(span))
+    }
+
+    /// Returns how long the result may be cached, from its `ttlMs`.
+    pub(crate) fn ttl_ms(&self) -> u64 {
+        let ttl_ms = self.member(|members| members.ttl_ms).and_then(|ms| ms.parse::<f64>().ok());
+        ttl_ms.filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64)
+    }
+
     /// Returns the result, which shares the message's memory.
-    pub(crate) fn into_text(self) -> ByteString {
+    pub(crate) fn into_text(self) -> ResultText {
         let bytes = self.message.frame().as_bytes().slice(self.result.range());
         // A part of UTF-8 text between two JSON tokens is valid UTF-8.
-        ByteString::try_from(bytes).unwrap_or_default()
+        let text = ByteString::try_from(bytes).unwrap_or_default();
+        ResultText { text, members: self.message.result().within(self.result) }
     }
 }
 
@@ -337,8 +362,7 @@ impl ConnectionState {
                 return Err(Error::new(ErrorKind::InvalidResponse, why));
             }
         };
-        let stated =
-            if features.result_types { result_type(answer.message.text(result))? } else { ResultType::Complete };
+        let stated = if features.result_types { result_type(&answer.message)? } else { ResultType::Complete };
         // Declared extensions may have result types of their own; the host checks them.
         if let ResultType::Other(name) = &stated
             && self.recipe.extensions.is_empty()
@@ -419,17 +443,8 @@ impl Drop for Cancel<'_> {
 }
 
 /// Returns the `resultType`. A missing one means complete.
-fn result_type(json: &str) -> Result<ResultType> {
-    let mut found = None;
-    // Frames were parsed as JSON already, so this fails only for non-objects, which the decoding reports.
-    let _ = Scanner::new(json, 127).object(&mut |s, key| {
-        let value = s.value()?;
-        if key.name() == "resultType" {
-            found = Some(value.of(json));
-        }
-        Ok(())
-    });
-    match found {
+fn result_type(message: &Message) -> Result<ResultType> {
+    match message.result().result_type.map(|span| message.text(span)) {
         None | Some("null") => Ok(ResultType::Complete),
         Some(value) => read_str(value)
             .map(|name| ResultType::from(name.into_owned()))

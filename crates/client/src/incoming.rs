@@ -4,14 +4,15 @@ use crate::Change;
 use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
 use crate::request::Progress;
 use crate::supervise;
+use linchpin_core::json::{Span, read_str};
 use linchpin_core::message::{Kind, Message, MethodName};
 use linchpin_core::method::Method;
 use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_proto::message_writer::Writer;
 use linchpin_types::error::code;
-use linchpin_types::meta::key;
+use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -98,59 +99,75 @@ impl Incoming {
         }
     }
 
-    fn told(&self, core: &Arc<ConnectionState>, method: &str, params: &str) {
+    fn told(&self, core: &Arc<ConnectionState>, method: &str, message: &Message) {
+        let params = message.params();
+        let text = |span: Option<Span>| read_str(message.text(span?)).map(Cow::into_owned);
         match method {
-            "notifications/progress" => progress(core, params),
-            "notifications/message" => match serde_json::from_str(params) {
+            "notifications/progress" => progress(core, message),
+            "notifications/message" => match serde_json::from_str(message.params_text()) {
                 Ok(message) => core.events.push(Event::Log(message)),
                 Err(_) => tracing::debug!("a log message of the server cannot be read"),
             },
-            "notifications/tools/list_changed" => self.changed(core, Change::Tools, params),
-            "notifications/prompts/list_changed" => self.changed(core, Change::Prompts, params),
-            "notifications/resources/list_changed" => self.changed(core, Change::Resources, params),
+            "notifications/tools/list_changed" => changed(core, Change::Tools, message),
+            "notifications/prompts/list_changed" => changed(core, Change::Prompts, message),
+            "notifications/resources/list_changed" => changed(core, Change::Resources, message),
             "notifications/resources/updated" => {
-                if let Some(uri) = NotificationParams::read(params).uri {
-                    self.changed(core, Change::Updated(uri), params);
+                if let Some(uri) = text(params.uri) {
+                    changed(core, Change::Updated(uri), message);
                 }
             }
             "notifications/subscriptions/acknowledged" => {
-                let told = NotificationParams::read(params);
-                if let Some(listen) = told.subscription() {
+                #[derive(Deserialize)]
+                struct Acknowledged {
+                    notifications: Option<SubscriptionFilter>,
+                }
+                if let Some(listen) = number(message, params.claims.subscription)
+                    && let Ok(told) = serde_json::from_str::<Acknowledged>(message.params_text())
+                {
                     let missed = lock(&core.listeners).acknowledged(listen, told.notifications);
                     missed.into_iter().for_each(|change| report(core, change));
                 }
             }
             "notifications/cancelled" => {
-                if let Some(task) =
-                    NotificationParams::read(params).request_id.and_then(|id| lock(&core.asking).remove(id.get()))
-                {
+                let id = params.request_id.map(|id| message.text(id));
+                if let Some(task) = id.and_then(|id| lock(&core.asking).remove(id)) {
                     task.abort();
                 }
             }
             "notifications/elicitation/complete" => {
-                if let Some(id) = NotificationParams::read(params).elicitation_id {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Complete {
+                    elicitation_id: String,
+                }
+                if let Ok(Complete { elicitation_id }) = serde_json::from_str(message.params_text()) {
                     let mut ids = lock(&core.visited.ids);
                     // Only waiting calls read these ids: the limit bounds the set against unsolicited ones.
                     if ids.len() >= 256 {
                         ids.clear();
                     }
-                    ids.insert(id);
+                    ids.insert(elicitation_id);
                     drop(ids);
                     core.visited.changed.notify_waiters();
                 }
             }
             _ => match core.recipe.notifications.get(method) {
-                Some(hear) => core.events.push(Event::Notification(hear.clone(), params.to_owned())),
+                Some(hear) => core.events.push(Event::Notification(hear.clone(), message.params_text().to_owned())),
                 None => tracing::debug!("the server sent a notification that is not known"),
             },
         }
     }
+}
 
-    fn changed(&self, core: &ConnectionState, change: Change, params: &str) {
-        let listen = NotificationParams::read(params).subscription();
-        lock(&core.listeners).changed(&change, listen);
-        report(core, change);
-    }
+fn changed(core: &ConnectionState, change: Change, message: &Message) {
+    let listen = number(message, message.params().claims.subscription);
+    lock(&core.listeners).changed(&change, listen);
+    report(core, change);
+}
+
+/// A number of this side, in whatever spelling the server repeats it.
+fn number(message: &Message, span: Option<Span>) -> Option<u64> {
+    message.text(span?).trim_matches('"').parse().ok()
 }
 
 /// Invalidates outdated state and notifies the host.
@@ -165,11 +182,11 @@ pub(crate) fn report(core: &ConnectionState, change: Change) {
 }
 
 impl Inbox for Incoming {
-    fn heard(&self, message: Message) {
+    fn heard(&self, message: Message, _: Option<u64>) {
         let Some(core) = self.core.upgrade() else { return };
         match &message.kind {
             Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message),
-            Kind::Notification { method } => self.told(&core, method.as_str(), message.params_text()),
+            Kind::Notification { method } => self.told(&core, method.as_str(), &message),
             Kind::Response { .. } => {}
         }
     }
@@ -195,12 +212,9 @@ fn answer(live: Option<&Weak<ActiveTransport>>, id: &str, outcome: Result<&str, 
     }
 }
 
-fn progress(core: &ConnectionState, params: &str) {
+fn progress(core: &ConnectionState, message: &Message) {
     #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Seen<'a> {
-        #[serde(borrow)]
-        progress_token: &'a RawValue,
+    struct Seen {
         #[serde(default)]
         progress: f64,
         #[serde(default)]
@@ -208,37 +222,11 @@ fn progress(core: &ConnectionState, params: &str) {
         #[serde(default)]
         message: Option<String>,
     }
-    let Ok(seen) = serde_json::from_str::<Seen<'_>>(params) else { return };
-    let token = seen.progress_token.get().trim_matches('"').parse().ok();
-    if let Some(watched) = token.and_then(|token| core.watched(token)) {
+    let Some(watched) = number(message, message.params().progress_token).and_then(|token| core.watched(token)) else {
+        return;
+    };
+    if let Ok(seen) = serde_json::from_str::<Seen>(message.params_text()) {
         watched.queue.push(Progress { progress: seen.progress, total: seen.total, message: seen.message });
         watched.touched.notify_one();
-    }
-}
-
-/// Members of notifications, parsed leniently.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct NotificationParams {
-    #[serde(default)]
-    uri: Option<String>,
-    #[serde(default)]
-    request_id: Option<Box<RawValue>>,
-    #[serde(default)]
-    elicitation_id: Option<String>,
-    #[serde(default)]
-    notifications: Option<linchpin_types::subscribe::SubscriptionFilter>,
-    #[serde(rename = "_meta", default)]
-    meta: Option<linchpin_types::meta::Meta>,
-}
-
-impl NotificationParams {
-    fn read(params: &str) -> NotificationParams {
-        serde_json::from_str(params).unwrap_or_default()
-    }
-
-    /// Returns the id of the listen request that it belongs to.
-    fn subscription(&self) -> Option<u64> {
-        self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.get().trim_matches('"').parse().ok()
     }
 }

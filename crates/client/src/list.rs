@@ -198,7 +198,7 @@ async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) ->
         return Ok(Page { items: Vec::new(), refused: Vec::new(), next_cursor: None });
     }
     if let Some(kept) = core.cache.get(&key) {
-        return read(core, &kept).map(|(page, _)| page);
+        return read(core, &kept);
     }
     let mut request = RequestParts::new(T::METHOD);
     if let Some(cursor) = &cursor {
@@ -212,20 +212,18 @@ async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) ->
         core.cache.forget(T::METHOD);
     }
     let response = response?;
-    let (page, ttl_ms) = read(core, response.text())?;
-    core.cache.put(key, response.text(), ttl_ms);
+    let page = read(core, response.text())?;
+    core.cache.put(key, response.text(), response.ttl_ms());
     Ok(page)
 }
 
 /// Reads a page leniently: one malformed item does not invalidate the others.
-fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<(Page<T>, u64)> {
+fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Raw {
         #[serde(default)]
         next_cursor: Option<String>,
-        #[serde(default)]
-        ttl_ms: Option<f64>,
         #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default)]
         items: Vec<Box<RawValue>>,
     }
@@ -245,8 +243,7 @@ fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<(Page<T>, u64)>
     // An empty cursor is valid in revisions that say so; before, some servers send it on their last page.
     let empty_leads_on = core.latest().is_some_and(|live| live.agreed.features.empty_cursors);
     let next_cursor = raw.next_cursor.filter(|cursor| empty_leads_on || !cursor.is_empty());
-    let ttl_ms = raw.ttl_ms.filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64);
-    Ok((Page { items, refused, next_cursor }, ttl_ms))
+    Ok(Page { items, refused, next_cursor })
 }
 
 fn name_of(json: &str) -> String {
@@ -291,16 +288,4 @@ pub(crate) async fn learn_tools(core: &Arc<ConnectionState>) -> Result<()> {
     core.cache.changed(&crate::Change::Tools);
     core.tools.forget();
     tools(core).await.map(drop)
-}
-
-/// The lifetime of a cached result, from its `ttlMs`.
-pub(crate) fn ttl_ms(json: &str) -> u64 {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Hints {
-        #[serde(default)]
-        ttl_ms: Option<f64>,
-    }
-    let hints: Option<Hints> = serde_json::from_str(json).ok();
-    hints.and_then(|hints| hints.ttl_ms).filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64)
 }

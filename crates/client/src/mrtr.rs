@@ -23,7 +23,7 @@ pub(crate) struct Round {
     /// `inputResponses`, as JSON text.
     responses: Option<String>,
     /// `requestState`, as the JSON text that the server sent.
-    state: Option<Box<RawValue>>,
+    state: Option<String>,
 }
 
 impl Round {
@@ -32,19 +32,9 @@ impl Round {
             members.raw("inputResponses", responses);
         }
         if let Some(state) = &self.state {
-            members.raw("requestState", state.get());
+            members.raw("requestState", state);
         }
     }
-}
-
-/// A result that requires input.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Wanted {
-    #[serde(default)]
-    input_requests: Option<BTreeMap<String, Box<RawValue>>>,
-    #[serde(default)]
-    request_state: Option<Box<RawValue>>,
 }
 
 /// One input request.
@@ -84,9 +74,7 @@ pub(crate) async fn run(
                 }
             }
             Ok(response) if rounds && response.result_type == ResultType::InputRequired => {
-                let wanted = serde_json::from_str(response.text());
-                let wanted = wanted.map_err(|e| unexpected("the result that asks for input", e))?;
-                round = answer_all(core, wanted).await?;
+                round = answer_all(core, &response).await?;
             }
             Ok(response) => {
                 check(core, tool, &response).await?;
@@ -107,9 +95,8 @@ async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Respo
         list::tools(core).await?;
     }
     let Some(output) = core.tools.output(tool) else { return Ok(()) };
-    let result = crate::RawCallToolResult::read(response.text().into())?;
-    match result.structured() {
-        _ if result.is_error() => Ok(()),
+    match response.member(|members| members.structured_content) {
+        _ if response.member(|members| members.is_error) == Some("true") => Ok(()),
         None => {
             let why = format!("`{tool}` declares structured results and answered without one");
             Err(Error::new(ErrorKind::InvalidResponse, why))
@@ -127,11 +114,16 @@ async fn check(_: &Arc<ConnectionState>, _: Option<&str>, _: &Response) -> Resul
 }
 
 /// Handles all input requests, one after the other.
-async fn answer_all(core: &Arc<ConnectionState>, wanted: Wanted) -> Result<Round> {
+async fn answer_all(core: &Arc<ConnectionState>, response: &Response) -> Result<Round> {
+    let present = |member: Option<&str>| member.filter(|json| *json != "null").map(str::to_owned);
+    let state = present(response.member(|members| members.request_state));
+    let wanted = present(response.member(|members| members.input_requests));
+    let wanted = wanted.map(|json| serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&json)).transpose();
+    let wanted = wanted.map_err(|e| unexpected("the result that asks for input", e))?;
     let server = core.server_name();
-    let mut responses = wanted.input_requests.as_ref().map(|_| String::from("{"));
+    let mut responses = wanted.as_ref().map(|_| String::from("{"));
     let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
-    for (key, request) in wanted.input_requests.into_iter().flatten() {
+    for (key, request) in wanted.into_iter().flatten() {
         let unreadable = |e: &dyn std::fmt::Display| {
             let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
             Error::new(ErrorKind::InvalidResponse, why)
@@ -156,7 +148,7 @@ async fn answer_all(core: &Arc<ConnectionState>, wanted: Wanted) -> Result<Round
     if let Some(out) = &mut responses {
         out.push('}');
     }
-    Ok(Round { responses, state: wanted.request_state })
+    Ok(Round { responses, state })
 }
 
 /// Sends the user to the URLs of an error, and waits until the server completes the elicitations. Returns whether the

@@ -2,11 +2,10 @@
 
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::connection_state::{Options, RequestParts, Watched, lock};
+use crate::connection_state::{Options, RequestParts, ResultText, Watched, lock};
 use crate::queue::Queue;
 use crate::result::{Decoded, RawCallToolResult};
-use crate::{Error, ErrorKind, Result, list, mrtr};
-use bytestring::ByteString;
+use crate::{Error, ErrorKind, Result, mrtr};
 use futures_core::Stream;
 use linchpin_core::TraceContext;
 use linchpin_core::service::BoxFuture;
@@ -41,18 +40,19 @@ pub trait Received: Sized + Send + 'static {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidResponse`] if it has another shape.
-    fn receive(result: ByteString) -> Result<Self>;
+    #[doc(hidden)]
+    fn receive(result: ResultText) -> Result<Self>;
 }
 
 impl Received for RawCallToolResult {
-    fn receive(result: ByteString) -> Result<RawCallToolResult> {
+    fn receive(result: ResultText) -> Result<RawCallToolResult> {
         RawCallToolResult::read(result)
     }
 }
 
 impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
-    fn receive(result: ByteString) -> Result<Decoded<T>> {
-        Decoded::of(result)
+    fn receive(result: ResultText) -> Result<Decoded<T>> {
+        Decoded::of(result.text)
     }
 }
 
@@ -196,12 +196,12 @@ impl<T: Received> Request<T> {
     async fn send(self) -> Result<T> {
         let (core, request) = (self.connection.core(), self.request?);
         if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
-            return T::receive(kept);
+            return T::receive(ResultText::new(kept));
         }
         let (response, rounds) = mrtr::run(core, &request, &self.options, self.rounds).await?;
         // Results that depend on input are never cached.
         if let Some(key) = self.cached.filter(|_| rounds == 0) {
-            core.cache.put(key, response.text(), list::ttl_ms(response.text()));
+            core.cache.put(key, response.text(), response.ttl_ms());
         }
         T::receive(response.into_text())
     }

@@ -1,9 +1,10 @@
 //! Results, decoded on demand.
 
 use crate::Result;
+use crate::connection_state::ResultText;
 use crate::error::{Error, ErrorKind};
 use bytestring::ByteString;
-use linchpin_core::json::{Scanner, Span};
+use linchpin_core::json::Span;
 use linchpin_types::content::{ContentBlock, ResourceContents};
 use linchpin_types::resource::ReadResourceResult;
 use linchpin_types::tool::CallToolResult;
@@ -37,36 +38,20 @@ pub struct RawCallToolResult {
 }
 
 impl RawCallToolResult {
-    pub(crate) fn read(text: ByteString) -> Result<RawCallToolResult> {
-        let mut found = RawCallToolResult {
-            text: text.clone(),
-            content: None,
-            structured: None,
-            meta: None,
-            is_error: false,
-            input_required: false,
-        };
-        let mut s = Scanner::new(&text, 127);
-        if s.peek() != Some(b'{') {
+    pub(crate) fn read(result: ResultText) -> Result<RawCallToolResult> {
+        let ResultText { text, members } = result;
+        if !text.starts_with('{') {
             return Err(Error::new(ErrorKind::InvalidResponse, "the result of the tool is not an object"));
         }
-        let scanned = s.object(&mut |s, key| {
-            let value = s.value()?;
-            match &*key.name() {
-                "content" => found.content = Some(value),
-                "structuredContent" => found.structured = Some(value),
-                "_meta" => found.meta = Some(value),
-                "isError" => found.is_error = value.of(&text) == "true",
-                "resultType" => found.input_required = value.of(&text) == "\"input_required\"",
-                _ => {}
-            }
-            Ok(())
-        });
-        scanned.map_err(|e| {
-            let why = format!("the result of the tool cannot be read: {}", e.what);
-            Error::new(ErrorKind::InvalidResponse, why)
-        })?;
-        Ok(found)
+        let is = |span: Option<Span>, value: &str| span.is_some_and(|span| span.of(&text) == value);
+        Ok(RawCallToolResult {
+            content: members.content,
+            structured: members.structured_content,
+            meta: members.meta,
+            is_error: is(members.is_error, "true"),
+            input_required: is(members.result_type, "\"input_required\""),
+            text,
+        })
     }
 
     /// Returns whether the tool failed. The content then describes the error.

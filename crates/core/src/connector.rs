@@ -128,7 +128,10 @@ pub trait ClientTransport: Send + Sync + 'static {
 /// Receives a transport's messages that are not responses. Implemented by the client. Never blocks.
 pub trait Inbox: Send + Sync + 'static {
     /// Called with each request or notification of the server, not with responses.
-    fn heard(&self, message: Message);
+    ///
+    /// `during` is the id of the request on whose stream it came, where the transport has a stream for each; `None` on pipes and
+    /// on the standalone stream.
+    fn heard(&self, message: Message, during: Option<u64>);
 
     /// Called at most once, when the connection is lost; no message follows. Not called after
     /// [`ClientTransport::close`].

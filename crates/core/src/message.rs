@@ -15,8 +15,13 @@ pub struct Message {
     frame: ByteString,
     /// The kind of message.
     pub kind: Kind,
-    /// Members of `params`, when there are any.
-    pub params: Params,
+    members: Members,
+}
+
+#[derive(Debug)]
+enum Members {
+    Params(Params),
+    Result(ResultMembers),
 }
 
 /// The kind of a message.
@@ -89,6 +94,110 @@ pub struct Params {
     pub input_responses: Option<Span>,
     /// `requestState`
     pub request_state: Option<Span>,
+    /// `requestId`, of a notification.
+    pub request_id: Option<Span>,
+    /// `progressToken`, of a notification. That of a request is in [`Claims`].
+    pub progress_token: Option<Span>,
+}
+
+impl Params {
+    const NONE: Params = Params {
+        all: None,
+        name: None,
+        arguments: None,
+        meta: None,
+        claims: Claims {
+            version: None,
+            capabilities: None,
+            info: None,
+            log: None,
+            progress_token: None,
+            subscription: None,
+        },
+        uri: None,
+        cursor: None,
+        input_responses: None,
+        request_state: None,
+        request_id: None,
+        progress_token: None,
+    };
+}
+
+/// The spans of the members of a `result`, each of the whole JSON value including quotes. Only what servers send is read this
+/// far.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct ResultMembers {
+    /// `resultType`
+    pub result_type: Option<Span>,
+    /// `_meta`
+    pub meta: Option<Span>,
+    /// `content`
+    pub content: Option<Span>,
+    /// `structuredContent`
+    pub structured_content: Option<Span>,
+    /// `isError`
+    pub is_error: Option<Span>,
+    /// `ttlMs`
+    pub ttl_ms: Option<Span>,
+    /// `cacheScope`
+    pub cache_scope: Option<Span>,
+    /// `inputRequests`
+    pub input_requests: Option<Span>,
+    /// `requestState`
+    pub request_state: Option<Span>,
+    /// `nextCursor`
+    pub next_cursor: Option<Span>,
+}
+
+impl ResultMembers {
+    const NONE: ResultMembers = ResultMembers {
+        result_type: None,
+        meta: None,
+        content: None,
+        structured_content: None,
+        is_error: None,
+        ttl_ms: None,
+        cache_scope: None,
+        input_requests: None,
+        request_state: None,
+        next_cursor: None,
+    };
+
+    /// The same spans, counted from the beginning of the result at `result`.
+    pub fn within(mut self, result: Span) -> ResultMembers {
+        for slot in [
+            &mut self.result_type,
+            &mut self.meta,
+            &mut self.content,
+            &mut self.structured_content,
+            &mut self.is_error,
+            &mut self.ttl_ms,
+            &mut self.cache_scope,
+            &mut self.input_requests,
+            &mut self.request_state,
+            &mut self.next_cursor,
+        ] {
+            *slot = slot.map(|span| Span { start: span.start - result.start, end: span.end - result.start });
+        }
+        self
+    }
+
+    /// The slot of the member with this name.
+    pub fn slot(&mut self, name: &str) -> Option<&mut Option<Span>> {
+        Some(match name {
+            "resultType" => &mut self.result_type,
+            "_meta" => &mut self.meta,
+            "content" => &mut self.content,
+            "structuredContent" => &mut self.structured_content,
+            "isError" => &mut self.is_error,
+            "ttlMs" => &mut self.ttl_ms,
+            "cacheScope" => &mut self.cache_scope,
+            "inputRequests" => &mut self.input_requests,
+            "requestState" => &mut self.request_state,
+            "nextCursor" => &mut self.next_cursor,
+            _ => return None,
+        })
+    }
 }
 
 /// Where the members of `_meta` are that decide how a request is served.
@@ -104,6 +213,8 @@ pub struct Claims {
     pub log: Option<Span>,
     /// `progressToken`
     pub progress_token: Option<Span>,
+    /// `io.modelcontextprotocol/subscriptionId`, of a notification.
+    pub subscription: Option<Span>,
 }
 
 impl Claims {
@@ -190,7 +301,28 @@ impl Notification {
 impl Message {
     /// A message of this text. The spans are those of `frame`.
     pub fn new(frame: ByteString, kind: Kind, params: Params) -> Message {
-        Message { frame, kind, params }
+        Message { frame, kind, members: Members::Params(params) }
+    }
+
+    /// A response of this text. The spans are those of `frame`.
+    pub fn with_result(frame: ByteString, kind: Kind, result: ResultMembers) -> Message {
+        Message { frame, kind, members: Members::Result(result) }
+    }
+
+    /// The members of `params`, when there are any.
+    pub fn params(&self) -> &Params {
+        match &self.members {
+            Members::Params(params) => params,
+            Members::Result(_) => &Params::NONE,
+        }
+    }
+
+    /// The members of `result`, when there are any.
+    pub fn result(&self) -> &ResultMembers {
+        match &self.members {
+            Members::Result(result) => result,
+            Members::Params(_) => &ResultMembers::NONE,
+        }
     }
 
     /// The JSON text at `span`.
@@ -200,7 +332,7 @@ impl Message {
 
     /// `params`, or an empty object.
     pub fn params_text(&self) -> &str {
-        self.params.all.map_or("{}", |s| self.text(s))
+        self.params().all.map_or("{}", |s| self.text(s))
     }
 
     /// The message as received.

@@ -193,14 +193,7 @@ impl Engine {
             return Event::Nothing;
         }
         if name.as_str() == "notifications/cancelled" {
-            #[derive(Deserialize)]
-            struct Cancelled<'a> {
-                #[serde(borrow, rename = "requestId")]
-                id: &'a RawValue,
-            }
-            let id = serde_json::from_str::<Cancelled<'_>>(message.params_text())
-                .ok()
-                .and_then(|c| Id::from_json(c.id.get()));
+            let id = message.params().request_id.and_then(|id| Id::from_json(message.text(id)));
             // Unknown, finished or without an id: ignored, as both eras ask.
             let at = id.as_ref().and_then(|id| self.find(id)).filter(|at| !self.running[*at].cancelled);
             return match (id, at) {
@@ -325,8 +318,8 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         return Err(Reply::error(None, code::INVALID_REQUEST, "expected a request", None));
     };
     let fail = |code, why: &str| Err(Reply::error(Some(id), code, why, None));
-    let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
-    if let Some(meta) = message.params.meta
+    let (claims, frame) = (message.params().claims.without_nulls(message.frame()), message.frame());
+    if let Some(meta) = message.params().meta
         && !meta.of(frame).starts_with('{')
     {
         return fail(code::INVALID_PARAMS, "`_meta` must be an object");
@@ -355,7 +348,7 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         }
         name => name.clone(),
     };
-    let (id, params, frame) = (id.clone(), message.params, frame.clone());
+    let (id, params, frame) = (id.clone(), *message.params(), frame.clone());
     Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
 }
 
@@ -364,7 +357,7 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
 /// `None` if it has neither, if it is malformed, or if the era lacks it: it is ignored.
 pub fn notification(message: &Message, session: Option<&Arc<Session>>) -> Option<Notification> {
     let Kind::Notification { method } = &message.kind else { return None };
-    let params = message.params;
+    let params = *message.params();
     let caller = match params.claims.version {
         Some(version) => stands_alone(&Id::unknown(), message, version).ok()?,
         None => Caller::of_session(session?.clone()),
@@ -378,7 +371,7 @@ const MISSING_META: &str = "`_meta` must contain `io.modelcontextprotocol/protoc
 
 /// The caller of a request with a protocol version in `_meta`.
 fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
-    let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
+    let (claims, frame) = (message.params().claims.without_nulls(message.frame()), message.frame());
     let fail = |why: &str| Err(Reply::error(Some(id), code::INVALID_PARAMS, why, None));
     let Some(version) = frame::string(frame, version) else {
         return fail("`io.modelcontextprotocol/protocolVersion` must be a string");
@@ -402,7 +395,7 @@ fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Rep
 
 /// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].
 pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
-    frame::string(message.frame(), message.params.claims.version?)
+    frame::string(message.frame(), message.params().claims.version?)
 }
 
 /// Whether an HTTP request without claims in its body was meant to be stateless, judged by its version header.

@@ -7,7 +7,7 @@ use bytestring::ByteString;
 use linchpin_core::id::Id;
 use linchpin_core::json::{ScanError, Scanner, Span, read_str};
 use linchpin_core::limits::{ClientLimits, Limits};
-use linchpin_core::message::{Kind, Message, MethodName, Params};
+use linchpin_core::message::{Claims, Kind, Message, MethodName, Params, ResultMembers};
 use linchpin_core::method::Method;
 use linchpin_core::reply::Reply;
 use linchpin_types::error::code;
@@ -163,7 +163,10 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
         (None, Some(id), Some(result), None) => Kind::Response { id, outcome: Ok(result) },
         _ => return Err("neither a request, a notification nor a response".to_owned()),
     };
-    Ok(Message::new(frame, kind, env.params))
+    Ok(match kind {
+        Kind::Response { .. } => Message::with_result(frame, kind, env.members),
+        Kind::Request { .. } | Kind::Notification { .. } => Message::new(frame, kind, env.params),
+    })
 }
 
 /// An id that is an integer in another spelling, `7.0`.
@@ -197,7 +200,9 @@ struct Envelope {
     result: Option<Span>,
     error: Option<Span>,
     params: Params,
-    /// Duplicate members are not an error.
+    /// Of `result`, when it is read leniently.
+    members: ResultMembers,
+    /// Duplicate members are not an error: the last counts.
     lenient: bool,
 }
 
@@ -207,6 +212,7 @@ impl Envelope {
             "jsonrpc" => &mut self.jsonrpc,
             "id" => &mut self.id,
             "method" => &mut self.method,
+            "result" if self.lenient => return self.result(s),
             "result" => &mut self.result,
             "error" => &mut self.error,
             "params" => return self.params(s),
@@ -226,19 +232,22 @@ impl Envelope {
         let lenient = self.lenient;
         let all = if s.peek() == Some(b'{') {
             s.object(&mut |s, key| {
-                if lenient && &*key.name() != "_meta" {
-                    return s.value().map(drop);
-                }
                 let slot = match &*key.name() {
                     "name" => &mut found.name,
                     "arguments" => &mut found.arguments,
-                    "_meta" => return meta(&mut found, s),
+                    "_meta" => return meta(&mut found, s, lenient),
                     "uri" => &mut found.uri,
                     "cursor" => &mut found.cursor,
                     "inputResponses" => &mut found.input_responses,
                     "requestState" => &mut found.request_state,
+                    // Of notifications, which get no error.
+                    "requestId" => return s.value().map(|value| found.request_id = Some(value)),
+                    "progressToken" => return s.value().map(|value| found.progress_token = Some(value)),
                     _ => return s.value().map(drop),
                 };
+                if lenient {
+                    *slot = None;
+                }
                 fill(slot, s)
             })?
         } else {
@@ -246,6 +255,23 @@ impl Envelope {
         };
         found.all = Some(all);
         self.params = found;
+        Ok(())
+    }
+
+    fn result(&mut self, s: &mut Scanner<'_>) -> Result<(), ScanError> {
+        let mut found = ResultMembers::default();
+        let all = if s.peek() == Some(b'{') {
+            s.object(&mut |s, key| {
+                let value = s.value()?;
+                if let Some(slot) = found.slot(&key.name()) {
+                    *slot = Some(value);
+                }
+                Ok(())
+            })?
+        } else {
+            s.value()?
+        };
+        (self.result, self.members) = (Some(all), found);
         Ok(())
     }
 
@@ -278,7 +304,10 @@ impl Envelope {
 }
 
 /// `_meta`: where it is, and where its members are that decide how the request is served.
-fn meta(found: &mut Params, s: &mut Scanner<'_>) -> Result<(), ScanError> {
+fn meta(found: &mut Params, s: &mut Scanner<'_>, lenient: bool) -> Result<(), ScanError> {
+    if lenient {
+        (found.meta, found.claims) = (None, Claims::default());
+    }
     if s.peek() != Some(b'{') || found.meta.is_some() {
         return fill(&mut found.meta, s);
     }
@@ -290,8 +319,14 @@ fn meta(found: &mut Params, s: &mut Scanner<'_>) -> Result<(), ScanError> {
             "io.modelcontextprotocol/clientInfo" => &mut claims.info,
             "io.modelcontextprotocol/logLevel" => &mut claims.log,
             "progressToken" => &mut claims.progress_token,
+            "io.modelcontextprotocol/subscriptionId" => {
+                return s.value().map(|value| claims.subscription = Some(value));
+            }
             _ => return s.value().map(drop),
         };
+        if lenient {
+            *slot = None;
+        }
         fill(slot, s)
     })?;
     found.meta = Some(all);

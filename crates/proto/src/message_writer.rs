@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use linchpin_core::Features;
 use linchpin_core::connector::Outgoing;
-use linchpin_core::json::write_str;
+use linchpin_core::json::{read_str, write_str};
 use linchpin_core::method::Method;
 use linchpin_types::capability::ClientCapabilities;
 use linchpin_types::lifecycle::Implementation;
@@ -239,22 +239,30 @@ impl Members {
         written
     }
 
-    /// All members of an object given as JSON text, as they stand, but without `_meta`, which is returned.
+    /// All members of an object given as JSON text, as they stand, but without `_meta`, which is returned, and with it the
+    /// text of the member `about`, if it is text.
     ///
     /// # Errors
     /// When the text is not valid JSON object.
-    pub fn spread(&mut self, object: &str) -> Result<Option<Meta>, serde_json::Error> {
+    pub fn spread(
+        &mut self,
+        object: &str,
+        about: Option<&str>,
+    ) -> Result<(Option<Meta>, Option<Box<str>>), serde_json::Error> {
         use serde::de::Error as _;
         let members: Spread<'_> = serde_json::from_str(object)?;
-        let mut meta = None;
+        let (mut meta, mut found) = (None, None);
         for (name, value) in members.0 {
             if name == "_meta" {
                 meta = Some(serde_json::from_str(value.get()).map_err(serde_json::Error::custom)?);
-            } else {
-                self.raw(&name, &one_line(value.get()));
+                continue;
             }
+            if about == Some(&*name) {
+                found = read_str(value.get()).map(|text| text.into());
+            }
+            self.raw(&name, &one_line(value.get()));
         }
-        Ok(meta)
+        Ok((meta, found))
     }
 }
 

@@ -120,13 +120,14 @@ fn requests_are_written_as_their_revision_wants() {
 #[test]
 fn params_of_any_shape_are_spread_on_one_line_and_their_meta_taken_out() {
     let writer = Writer::opening();
-    let mut taken = None;
+    let mut taken = (None, None);
     let out = writer.notification("n", |m| {
-        taken = m.spread("{ \"a\" : [1,\n2], \"_meta\": {\"k\": 1}, \"b\\n\": \"x\\ny\" }").unwrap();
+        taken = m.spread("{ \"a\" : [1,\n2], \"_meta\": {\"k\": 1}, \"b\\n\": \"x\\ny\" }", Some("b\n")).unwrap();
     });
     assert_eq!(out.frame, r#"{"jsonrpc":"2.0","method":"n","params":{"a":[1, 2],"b\n":"x\ny"}}"#);
-    assert_eq!(taken.unwrap().get("k").unwrap().get(), "1");
-    writer.notification("n", |m| assert!(m.spread("[1]").is_err()));
+    assert_eq!(taken.0.unwrap().get("k").unwrap().get(), "1");
+    assert_eq!(taken.1.as_deref(), Some("x\ny"));
+    writer.notification("n", |m| assert!(m.spread("[1]", None).is_err()));
 }
 
 proptest! {
@@ -146,5 +147,110 @@ proptest! {
     #[test]
     fn no_bytes_of_a_server_make_hearing_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = hear(&bytes);
+    }
+}
+
+const RESULT: [&str; 10] = [
+    "resultType",
+    "_meta",
+    "content",
+    "structuredContent",
+    "isError",
+    "ttlMs",
+    "cacheScope",
+    "inputRequests",
+    "requestState",
+    "nextCursor",
+];
+const PARAMS: [&str; 10] = [
+    "name",
+    "arguments",
+    "_meta",
+    "uri",
+    "cursor",
+    "inputResponses",
+    "requestState",
+    "requestId",
+    "progressToken",
+    "other",
+];
+const META: [&str; 6] = [
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/logLevel",
+    "io.modelcontextprotocol/subscriptionId",
+    "progressToken",
+];
+
+fn value() -> impl Strategy<Value = String> {
+    let scalar =
+        prop::sample::select(vec!["null", "true", "-1.5e3", "\"a\"", "\"\\u0041\\\"\"", "[1,{\"uri\":2}]", "{}"]);
+    let meta = object(&META, prop::sample::select(vec!["1", "\"x\"", "{ }"]).prop_map(str::to_owned));
+    prop_oneof![3 => scalar.prop_map(str::to_owned), 2 => meta]
+}
+
+/// An object as text: with members repeated, names escaped, and blanks.
+fn object(names: &'static [&'static str], value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    let blank = prop::sample::select(vec!["", " ", "\n\t"]);
+    let member =
+        (prop::sample::select(names), any::<bool>(), blank, value).prop_map(|(name, escaped, blank, value)| {
+            let name = match escaped {
+                true => format!("\\u{:04x}{}", name.as_bytes()[0], &name[1..]),
+                false => name.to_owned(),
+            };
+            format!("{blank}\"{name}\"{blank}:{blank}{value}{blank}")
+        });
+    prop::collection::vec(member, 0..8).prop_map(|members| format!("{{{}}}", members.join(",")))
+}
+
+proptest! {
+    #[test]
+    fn the_members_of_results_and_parameters_are_those_that_serde_json_finds(
+        result in prop_oneof![5 => object(&RESULT, value()), 1 => value()],
+        params in prop_oneof![5 => object(&PARAMS, value()), 1 => value()],
+        blank in prop::sample::select(vec!["", " "]),
+    ) {
+        use serde_json::Value;
+        let limits = ClientLimits::default();
+        let read = |text: &str| {
+            let mut heard = Vec::new();
+            frame::hear(Bytes::copy_from_slice(text.as_bytes()), &limits, &mut |message| heard.push(message)).unwrap();
+            heard.pop().unwrap()
+        };
+        let response = read(&format!("{{\"id\":1,{blank}\"result\":{blank}{result}}}"));
+        let expected: Value = serde_json::from_str(&result).unwrap();
+        let mut members = *response.result();
+        for name in RESULT {
+            let found = members.slot(name).unwrap().map(|span| serde_json::from_str(response.text(span)).unwrap());
+            prop_assert_eq!(found.as_ref(), expected.get(name), "{} {}", name, result);
+        }
+        if let Kind::Response { outcome: Ok(span), .. } = response.kind {
+            let mut within = members.within(span);
+            for name in RESULT {
+                let (inner, outer) = (*within.slot(name).unwrap(), *members.slot(name).unwrap());
+                prop_assert_eq!(inner.map(|s| s.of(response.text(span))), outer.map(|s| response.text(s)));
+            }
+        }
+
+        let told = read(&format!("{{\"method\":\"n\",{blank}\"params\":{blank}{params}}}"));
+        let expected: Value = serde_json::from_str(&params).unwrap();
+        let p = *told.params();
+        let all: Value = serde_json::from_str(told.text(p.all.unwrap())).unwrap();
+        prop_assert_eq!(&all, &expected);
+        let found = [
+            p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state, p.request_id, p.progress_token,
+        ];
+        for (name, span) in PARAMS.into_iter().zip(found) {
+            let found: Option<Value> = span.map(|span| serde_json::from_str(told.text(span)).unwrap());
+            prop_assert_eq!(found.as_ref(), expected.get(name), "{} {}", name, params);
+        }
+        let c = p.claims;
+        for (name, span) in
+            META.into_iter().zip([c.version, c.capabilities, c.info, c.log, c.subscription, c.progress_token])
+        {
+            let found: Option<Value> = span.map(|span| serde_json::from_str(told.text(span)).unwrap());
+            prop_assert_eq!(found.as_ref(), expected.get("_meta").and_then(|meta| meta.get(name)), "{} {}", name, params);
+        }
     }
 }

@@ -178,7 +178,7 @@ impl Shared {
         let mut answered = 0;
         for message in messages.drain(..) {
             let Kind::Response { id, outcome } = &message.kind else {
-                self.options.inbox.heard(message);
+                self.options.inbox.heard(message, None);
                 continue;
             };
             let id = match outcome {

@@ -116,9 +116,14 @@ fn is_message(event: &SseEvent) -> bool {
 }
 
 impl Endpoint {
-    /// Parses a message of the server and dispatches it: responses to `answers`, everything else to the inbox. A tap
-    /// sees what cannot be read as garbage.
-    pub(super) fn hear(&self, text: Bytes, answers: &mut dyn FnMut(Message)) -> Result<(), String> {
+    /// Parses a message of the server and dispatches it: responses to `answers`, everything else to the inbox, with the request
+    /// during which it came. A tap sees what cannot be read as garbage.
+    pub(super) fn hear(
+        &self,
+        text: Bytes,
+        during: Option<u64>,
+        answers: &mut dyn FnMut(Message),
+    ) -> Result<(), String> {
         let options = &self.options;
         let mut shown = options.tap.is_some().then(|| text.clone());
         let heard = frame::hear(text, &options.limits, &mut |message| {
@@ -128,7 +133,7 @@ impl Endpoint {
             }
             match message.kind {
                 Kind::Response { .. } => answers(message),
-                Kind::Request { .. } | Kind::Notification { .. } => options.inbox.heard(message),
+                Kind::Request { .. } | Kind::Notification { .. } => options.inbox.heard(message, during),
             }
         });
         if let Some(shown) = shown {
@@ -139,10 +144,10 @@ impl Endpoint {
     }
 
     /// The same for an event of a stream. Events without a message are ignored.
-    pub(super) fn hear_event(&self, event: SseEvent, answers: &mut dyn FnMut(Message)) {
+    pub(super) fn hear_event(&self, event: SseEvent, during: Option<u64>, answers: &mut dyn FnMut(Message)) {
         if is_message(&event) {
             // One invalid event does not affect the others.
-            let _ = self.hear(event.data.into(), answers);
+            let _ = self.hear(event.data.into(), during, answers);
         }
     }
 
@@ -162,7 +167,7 @@ impl Endpoint {
             return Err(TransportError::Unreadable(format!("{} returned an empty response", self.name).into()));
         }
         let mut found = None;
-        self.hear(text, &mut |message| pick(&mut found, message, id))
+        self.hear(text, Some(id), &mut |message| pick(&mut found, message, id))
             .map_err(|why| TransportError::Unreadable(format!("the response of {} is {why}", self.name).into()))?;
         found.ok_or_else(|| {
             TransportError::Unreadable(format!("{} returned a response to another request", self.name).into())
@@ -184,7 +189,7 @@ impl Endpoint {
             while found.is_none()
                 && let Some(event) = stream.next()
             {
-                self.hear_event(event, &mut |message| pick(&mut found, message, id));
+                self.hear_event(event, Some(id), &mut |message| pick(&mut found, message, id));
             }
             if found.is_some() {
                 return Ok(found);
@@ -234,7 +239,7 @@ impl Endpoint {
             && Form::guess(&text) == Some(Form::Json)
         {
             let mut found = None;
-            let _ = self.hear(text.clone(), &mut |message| pick(&mut found, message, id));
+            let _ = self.hear(text.clone(), Some(id), &mut |message| pick(&mut found, message, id));
             if let Some(message) = found {
                 return Ok(Answer { message, status: Some(status.as_u16()) });
             }

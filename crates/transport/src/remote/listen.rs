@@ -55,7 +55,7 @@ async fn hear(shared: &Shared, body: &mut linchpin_web::WebBody, stream: &mut St
     while let Ok(Some(piece)) = body.chunk().await {
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {
-            shared.place.hear_event(event, &mut |_| {});
+            shared.place.hear_event(event, None, &mut |_| {});
         }
         fed?;
     }

@@ -78,7 +78,7 @@ async fn endpoint(place: &Endpoint, answer: &mut WebResponse, stream: &mut Strea
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {
             if event.name != "endpoint" {
-                place.hear_event(event, &mut |_| {});
+                place.hear_event(event, None, &mut |_| {});
                 continue;
             }
             let found = place.url.join(event.data.trim()).ok().filter(|url| url.origin() == place.url.origin());
@@ -97,7 +97,7 @@ async fn read(shared: Arc<Shared>, mut body: WebBody, mut stream: Stream) {
     let why = loop {
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {
-            shared.place.hear_event(event, &mut |message| shared.answered(message));
+            shared.place.hear_event(event, None, &mut |message| shared.answered(message));
         }
         if let Err(e) = fed {
             break e.to_string();

@@ -43,12 +43,15 @@ pub(crate) fn note(name: &str) -> String {
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) heard: Mutex<Vec<String>>,
+    /// For each of `heard`, the request on whose stream it came.
+    pub(crate) during: Mutex<Vec<Option<u64>>>,
     pub(crate) closed: Mutex<Vec<String>>,
     pub(crate) tapped: Mutex<Vec<String>>,
 }
 
 impl Inbox for Notes {
-    fn heard(&self, message: Message) {
+    fn heard(&self, message: Message, during: Option<u64>) {
+        self.during.lock().unwrap().push(during);
         self.heard.lock().unwrap().push(match &message.kind {
             Kind::Request { id, method } => format!("{}#{id}", method.as_str()),
             Kind::Notification { method } => method.as_str().to_owned(),

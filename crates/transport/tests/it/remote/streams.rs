@@ -15,6 +15,10 @@ async fn resumed(answers: &[Vec<Do>]) -> (String, String, String) {
     let server = Server::new(move |n, _| script[n.min(script.len() - 1)].clone()).await;
     let open = open_with(server.remote(), quick()).await;
     let outcome = open.tell_of(request(7, Some(legacy()))).await;
+    assert!(
+        open.notes.during.lock().unwrap().iter().all(|during| *during == Some(7)),
+        "it came on the request's own stream"
+    );
     let asked: Vec<String> = server
         .requests()
         .iter()
@@ -158,6 +162,7 @@ async fn what_a_server_says_unasked_is_heard_and_its_stream_resumed() {
     ])
     .await;
     assert_eq!(open.notes.heard_at_least(3).await, "a b c");
+    assert_eq!(*open.notes.during.lock().unwrap(), [None; 3], "it belongs to no request");
     let asked: Vec<String> =
         server.requests().iter().map(|seen| seen.header("last-event-id").unwrap_or("-").to_owned()).collect();
     assert_eq!(asked, ["-", "1", "1", "1", "2"]);
