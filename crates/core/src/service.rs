@@ -61,6 +61,12 @@ pub trait Service: Send + Sync + 'static {
     /// resources it subscribes to later. `context` is that of the request that opened the session.
     fn open_feed(&self, caller: &Caller, context: &RequestContext) -> Option<SubscriptionHandle>;
 
+    /// Learns of a session that another process opened and that goes on here, with its subscriptions. By default nothing is
+    /// done.
+    fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
+        let _ = (caller, context);
+    }
+
     /// Returns the observer of the service's calls, sessions and streams. By default it has none.
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
         None

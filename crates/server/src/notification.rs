@@ -12,7 +12,7 @@ use crate::service::{RunningServer, clip};
 use linchpin_core::json::write_str;
 use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
-use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, ResultWriter, Span};
+use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, ResultWriter, Session, Span};
 use linchpin_types::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -192,7 +192,42 @@ pub(crate) struct Watch {
     uris: Mutex<BTreeSet<Box<str>>>,
 }
 
+/// The key of a session's [`Watch`] among its values; those of states count up from 0.
+const KEY: u64 = u64::MAX;
+
+/// Runs the hooks for the subscriptions of a session that another process opened.
+pub(crate) fn resumed(core: &Arc<RunningServer>, session: &Arc<Session>, door: &RequestContext) {
+    let uris = session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default();
+    if uris.is_empty() {
+        return;
+    }
+    let (running, session, watch) = (core.clone(), session.clone(), Watch::of(session, core, door));
+    launch(core, async move {
+        let caller = Caller::of_session(session.clone());
+        for uri in uris {
+            if let (Err(refused), Some(feed)) =
+                (watch.subscribe(&running, &Id::unknown(), &caller, &uri).await, session.feed())
+            {
+                tracing::debug!(error = refused.body(), "a subscription of a resumed session was refused");
+                feed.feed().unsubscribe(&uri);
+            }
+        }
+    });
+}
+
 impl Watch {
+    /// The subscriptions of a session.
+    pub(crate) fn of(session: &Arc<Session>, core: &RunningServer, door: &RequestContext) -> Arc<Watch> {
+        let detached = Caller::of_session(Arc::new(session.detached()));
+        let new = Arc::new(Watch::new(core.this.clone(), detached, door));
+        session.locals().get_or_insert(KEY, || new.clone()).downcast().unwrap_or(new)
+    }
+
+    /// The subscriptions of a session, if the hooks know of any.
+    pub(crate) fn existing(session: &Session) -> Option<Arc<Watch>> {
+        session.locals().get(KEY)?.downcast().ok()
+    }
+
     /// `caller` must not keep this alive.
     pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, door: &RequestContext) -> Watch {
         let (principal, connection) = (door.principal.clone(), door.connection.clone());

@@ -358,7 +358,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///
     /// Its parameters are the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too. An error refuses the subscription: with a
     /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. A client that
-    /// subscribes again without having unsubscribed is not reported again.
+    /// subscribes again without having unsubscribed is not reported again. Where sessions are stored, each process that goes on with
+    /// one runs the handlers for its subscriptions.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Error, Result, Server};

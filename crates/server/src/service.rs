@@ -21,8 +21,7 @@ use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, Stamps,
-    SubscriptionHandle,
+    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Stamps, SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
@@ -103,6 +102,14 @@ impl Service for RunningServer {
     fn notified(&self, told: Notification, door: RequestContext) {
         if let Some(core) = self.this.upgrade() {
             notification::notified(&core, told, door);
+        }
+    }
+
+    fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
+        if let (Some(core), Some(session)) = (self.this.upgrade(), caller.session())
+            && self.hooks.subscriptions()
+        {
+            notification::resumed(&core, session, context);
         }
     }
 
@@ -546,9 +553,7 @@ impl RunningServer {
         let Some(uri) = request.string(request.params.uri).filter(|_| !reply.is_error()).map(Cow::into_owned) else {
             return CallStart::Done(reply);
         };
-        let detached = Caller::of_session(Arc::new(session.detached()));
-        let watch = session.locals().get_or_insert(WATCH, || Arc::new(Watch::new(self.this.clone(), detached, &door)));
-        let Ok(watch) = watch.downcast::<Watch>() else { return CallStart::Done(reply) };
+        let watch = Watch::of(&session, &core, &door);
         let (this, asked) = (core.clone(), request.clone());
         let future = Box::pin(async move {
             match watch.subscribe(&this, &asked.id, &asked.caller, &uri).await {
@@ -584,7 +589,7 @@ impl RunningServer {
         };
         if !on {
             feed.feed().unsubscribe(&uri);
-            if let Some(watch) = request.caller.session().filter(|_| self.hooks.subscriptions()).and_then(watch_of) {
+            if let Some(watch) = request.caller.session().and_then(|session| Watch::existing(session)) {
                 watch.unsubscribe(request.caller.clone(), &uri);
             }
         } else if let Err(reply) = self.may_subscribe(&uri, request, door) {
@@ -594,14 +599,6 @@ impl RunningServer {
         }
         self.writer(request).finish(ReplyKind::Complete)
     }
-}
-
-/// The key of a session's [`Watch`] among its values; those of states count up from 0.
-const WATCH: u64 = u64::MAX;
-
-/// The subscriptions of a session that the hooks know of.
-fn watch_of(session: &Arc<Session>) -> Option<Arc<Watch>> {
-    session.locals().get(WATCH)?.downcast().ok()
 }
 
 pub(crate) fn method_not_found(request: &Request) -> Reply {

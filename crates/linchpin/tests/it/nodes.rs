@@ -139,6 +139,32 @@ async fn another_node_goes_on_with_a_session_and_all_that_it_has_set() {
 }
 
 #[tokio::test]
+async fn the_hooks_of_subscriptions_run_at_each_node_that_goes_on_with_the_session() {
+    #[derive(Deserialize, JsonSchema)]
+    struct To {
+        uri: String,
+    }
+    let store = MemoryStore::default();
+    let node = |name: &'static str, log: tokio::sync::mpsc::UnboundedSender<String>| {
+        let end = log.clone();
+        let server = server()
+            .on_subscribe(move |to: To| log.send(format!("{name} + {}", to.uri)).unwrap())
+            .on_unsubscribe(move |to: To| end.send(format!("{name} - {}", to.uri)).unwrap());
+        let options = HttpOptions::default().with(|options| options.sessions = Some(Arc::new(store.clone())));
+        server.into_service_with(options).unwrap()
+    };
+    let (log, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (a, b) = (node("a", log.clone()), node("b", log));
+    let id = open(&a, None).await;
+    ask(&a, &id, "resources/subscribe", json!({ "uri": "memo://a" })).await;
+    stored(&store, &id, |record| record.subscriptions.len() == 1).await;
+    ask(&b, &id, "ping", json!({})).await;
+    ask(&b, &id, "resources/unsubscribe", json!({ "uri": "memo://a" })).await;
+    let lines = [heard.recv().await.unwrap(), heard.recv().await.unwrap(), heard.recv().await.unwrap()];
+    assert_eq!(lines, ["a + memo://a", "b + memo://a", "b - memo://a"]);
+}
+
+#[tokio::test]
 async fn a_session_of_another_node_is_found_by_its_owner_only_and_not_once_it_was_deleted() {
     let store = MemoryStore::default();
     let ((a, _), (b, _), (c, _)) = (node(&store), node(&store), node(&store));

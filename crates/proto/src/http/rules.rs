@@ -396,6 +396,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_sessions_is_left_to_them() {
+        let told = |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"{name}","params":{{{}}}}}"#, meta(MODERN));
         let initialize = request("initialize", r#""protocolVersion":"2025-11-25","capabilities":{}"#);
         let rows = [
             ("", initialize.as_str(), "initialize"),
@@ -422,6 +423,10 @@ mod tests {
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
                 "notification",
             ),
+            ("MCP-Protocol-Version: 2026-07-28", &told("acme/told"), "told acme/told"),
+            ("", &told("acme/told"), "notification"),
+            ("MCP-Protocol-Version: 2025-11-25", &told("acme/told"), "notification"),
+            ("MCP-Protocol-Version: 2026-07-28", &told("notifications/initialized"), "notification"),
             ("MCP-Protocol-Version: 2026-07-28", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "400 -32600 null"),
             // A claim wins over a session id.
             (

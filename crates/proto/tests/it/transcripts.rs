@@ -351,6 +351,32 @@ fn ids_in_use_and_too_many_calls_are_refused_until_one_ends() {
 }
 
 #[test]
+fn notifications_belong_to_a_session_or_bring_their_claims() {
+    check(
+        r#"
+        > {"jsonrpc":"2.0","method":"acme/told"}
+        nothing
+        > {"jsonrpc":"2.0","method":"acme/told","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        nothing
+        > {"jsonrpc":"2.0","method":"notifications/initialized","params":{META}}
+        nothing
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+        call 1 initialize 2025-06-18 elicit=false
+        > {"jsonrpc":"2.0","method":"acme/told","params":{"a":1}}
+        notified acme/told {"a":1}
+        > {"jsonrpc":"2.0","method":"acme/told","params":[1]}
+        nothing
+        > {"jsonrpc":"2.0","method":"acme/told"}
+        notified acme/told {}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"requestId":1}}
+        cancel
+        ! close
+        running 0 asked 0
+    "#,
+    );
+}
+
+#[test]
 fn batches_are_taken_apart_in_the_one_revision_that_has_them() {
     check(
         r#"

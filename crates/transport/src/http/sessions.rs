@@ -179,7 +179,8 @@ impl Sessions {
         let Some(state) = engine.session().cloned() else { return Ok(()) };
         let declared = self.service.budget().reserve(state.declared_bytes()).ok_or(EXHAUSTED)?;
         let place = self.place(declared).ok_or("this server has too many sessions; try again later")?;
-        if let Some(feed) = self.service.open_feed(&Caller::of_session(state.clone()), context) {
+        let caller = Caller::of_session(state.clone());
+        if let Some(feed) = self.service.open_feed(&caller, context) {
             let max = self.limits().subscriptions.resources_max;
             for uri in &record.subscriptions {
                 if let Err(error) = feed.feed().subscribe(uri, max, self.service.budget()) {
@@ -187,6 +188,7 @@ impl Sessions {
                 }
             }
             state.set_feed(feed);
+            self.service.session_resumed(&caller, context);
         }
         let Some(session) = HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)
         else {
