@@ -19,7 +19,7 @@ struct Roll {
 async fn main() -> Result<(), BoxError> {
     let file = std::env::args().nth(1).unwrap_or_else(|| "audit.jsonl".to_owned());
     let metrics = Metrics::new();
-    let server = dice().layer(Audit::file(file)?.layer()).observe(metrics.clone());
+    let server = dice().layer_requests(Audit::file(file)?.layer()).observe(metrics.clone());
     let transport = http("127.0.0.1:8931")
         .health()
         .metrics(move || metrics.render())
@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The last layer added runs first, so the audit also records what the rate limit refuses.
+/// Only calls that have a handler are limited; the audit is around all requests, so it also records what is refused.
 fn dice() -> Server {
     Server::new("dice", "1.0")
         .tool(("roll", "Rolls a die."), roll)

@@ -17,6 +17,7 @@ const LIBRARIES: &[&str] = &[
     "linchpin",
     "linchpin-server",
     "linchpin-middleware",
+    "linchpin-otel",
     "linchpin-client",
     "linchpin-transport",
     "linchpin-web",

@@ -47,9 +47,9 @@ impl ServingArgs {
         if let Some(limit) = operation.rate_limit {
             server = server.layer(limit.layer());
         }
-        // The last layer runs first: refused calls are recorded too.
+        // Outside of all else: refused calls are recorded too.
         if let Some(file) = &operation.audit {
-            server = server.layer(audit(file)?.layer());
+            server = server.layer_requests(audit(file)?.layer());
         }
         if operation.metrics {
             let metrics = Metrics::new();

@@ -69,6 +69,7 @@
 //! | `tls` | | HTTPS for servers |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
+//! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
@@ -174,6 +175,8 @@ pub use linchpin_macros::register;
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "middleware")]
 pub use linchpin_middleware as middleware;
+#[cfg(feature = "otel")]
+pub use linchpin_otel as otel;
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     Audience, BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited,

@@ -1,6 +1,7 @@
 //! Audit logs: a line of JSON for each call.
 
 use crate::time::rfc3339;
+use linchpin_core::Method;
 use linchpin_core::service::BoxFuture;
 use linchpin_server::{Call, Next, Outcome, Reply};
 use ring::digest;
@@ -13,11 +14,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
+/// The longest name or URI of a record.
+const NAME_BYTES_MAX: usize = 1_024;
 /// The JSON-RPC error of a request that is refused because it could not be recorded.
 const UNRECORDED: i32 = -31008;
 
-/// Records who called what, when, with what outcome: one line of JSON for each call of a tool, read of a resource and
-/// request for a prompt. Arguments and results are not recorded; arguments leave their SHA-256.
+/// Records who called what, when, with what outcome: one line of JSON for each call of a tool, read of a resource, request
+/// for a prompt and request of a method of your own. Other requests, such as lists, are not recorded. Arguments and results are not recorded; arguments leave their SHA-256.
 ///
 /// ```json
 /// {"time":"2026-11-23T13:45:00.123Z","principal":"ada","method":"tools/call","name":"echo","arguments":"sha256:5d41…","outcome":"ok","durationMs":0.21}
@@ -57,9 +60,13 @@ impl Audit {
         Audit { sink: Arc::new(Mutex::new(Sink { out: Box::new(out), pending: Vec::new() })) }
     }
 
-    /// Returns the layer, for `Server::layer`. Add it last, so that it also sees the calls that other layers refuse.
+    /// Returns the layer, for `Server::layer_requests`. Added last, it sees all calls, also those that other layers refuse, of
+    /// tools that do not exist, and for which scopes are missing.
     pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
         move |call, next| {
+            if !is_recorded(call.method()) {
+                return next.run(call);
+            }
             if self.flush().is_err() {
                 return Box::pin(std::future::ready(refuse(call)));
             }
@@ -109,6 +116,10 @@ impl Sink {
     }
 }
 
+fn is_recorded(method: &str) -> bool {
+    matches!(Method::parse(method), None | Some(Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet))
+}
+
 fn refuse(call: Call) -> Reply {
     const WHY: &str = "the audit log cannot be written, so no calls are accepted; try again later";
     match call.method() {
@@ -139,8 +150,8 @@ impl Record {
         if let Some(session) = call.cx().session_id() {
             add("session", format!("{session:016x}").into());
         }
-        add("method", call.method().into());
-        add("name", call.name().into());
+        add("method", clip(call.method()).into());
+        add("name", clip(call.name()).into());
         let digest = digest::digest(&digest::SHA256, call.arguments().as_bytes());
         let digest = digest.as_ref().iter().fold("sha256:".to_owned(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -166,6 +177,15 @@ impl Drop for Record {
         members.insert("durationMs".to_owned(), json!(ms));
         self.audit.write(&format!("{}\n", ascii(&Value::Object(members).to_string())));
     }
+}
+
+/// What a client chose, without most of it if it is long.
+fn clip(text: &str) -> &str {
+    let mut end = text.len().min(NAME_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// JSON text with everything beyond ASCII escaped.

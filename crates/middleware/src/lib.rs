@@ -11,13 +11,13 @@
 //! let metrics = Metrics::new();
 //! let server = Server::new("notes", "1.0")
 //!     .layer("10/s".parse::<RateLimit>()?.layer())
-//!     .layer(Audit::file("audit.jsonl")?.layer())
+//!     .layer_requests(Audit::file("audit.jsonl")?.layer())
 //!     .observe(metrics.clone());
 //! // With the transport http(…): .metrics(move || metrics.render())
 //! # Ok(()) }
 //! ```
 //!
-//! The last layer added runs first: here the audit also records the calls that the rate limit refuses.
+//! Layers of requests run before those of handlers: here the audit also records the calls that the rate limit refuses.
 
 // This crate owns what stands around handlers and is the same for every server. It must never know HTTP, transports, or
 // revisions, and it uses only the public API of the server crate. Files import downwards:

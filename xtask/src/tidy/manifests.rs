@@ -108,6 +108,18 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin",
         ]),
     ),
+    (
+        "crates/otel",
+        Never(&[
+            "hyper",
+            "reqwest",
+            "linchpin-proto",
+            "linchpin-server",
+            "linchpin-transport",
+            "linchpin-client",
+            "linchpin",
+        ]),
+    ),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",
@@ -121,6 +133,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-auth",
             "linchpin-macros",
             "linchpin-middleware",
+            "linchpin-otel",
             "linchpin-testing",
             "linchpin-web",
             // Re-exported too: their types and derives are part of what a server is written with.
@@ -142,6 +155,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-process",
             "linchpin-macros",
             "linchpin-middleware",
+            "linchpin-otel",
         ]),
     ),
     ("xtask", Only(&["anyhow", "serde_json", "toml"])),
@@ -160,6 +174,7 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-process",
     "linchpin-macros",
     "linchpin-middleware",
+    "linchpin-otel",
 ];
 
 /// Who must use the facade.

@@ -49,7 +49,7 @@ fn server(audit: Audit) -> Server {
         .resource("memo://ä", || "text")
         .resource("memo://refused", || -> Result<String> { Err(Error::protocol(-32050, "no such memo")) })
         .layer("1/h".parse::<RateLimit>().map(|limit| limit.burst(9).layer()).unwrap())
-        .layer(audit.layer())
+        .layer_requests(audit.layer())
 }
 
 /// A line without what differs between runs.
@@ -75,25 +75,30 @@ async fn each_call_is_one_line_with_its_outcome_and_without_its_payloads() {
         peer.call("fails", json!({})).await;
         peer.ask("resources/read", json!({ "uri": "memo://ä" })).await;
         peer.ask("resources/read", json!({ "uri": "memo://refused" })).await;
+        peer.call("missing", json!({})).await;
+        peer.ask("tools/list", json!({})).await;
         peer.start("waits", json!({})).await;
         peer.alive().await;
         drop(peer);
         let of = disk.clone();
-        until("the call has ended", move || of.lines().len() == 5).await;
+        until("the call has ended", move || of.lines().len() == 6).await;
         let lines = disk.lines();
         let sessions: Vec<&str> = lines.iter().filter_map(|line| line["session"].as_str()).collect();
-        assert_eq!(sessions.len(), if revision == MODERN { 0 } else { 5 }, "{revision}");
+        assert_eq!(sessions.len(), if revision == MODERN { 0 } else { 6 }, "{revision}");
         assert!(sessions.iter().all(|id| id.len() == 16 && *id == sessions[0]));
         let call = |name: &str, arguments: &str, outcome: &str| json!({ "method": "tools/call", "name": name, "arguments": arguments, "outcome": outcome });
         let read = |uri: &str| json!({ "method": "resources/read", "name": uri, "arguments": EMPTY, "outcome": "ok" });
         let mut refused = read("memo://refused");
         refused["outcome"] = "error".into();
         refused["code"] = json!(-32050);
+        let mut missing = call("missing", EMPTY, "error");
+        missing["code"] = json!(-32602);
         let expected = [
             call("echo", SECRET, "ok"),
             call("fails", EMPTY, "tool_error"),
             read("memo://ä"),
             refused,
+            missing,
             call("waits", EMPTY, "cancelled"),
         ];
         assert_eq!(lines.iter().map(steady).collect::<Vec<_>>(), expected, "{revision}");
@@ -117,8 +122,10 @@ async fn without_room_for_the_record_calls_are_refused_and_no_line_is_lost() {
     assert_eq!(refused["error"]["code"], -31008);
     disk.room(None);
     assert_eq!(text(&peer.call("limited", json!({})).await), "once");
+    peer.call(&"ä".repeat(10_000), json!({})).await;
+    assert_eq!(disk.lines()[2]["name"].as_str().unwrap().len(), 1_024);
     let names: Vec<Value> = disk.lines().iter().map(|line| line["name"].clone()).collect();
-    assert_eq!(names, ["limited", "limited"]);
+    assert_eq!(names[..2], ["limited", "limited"]);
 }
 
 #[cfg(unix)]

@@ -1,0 +1,160 @@
+//! Setting up, and what to call afterwards.
+
+use crate::export::{Renamed, Sender};
+use crate::observer::OtelObserver;
+use linchpin_core::TraceContext;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use std::fmt;
+use tokio::runtime::Handle;
+use tracing::{Span, Subscriber};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, registry};
+
+/// The instrumentation scope.
+const SCOPE: &str = "linchpin";
+
+/// Sends traces and metrics to a collector, by OTLP over HTTP.
+///
+/// Call [`Otel::shutdown`] at the end of the program, or the last of them are lost.
+#[derive(Debug)]
+#[doc(alias = "OpenTelemetry")]
+#[doc(alias = "otlp")]
+pub struct Otel {
+    traces: SdkTracerProvider,
+    metrics: SdkMeterProvider,
+}
+
+/// Settings of an [`Otel`] before it is set up, made by [`Otel::builder`].
+#[derive(Clone, Debug)]
+pub struct OtelBuilder {
+    service: String,
+    endpoint: Option<String>,
+}
+
+impl Otel {
+    /// Sets up traces and metrics of a program with this name (`service.name`), and becomes the process's subscriber of
+    /// `tracing` spans at level `info`.
+    ///
+    /// # Errors
+    /// If there is a subscriber already (then use [`OtelBuilder::build`] and [`Otel::layer`]), the endpoint is invalid, or
+    /// no tokio runtime is running.
+    pub fn install(service: impl Into<String>) -> Result<Otel, OtelError> {
+        Otel::builder(service).install()
+    }
+
+    /// Returns the settings of a program with this name, to change them.
+    pub fn builder(service: impl Into<String>) -> OtelBuilder {
+        OtelBuilder { service: service.into(), endpoint: None }
+    }
+
+    /// Returns the observer for `Server::observe`: it records metrics, and continues the traces of clients.
+    pub fn observer(&self) -> OtelObserver {
+        OtelObserver::new(&self.metrics.meter(SCOPE))
+    }
+
+    /// Returns the layer that records spans at level `info`, for a `tracing` subscriber of your own.
+    pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
+    where
+        S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+    {
+        tracing_opentelemetry::layer()
+            .with_tracer(self.traces.tracer(SCOPE))
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_filter(LevelFilter::INFO)
+    }
+
+    /// Sends what is left, within five seconds each for traces and metrics, and ends.
+    pub async fn shutdown(self) {
+        // The exporters wait on their thread for requests that run on this runtime.
+        let ended = tokio::task::spawn_blocking(move || (self.traces.shutdown(), self.metrics.shutdown())).await;
+        if let Ok((traces, metrics)) = ended {
+            for error in [traces.err(), metrics.err()].into_iter().flatten() {
+                tracing::warn!(%error, "the last traces or metrics may be lost");
+            }
+        }
+    }
+}
+
+impl OtelBuilder {
+    /// Sets the collector's address, for example `http://collector:4318`. Default: what `OTEL_EXPORTER_OTLP_ENDPOINT` says, or
+    /// `http://localhost:4318`.
+    #[must_use]
+    pub fn endpoint(mut self, url: impl Into<String>) -> OtelBuilder {
+        self.endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets up, and becomes the process's subscriber of `tracing` spans.
+    ///
+    /// # Errors
+    /// As [`Otel::install`].
+    pub fn install(self) -> Result<Otel, OtelError> {
+        let otel = self.build()?;
+        let taken = "another `tracing` subscriber is set already; add `Otel::layer` to it";
+        registry().with(otel.layer()).try_init().map_err(|_| OtelError(taken.to_owned()))?;
+        Ok(otel)
+    }
+
+    /// Sets up without touching the process's subscriber.
+    ///
+    /// # Errors
+    /// If the endpoint is invalid, or no tokio runtime is running.
+    pub fn build(self) -> Result<Otel, OtelError> {
+        let runtime = Handle::try_current().map_err(|e| OtelError(format!("cannot send telemetry: {e}")))?;
+        let sender = Sender::new(runtime);
+        let failed = |e: opentelemetry_otlp::ExporterBuildError| OtelError(format!("cannot send telemetry: {e}"));
+        let resource = Resource::builder().with_service_name(self.service).build();
+        let place =
+            |signal: &str| self.endpoint.as_deref().map(|url| format!("{}/v1/{signal}", url.trim_end_matches('/')));
+        let mut traces = SpanExporter::builder().with_http().with_http_client(sender.clone());
+        if let Some(url) = place("traces") {
+            traces = traces.with_endpoint(url);
+        }
+        let mut metrics = MetricExporter::builder().with_http().with_http_client(sender);
+        if let Some(url) = place("metrics") {
+            metrics = metrics.with_endpoint(url);
+        }
+        let traces = SdkTracerProvider::builder()
+            .with_batch_exporter(Renamed(traces.build().map_err(failed)?))
+            .with_resource(resource.clone())
+            .build();
+        let metrics = SdkMeterProvider::builder()
+            .with_periodic_exporter(metrics.build().map_err(failed)?)
+            .with_resource(resource)
+            .build();
+        Ok(Otel { traces, metrics })
+    }
+}
+
+/// Returns the place of the current span in its trace, for `Client::trace_context`. `None` outside of spans that are recorded.
+pub fn trace_context() -> Option<TraceContext> {
+    let context = Span::current().context();
+    let span = context.span().span_context().clone();
+    let flags = span.trace_flags().to_u8();
+    let parent = format!("00-{}-{}-{flags:02x}", span.trace_id(), span.span_id());
+    let state = span.trace_state().header();
+    span.is_valid().then(|| TraceContext::new(&parent, Some(&state), None)).flatten()
+}
+
+/// Why telemetry cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtelError(String);
+
+impl fmt::Display for OtelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OtelError {}

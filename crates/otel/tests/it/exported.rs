@@ -1,0 +1,112 @@
+//! What a collector receives of calls, from both sides.
+
+use crate::collector::{attributes, collector};
+use linchpin::otel::{Otel, trace_context};
+use linchpin::prelude::*;
+use linchpin::types::version::Revision;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use serde_json::json;
+
+fn server() -> Server {
+    Server::new("s", "1.0")
+        .tool("works", || "the answer")
+        .tool("fails", || -> Result<String, &str> { Err("no") })
+        .resource("memo://secret", || "text")
+        .prompt("ask", || "text")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn calls_are_spans_of_one_trace_on_both_sides_and_metrics_under_the_names_of_the_conventions() {
+    let collector = collector().await;
+    let otel = Otel::builder("test").endpoint(&collector.url).install().unwrap();
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let server = server().observe(otel.observer());
+        let client = Client::new("c", "1.0").revisions(&[revision]).trace_context(trace_context);
+        let connection = client.connect(in_process(server)).await.unwrap();
+        connection.call("works", json!({ "secret": "hunter2" })).await.unwrap();
+        connection.call("fails", json!({})).await.unwrap();
+        connection.call("missing", json!({})).await.unwrap_err();
+        connection.read("memo://secret").await.unwrap();
+        connection.prompt("ask", json!({})).await.unwrap();
+        connection.close().await;
+    }
+    otel.shutdown().await;
+
+    let received = collector.received.lock().unwrap();
+    assert!(received.services.iter().all(|name| name == "test") && !received.services.is_empty());
+    for (name, error) in [
+        ("tools/call works", [None, None]),
+        ("tools/call fails", [None, Some("tool_error")]),
+        ("tools/call missing", [Some("_OTHER"), Some("-32602")]),
+        ("resources/read", [None, None]),
+        ("prompts/get ask", [None, None]),
+    ] {
+        let of = |kind: SpanKind| {
+            let mine = received.spans.iter().filter(|span| span.name == name && span.kind == kind as i32);
+            mine.collect::<Vec<_>>()
+        };
+        let (clients, servers) = (of(SpanKind::Client), of(SpanKind::Server));
+        assert_eq!((clients.len(), servers.len()), (2, 2), "{name}");
+        for server in servers {
+            let parent = clients.iter().find(|client| client.span_id == server.parent_span_id);
+            let parent = parent.unwrap_or_else(|| panic!("{name} has parent {}", hex(&server.parent_span_id)));
+            assert_eq!(parent.trace_id, server.trace_id, "{name}");
+            for (span, error) in [(*parent, error[0]), (server, error[1])] {
+                let attributes = attributes(&span.attributes);
+                assert_eq!(attributes.get("error.type").map(String::as_str), error, "{name} {attributes:?}");
+                assert_eq!(span.status.as_ref().is_some_and(|status| status.code == 2), error.is_some(), "{name}");
+                assert!(name.starts_with(&attributes["mcp.method.name"]));
+            }
+        }
+    }
+    let works =
+        received.spans.iter().find(|span| span.name == "tools/call works" && span.kind == SpanKind::Server as i32);
+    let works = attributes(&works.unwrap().attributes);
+    assert_eq!(
+        (works["gen_ai.tool.name"].as_str(), works["gen_ai.operation.name"].as_str()),
+        ("works", "execute_tool")
+    );
+    assert_eq!((works["mcp.protocol.version"].as_str(), works["mcp.session.id"].len()), ("2025-11-25", 16));
+    let everything = format!("{:?}{:?}", received.spans, received.points);
+    assert!(["hunter2", "the answer", "memo://"].iter().all(|text| !everything.contains(text)));
+
+    let tool = |name: &str, error: &str| {
+        format!(
+            "mcp.server.operation.duration {{{error}\"gen_ai.operation.name\": \"execute_tool\", \"gen_ai.tool.name\": \"{name}\", \
+             \"mcp.method.name\": \"tools/call\", \"mcp.protocol.version\": \"2026-07-28\"}}"
+        )
+    };
+    for (point, value) in [
+        (tool("works", ""), 1.0),
+        (tool("fails", "\"error.type\": \"tool_error\", "), 1.0),
+        (tool("_OTHER", "\"error.type\": \"-32602\", "), 1.0),
+        ("mcp.server.session.duration {\"mcp.protocol.version\": \"2025-11-25\"}".to_owned(), 1.0),
+        ("mcp.server.active_operations {}".to_owned(), 0.0),
+        ("mcp.server.active_sessions {}".to_owned(), 0.0),
+    ] {
+        assert_eq!(received.points.get(&point), Some(&value), "{point} in {:#?}", received.points);
+    }
+    assert!(received.points["mcp.server.request.size {}"] > 100.0);
+}
+
+#[tokio::test]
+async fn without_a_collector_calls_go_on_and_the_end_comes_soon() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let otel = Otel::builder("test").endpoint(format!("http://127.0.0.1:{port}")).install().unwrap();
+    let connection = Client::new("c", "1.0").connect(in_process(server().observe(otel.observer()))).await.unwrap();
+    assert_eq!(connection.call("works", json!({})).await.unwrap().text(), "the answer");
+    tokio::time::timeout(std::time::Duration::from_secs(30), otel.shutdown()).await.unwrap();
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let error = Otel::builder("test").build().unwrap_err().to_string();
+    assert!(error.starts_with("cannot send telemetry: there is no reactor running"), "{error}");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let error = runtime.block_on(async { Otel::builder("test").endpoint("no url").build().unwrap_err().to_string() });
+    assert!(error.starts_with("cannot send telemetry: "), "{error}");
+}
