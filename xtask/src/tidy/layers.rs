@@ -138,7 +138,7 @@ fn against(imports: &Imports, layers: &[Vec<&str>]) -> Vec<String> {
     let place = |module: &str| {
         let shown =
             |name: &&str| module == *name || module.strip_prefix(*name).is_some_and(|rest| rest.starts_with('/'));
-        layers.iter().position(|layer| layer.iter().any(|name| shown(name)))
+        layers.iter().position(|layer| layer.iter().any(&shown))
     };
     let mut findings = Vec::new();
     for (from, to) in imports {
