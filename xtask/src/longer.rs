@@ -110,6 +110,22 @@ pub(crate) fn external_types(context: &Context) -> Result<Report> {
     Ok(report)
 }
 
+/// Runs a program outside of the workspace that extends the SDK with public names only.
+pub(crate) fn outside(context: &Context) -> Result<Report> {
+    let (from, to) = (context.root.join("crates/linchpin/tests/outside"), context.target.join("outside"));
+    std::fs::create_dir_all(&to)?;
+    for (from, name) in [(&from, "main.rs"), (&context.root, "Cargo.lock")] {
+        std::fs::copy(from.join(name), to.join(name)).with_context(|| format!("cannot copy {name}"))?;
+    }
+    // Where the library is, seen from its copy.
+    let manifest = std::fs::read_to_string(from.join("Cargo.toml"))?;
+    let library = format!("path = {:?}", context.root.join("crates/linchpin"));
+    std::fs::write(to.join("Cargo.toml"), manifest.replace("path = \"../../crates/linchpin\"", &library))?;
+    let mut run = process::cargo();
+    run.args(["run", "--manifest-path"]).arg(to.join("Cargo.toml")).env("CARGO_TARGET_DIR", to.join("target"));
+    one(context, "outside", &mut run)
+}
+
 /// Checks the workspace for Windows.
 pub(crate) fn windows(context: &Context) -> Result<Report> {
     const TARGET: &str = "x86_64-pc-windows-gnu";

@@ -75,6 +75,7 @@ const STAGES: &[Stage] = &[
     long("release", &["docs"], "the release build and the distributed one", longer::release),
     long("msrv-build", &["release"], "cargo check with the stated Rust version", msrv::compile),
     long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),
+    long("outside", &["release"], "a program outside of the workspace extends the SDK", longer::outside),
     long("deny", &[], "cargo deny: advisories, licences, sources", longer::deny),
     long("semver", &["features"], "cargo semver-checks against what is published", longer::semver),
     long("external-types", &["features"], "types of other crates in the public API", longer::external_types),

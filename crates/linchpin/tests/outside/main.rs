@@ -1,0 +1,105 @@
+//! Extends Linchpin from outside of its workspace, with public names only: a method, a notification, a store, an observer and
+//! a gate of its own, used by a client. Exits with an error if one of them is not reached.
+
+use http::header::AUTHORIZATION;
+use http::request;
+use linchpin::prelude::*;
+use linchpin::store::{SessionRecord, SessionStore, StoreError};
+use linchpin::transport::{Admit, Gate, Refusal, remote};
+use linchpin::types::version::Revision;
+use linchpin::{BoxFuture, CallEnd, CallInfo, Observer, Principal};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Lets in who has the token.
+struct Token;
+
+impl Gate for Token {
+    fn admit(&self, head: &request::Parts, _: Option<SocketAddr>) -> Admit {
+        match head.headers.get(AUTHORIZATION) {
+            Some(value) if value == "Bearer swordfish" => Admit::Yes(Principal::new("ada")),
+            _ => Admit::No(Refusal::unauthorized("send the token")),
+        }
+    }
+}
+
+/// Keeps sessions in a map.
+#[derive(Clone, Default)]
+struct Sessions(Arc<Mutex<HashMap<String, SessionRecord>>>);
+
+fn done<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, StoreError>> {
+    Box::pin(std::future::ready(Ok(value)))
+}
+
+impl SessionStore for Sessions {
+    fn save(&self, id: &str, record: SessionRecord, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.lock().unwrap().insert(id.to_owned(), record);
+        done(())
+    }
+
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+        done(self.0.lock().unwrap().get(id).cloned())
+    }
+
+    fn touch(&self, _: Vec<String>, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        done(())
+    }
+
+    fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+        done(self.0.lock().unwrap().remove(id).is_some())
+    }
+}
+
+/// Remembers what was called.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Calls {
+    fn call_ended(&self, call: &CallInfo, end: &CallEnd) {
+        self.0.lock().unwrap().push(format!("{} {}", call.method, end.outcome.as_str()));
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failed> {
+    let (sessions, calls) = (Sessions::default(), Calls::default());
+    let server = Server::new("outside", "1.0").observe(calls.clone()).method("example.com/whoami", |cx: &Cx| {
+        Json(serde_json::json!({ "subject": cx.principal().map(|principal| principal.subject().to_owned()) }))
+    });
+    let (ready, address) = tokio::sync::oneshot::channel();
+    let kept: Arc<dyn SessionStore> = Arc::new(sessions.clone());
+    let place = http("127.0.0.1:0").gate(Token).options(|options| options.sessions = Some(kept));
+    let serving = tokio::spawn(server.serve(place.on_ready(move |address| drop(ready.send(address)))));
+    let url = format!("http://{}/mcp", address.await?);
+
+    let stranger = Client::new("stranger", "1.0").connect(remote(&url)?).await;
+    if stranger.is_ok() {
+        return Err("the gate let a stranger in".into());
+    }
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let client = Client::new("ada", "1.0").revisions(&[revision]);
+        let connection = client.connect(remote(&url)?.bearer("swordfish")).await?;
+        let answer = connection.request("example.com/whoami", serde_json::json!({})).await?;
+        let answer: serde_json::Value = serde_json::from_str(answer.get())?;
+        if answer["subject"] != "ada" {
+            return Err(format!("{revision:?}: {answer}").into());
+        }
+        let stored = sessions.0.lock().unwrap().len();
+        if stored != usize::from(revision == Revision::V2025_11_25) {
+            return Err(format!("{revision:?}: {stored} sessions are stored").into());
+        }
+        connection.close().await;
+        // Closing deletes the session, here and in the store.
+        sessions.0.lock().unwrap().clear();
+    }
+    let calls = calls.0.lock().unwrap().join(", ");
+    if calls.matches("example.com/whoami ok").count() != 2 {
+        return Err(format!("observed: {calls}").into());
+    }
+    serving.abort();
+    Ok(())
+}
