@@ -4,7 +4,7 @@
 //! Specification: 2026-07-28 "Caching".
 
 use crate::Change;
-use crate::connection_state::lock;
+use crate::lock::lock;
 use bytestring::ByteString;
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,11 +1,16 @@
 //! A connection to one server.
 
+use crate::active_transport::ActiveTransport;
 use crate::cache::Key;
-use crate::connection_state::{ActiveTransport, ConnectionState, RequestParts, lock};
+use crate::connection_state::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::list::{self, Listed, Listing, Pages};
-use crate::listen::{self, ChangeFilter, Changes};
+use crate::list::{self, Listed, Listing};
+use crate::listen::{self, Changes};
+use crate::listeners::ChangeFilter;
+use crate::lock::lock;
+use crate::pages::Pages;
 use crate::request::Request;
+use crate::request_parts::RequestParts;
 use crate::result::{Decoded, RawCallToolResult};
 use crate::{Result, negotiate};
 use linchpin_core::Method;

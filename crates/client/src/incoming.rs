@@ -1,8 +1,10 @@
 //! Unsolicited messages of a server: notifications and, with sessions, server requests.
 
 use crate::Change;
-use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
-use crate::request::Progress;
+use crate::active_transport::ActiveTransport;
+use crate::connection_state::{ConnectionState, Event};
+use crate::lock::lock;
+use crate::request_parts::Progress;
 use crate::supervise;
 use linchpin_core::json::{Span, read_str};
 use linchpin_core::message::{Kind, Message, MethodName};

@@ -29,32 +29,44 @@
 // writes those), sockets, processes, HTTP (those are behind `linchpin_core::ClientTransport`) or the server crate, and
 // names no protocol version: it asks `linchpin_core::Features` what a revision has.
 
+mod active_transport;
 mod cache;
 mod client;
+mod config;
 mod connection;
 mod connection_state;
 mod elicitation;
 mod error;
+mod exchange;
 mod incoming;
 mod list;
 mod listen;
+mod listeners;
+mod lock;
 mod mrtr;
 mod negotiate;
+mod pages;
 mod queue;
 mod request;
+mod request_parts;
+mod response;
 mod result;
 mod server_requests;
 mod supervise;
 mod tool_index;
 
-pub use client::{Client, ReconnectPolicy};
+pub use client::Client;
+pub use config::ReconnectPolicy;
 pub use connection::Connection;
 pub use elicitation::ElicitForm;
 pub use error::{BoxError, Error, ErrorKind};
 pub use linchpin_core::{Tap, TraceContext, Traffic};
-pub use list::{Listed, Listing, Page, Pages, Refusal};
-pub use listen::{ChangeFilter, Changes};
-pub use request::{Progress, Received, Request, Step, Steps};
+pub use list::{Listed, Listing, Page, Refusal};
+pub use listen::Changes;
+pub use listeners::ChangeFilter;
+pub use pages::Pages;
+pub use request::{Received, Request, Step, Steps};
+pub use request_parts::Progress;
 pub use result::{Decoded, RawCallToolResult};
 pub use server_requests::{ElicitUrl, SamplingRequest, ServerMessage};
 

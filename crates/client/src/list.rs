@@ -2,13 +2,11 @@
 
 use crate::Result;
 use crate::cache::Key;
-use crate::connection::Connection;
-use crate::connection_state::{ConnectionState, Options, RequestParts};
+use crate::connection_state::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::mrtr::Round;
+use crate::request_parts::Round;
+use crate::request_parts::{Options, RequestParts};
 use crate::result::unexpected;
-use futures_core::Stream;
-use linchpin_core::service::BoxFuture;
 use linchpin_types::prompt::Prompt;
 use linchpin_types::resource::{Resource, ResourceTemplate};
 use linchpin_types::tool::Tool;
@@ -16,9 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The items of lists: tools, resources, resource templates, prompts.
@@ -134,62 +130,8 @@ impl<T> IntoIterator for Listing<T> {
     }
 }
 
-/// The pages of a list, requested on demand. Also a [`Stream`].
-pub struct Pages<T> {
-    /// Keeps the connection open while pages remain.
-    #[expect(dead_code, reason = "held, not looked at")]
-    connection: Option<Connection>,
-    core: Arc<ConnectionState>,
-    next: Next<T>,
-}
-
-enum Next<T> {
-    Fetch(Option<String>),
-    Fetching(BoxFuture<'static, Result<Page<T>>>),
-    End,
-}
-
-impl<T: Listed> Pages<T> {
-    pub(crate) fn new(connection: &Connection) -> Pages<T> {
-        Pages { connection: Some(connection.clone()), core: connection.core().clone(), next: Next::Fetch(None) }
-    }
-
-    /// Returns the next page; `None` after the last, and after an error. Cancel-safe.
-    ///
-    /// # Errors
-    /// Those of [`Connection::tools`], without its limits for whole lists.
-    pub async fn next(&mut self) -> Option<Result<Page<T>>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
-    }
-}
-
-impl<T: Listed> Stream for Pages<T> {
-    type Item = Result<Page<T>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Page<T>>>> {
-        loop {
-            let this = &mut *self;
-            match &mut this.next {
-                Next::End => return Poll::Ready(None),
-                Next::Fetch(cursor) => {
-                    let (core, cursor) = (this.core.clone(), cursor.take());
-                    this.next = Next::Fetching(Box::pin(async move { page::<T>(&core, cursor).await }));
-                }
-                Next::Fetching(work) => {
-                    let Poll::Ready(page) = work.as_mut().poll(cx) else { return Poll::Pending };
-                    this.next = match &page {
-                        Ok(Page { next_cursor: Some(cursor), .. }) => Next::Fetch(Some(cursor.clone())),
-                        _ => Next::End,
-                    };
-                    return Poll::Ready(Some(page));
-                }
-            }
-        }
-    }
-}
-
 /// Reads one page, from the cache while fresh.
-async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) -> Result<Page<T>> {
+pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) -> Result<Page<T>> {
     // The empty string is the first page; a cursor may be empty too.
     let which = cursor.as_ref().map_or_else(String::new, |cursor| format!("at {cursor}"));
     let key = Key { method: T::METHOD, which };
@@ -255,12 +197,12 @@ fn name_of(json: &str) -> String {
 /// All pages of a list, within the limits.
 pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listing<T>> {
     let limits = core.recipe.limits.clone();
-    let mut pages = Pages::<T> { connection: None, core: core.clone(), next: Next::Fetch(None) };
+    let mut cursor = None;
     let mut listing = Listing::default();
     let mut seen = std::collections::HashSet::new();
     let mut number = 0;
-    while let Some(page) = pages.next().await {
-        let page = page?;
+    loop {
+        let page = page::<T>(core, cursor.take()).await?;
         number += 1;
         listing.items.extend(page.items);
         listing.refused.extend(page.refused);
@@ -268,13 +210,13 @@ pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listin
             let why = format!("{} goes on past {} items (lists.items_max)", T::METHOD, limits.lists.items_max);
             return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
-        let Some(cursor) = page.next_cursor else { break };
-        if number >= limits.lists.pages_max || !seen.insert(cursor) {
+        let Some(next) = page.next_cursor else { return Ok(listing) };
+        if number >= limits.lists.pages_max || !seen.insert(next.clone()) {
             let why = format!("{} does not end: page {number} leads on to more", T::METHOD);
             return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
+        cursor = Some(next);
     }
-    Ok(listing)
 }
 
 pub(crate) async fn tools(core: &Arc<ConnectionState>) -> Result<Listing<Tool>> {

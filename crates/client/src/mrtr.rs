@@ -2,11 +2,15 @@
 //!
 //! Specification: 2026-07-28 "Multi Round-Trip Requests"; for the URLs of an error 2025-11-25 "Elicitation".
 
-use crate::connection_state::{ConnectionState, Options, RequestParts, Response, lock};
+use crate::connection_state::ConnectionState;
 use crate::error::{Error, ErrorKind};
+use crate::lock::lock;
+use crate::request_parts::Round;
+use crate::request_parts::{Options, RequestParts};
+use crate::response::Response;
 use crate::result::unexpected;
 use crate::{Result, list};
-use linchpin_proto::message_writer::{Members, one_line};
+use linchpin_proto::message_writer::one_line;
 use linchpin_types::elicit::ElicitRequestURLParams;
 use linchpin_types::error::code;
 use linchpin_types::page::ResultType;
@@ -16,26 +20,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The additional members of the next attempt.
-#[derive(Default)]
-pub(crate) struct Round {
-    /// `inputResponses`, as JSON text.
-    responses: Option<String>,
-    /// `requestState`, as the JSON text that the server sent.
-    state: Option<String>,
-}
-
-impl Round {
-    pub(crate) fn write(&self, members: &mut Members) {
-        if let Some(responses) = &self.responses {
-            members.raw("inputResponses", responses);
-        }
-        if let Some(state) = &self.state {
-            members.raw("requestState", state);
-        }
-    }
-}
 
 /// One input request.
 #[derive(Deserialize)]

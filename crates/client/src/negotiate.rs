@@ -1,45 +1,24 @@
 //! Opening a connection: negotiates the revision, as [`linchpin_proto::negotiation`] directs.
 
-use crate::client::ClientConfig;
-use crate::connection::Connection;
-use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
+use crate::active_transport::ActiveTransport;
+use crate::config::ClientConfig;
+use crate::connection_state::{ConnectionState, Event};
 use crate::error::{Error, ErrorKind};
 use crate::incoming::Incoming;
+use crate::lock::lock;
 use crate::server_requests::OWN;
 use crate::{Result, listen};
 use linchpin_core::message::Kind;
-use linchpin_core::{Answer, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError};
+use linchpin_core::{Answer, ClientTransport, ConnectOptions, Connector, Outgoing, TransportError};
 use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The last known revisions of servers, by the keys of their transports.
-#[derive(Default)]
-pub(crate) struct Known(Mutex<HashMap<String, &'static Features>>);
-
-/// The maximum number of remembered servers; beyond it the map is cleared.
-const KNOWN_MAX: usize = 4_096;
-
-impl Known {
-    fn get(&self, key: &str) -> Option<&'static Features> {
-        lock(&self.0).get(key).copied()
-    }
-
-    fn learn(&self, key: String, features: &'static Features) {
-        let mut known = lock(&self.0);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(key, features);
-    }
-}
-
-pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Connection> {
+pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Arc<ConnectionState>> {
     if recipe.accepted.is_empty() {
         return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
     }
@@ -50,7 +29,7 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
     let live = core.reopen(0).await?;
     hear(&core);
     listen::lists_for_handler(&core, &live);
-    Ok(Connection::new(core))
+    Ok(core)
 }
 
 /// Runs the host's callbacks, one event after the other.

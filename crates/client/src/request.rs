@@ -2,8 +2,11 @@
 
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::connection_state::{Options, RequestParts, ResultText, Watched, lock};
+use crate::lock::lock;
 use crate::queue::Queue;
+use crate::request_parts::Progress;
+use crate::request_parts::{Options, RequestParts, Watched};
+use crate::response::ResultText;
 use crate::result::{Decoded, RawCallToolResult};
 use crate::{Error, ErrorKind, Result, mrtr};
 use futures_core::Stream;
@@ -21,18 +24,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
-
-/// The progress of a request.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// The amount done. Increases.
-    pub progress: f64,
-    /// The total amount, if known.
-    pub total: Option<f64>,
-    /// A message for the user.
-    pub message: Option<String>,
-}
 
 /// The result types of requests. Implemented by [`RawCallToolResult`] and [`Decoded`].
 pub trait Received: Sized + Send + 'static {

@@ -1,8 +1,8 @@
 //! Results, decoded on demand.
 
 use crate::Result;
-use crate::connection_state::ResultText;
 use crate::error::{Error, ErrorKind};
+use crate::response::ResultText;
 use bytestring::ByteString;
 use linchpin_core::json::Span;
 use linchpin_types::content::{ContentBlock, ResourceContents};

@@ -1,9 +1,12 @@
 //! Reopening a lost connection, and restoring its state at the server.
 
-use crate::client::ReconnectPolicy;
-use crate::connection_state::{ActiveTransport, ConnectionState, RequestParts, lock};
+use crate::active_transport::ActiveTransport;
+use crate::config::ReconnectPolicy;
+use crate::connection_state::ConnectionState;
 use crate::error::ErrorKind;
 use crate::incoming::report;
+use crate::lock::lock;
+use crate::request_parts::RequestParts;
 use crate::{Change, listen, negotiate};
 use linchpin_core::TransportError;
 use std::sync::{Arc, Weak};

@@ -1,6 +1,6 @@
 //! What is known about a server's tools: arguments mirrored in HTTP headers, output schemas, and rejected definitions.
 
-use crate::connection_state::lock;
+use crate::lock::lock;
 use linchpin_core::service::HeaderParam;
 use linchpin_proto::http::headers::header_params;
 use linchpin_proto::http::request_headers::mirror;
