@@ -2,8 +2,10 @@
 
 use crate::features::Features;
 use crate::json::Span;
+use crate::render;
+use crate::server_request::{ServerRequest, SessionRequests};
 use crate::session_record::SessionRecord;
-use crate::subscription::SubscriptionHandle;
+use crate::subscription::{ServerChange, SubscriptionHandle};
 use bytestring::ByteString;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -12,7 +14,7 @@ use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The client capabilities that a server uses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -117,6 +119,7 @@ pub struct Session {
     log: AtomicU8,
     feed: OnceLock<SubscriptionHandle>,
     locals: Locals,
+    requests: Mutex<SessionRequests>,
 }
 
 impl Session {
@@ -134,7 +137,52 @@ impl Session {
             log,
             feed: OnceLock::new(),
             locals: Locals::default(),
+            requests: Mutex::default(),
         }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, SessionRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a server request that belongs to no call, on the session's stream. Returns its id, for [`Session::withdraw`].
+    /// `None`, with an error to who waits for the response, if the session has no stream, is over, or too many are pending.
+    pub fn request(&self, request: ServerRequest) -> Option<u64> {
+        let Some(feed) = self.feed() else {
+            request.refuse();
+            return None;
+        };
+        let (method, params) = (request.method.clone(), request.params.clone());
+        let added = self.requests().add(request);
+        match added {
+            Ok(id) => {
+                feed.feed().push(&ServerChange::Log(render::request(id, &method, &params)));
+                Some(id)
+            }
+            Err(request) => {
+                request.refuse();
+                None
+            }
+        }
+    }
+
+    /// Takes the request that a response of the client with this id is for.
+    pub fn answered(&self, id: u64) -> Option<ServerRequest> {
+        self.requests().take(id)
+    }
+
+    /// Withdraws a request that nobody waits for any more. Nothing is sent if it was answered.
+    pub fn withdraw(&self, id: u64) {
+        let withdrawn = self.requests().take(id);
+        if let (Some(_), Some(feed)) = (withdrawn, self.feed()) {
+            feed.feed().push(&ServerChange::Log(render::cancelled(id, "the server no longer waits")));
+        }
+    }
+
+    /// Ends the session's requests: who waits for a response gets an error.
+    pub fn close(&self) {
+        let pending = self.requests().close();
+        pending.into_iter().for_each(ServerRequest::refuse);
     }
 
     /// A session as it was recorded, without its feed: subscriptions are up to who opens it. `None` if the record is not of

@@ -19,7 +19,7 @@
 //! caller
 //! subscription  reply
 //! render
-//! budget  features  id  method  limits  principal  session_record
+//! budget  features  id  method  limits  principal  server_request  session_record
 //! json
 //! ```
 
@@ -37,6 +37,7 @@ pub mod observer;
 pub mod principal;
 pub mod render;
 pub mod reply;
+pub mod server_request;
 pub mod service;
 pub mod session_record;
 pub mod store;
@@ -56,9 +57,8 @@ pub use method::Method;
 pub use observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
 pub use principal::Principal;
 pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
-pub use service::{
-    CallEvent, CallStart, Cancel, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
-};
+pub use server_request::{ServerRequest, ServerRequestError};
+pub use service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
 pub use session_record::SessionRecord;
 pub use store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
 pub use subscription::{ChangeBus, ServerChange, SubscribeError, Subscription, SubscriptionHandle};

@@ -11,10 +11,10 @@ use crate::message::{Notification, Request};
 use crate::observer::Observer;
 use crate::principal::Principal;
 use crate::reply::Reply;
+pub use crate::server_request::{ServerRequest, ServerRequestError};
 use crate::subscription::SubscriptionHandle;
 use bytes::Bytes;
 use core::net::SocketAddr;
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -144,32 +144,6 @@ pub enum CallEvent {
     Done(Reply),
     /// Cancelled. Nothing more may be sent.
     Cancelled,
-}
-
-/// A request from the server to the client, in revisions that have them.
-pub struct ServerRequest {
-    /// The method, for example `elicitation/create`.
-    pub method: Cow<'static, str>,
-    /// `params` as JSON text.
-    pub params: String,
-    /// Receives the response: the `result` as JSON text, or an error.
-    pub answer: Box<dyn FnOnce(Result<String, ServerRequestError>) + Send>,
-}
-
-impl ServerRequest {
-    /// Answers that the client cannot be reached.
-    pub fn refuse(self) {
-        (self.answer)(Err(ServerRequestError::Disconnected));
-    }
-}
-
-/// Why a server request failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerRequestError {
-    /// The client returned this error: code and message.
-    Rpc(i32, String),
-    /// The connection or the call ended first.
-    Disconnected,
 }
 
 /// One argument of a tool that is mirrored in an HTTP header.

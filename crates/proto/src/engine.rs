@@ -214,9 +214,9 @@ impl Engine {
             #[serde(borrow)]
             message: Cow<'a, str>,
         }
-        let Some((_, ask)) = id.as_json().parse().ok().and_then(|n: u64| self.asked.remove(&n)) else {
-            return Event::Nothing;
-        };
+        let Ok(number) = id.as_json().parse::<u64>() else { return Event::Nothing };
+        let within_call = self.asked.remove(&number).map(|(_, ask)| ask);
+        let Some(ask) = within_call.or_else(|| self.session()?.answered(number)) else { return Event::Nothing };
         let answer = match outcome {
             Ok(result) => Ok(message.text(result).to_owned()),
             Err(error) => Err(match serde_json::from_str::<ErrorObject<'_>>(message.text(error)) {
@@ -276,8 +276,11 @@ impl Engine {
     /// Ends everything after the peer disconnected. Returns the cancellers of running requests.
     pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
         let ended = std::mem::replace(&mut self.state, State::Closed);
-        if let (State::Open(session), Some(observer)) = (ended, &self.observer) {
-            observer.session_closed(&session);
+        if let State::Open(session) = ended {
+            session.close();
+            if let Some(observer) = &self.observer {
+                observer.session_closed(&session);
+            }
         }
         for (_, (_, ask)) in self.asked.drain() {
             ask.refuse();

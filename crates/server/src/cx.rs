@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 
 /// The context of one call. Cheap to clone; a clone that outlives the call sends nothing.
 ///
-/// Handlers of notifications and subscriptions get one too: what they log is sent on the session's stream, and the client cannot be
-/// asked there.
+/// Handlers of notifications and subscriptions get one too: what they log, notify and request is sent on the session's
+/// stream. A client without a session cannot be asked there.
 ///
 /// Cancellation, the deadline and a closed stream drop the call's future; [`Cx::cancelled`] is for work that the
 /// handler moved to other tasks.
@@ -291,12 +291,30 @@ impl Cx {
         self.0.push_droppable(self.0.queue(), frame);
     }
 
-    pub(crate) fn push_ask(&self, ask: ServerRequest) -> Result<(), RequestError> {
+    /// Sends a request to the client: on the call's stream or, without a call, on the session's.
+    pub(crate) fn push_ask(&self, ask: ServerRequest) -> Result<Option<Withdrawn>, RequestError> {
         if self.is_cancelled() {
             return Err(RequestError::new(RequestErrorKind::Closed, "the call is over"));
         }
-        self.0.push(Out::ServerRequest(ask));
-        Ok(())
+        match self.caller().session().filter(|_| self.is_outside()) {
+            Some(session) => Ok(session.request(ask).map(|id| Withdrawn { session: session.clone(), id })),
+            None => {
+                self.0.push(Out::ServerRequest(ask));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A request of a session, which is withdrawn when nobody waits for its response any more.
+pub(crate) struct Withdrawn {
+    session: Arc<Session>,
+    id: u64,
+}
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.session.withdraw(self.id);
     }
 }
 

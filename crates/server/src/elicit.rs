@@ -397,10 +397,8 @@ impl Cx {
         fits: &(dyn Fn(&R) -> bool + Sync),
     ) -> Result<R, RequestError> {
         let method = method.into();
-        if self.is_outside() {
-            return Err(RequestError::unsupported(
-                "the client can only be asked within a call, not within a notification",
-            ));
+        if self.is_outside() && self.caller().session().is_none() {
+            return Err(RequestError::unsupported("a client without a session can only be asked within a call"));
         }
         // A sampling result may be large, for example an image. Forms and roots are small.
         let small = [ELICIT, ROOTS].contains(&&*method);
@@ -427,7 +425,7 @@ impl Cx {
         }
         let (tx, rx) = tokio::sync::oneshot::channel();
         let answer = Box::new(move |result| drop(tx.send(result)));
-        self.push_ask(ServerRequest { method: method.clone(), params, answer })?;
+        let _withdrawn = self.push_ask(ServerRequest { method: method.clone(), params, answer })?;
         let deadline = Duration::from_millis(self.0.core.limits.server_requests.response_ms_max);
         let result = match tokio::time::timeout(deadline, rx).await {
             Err(_) => {

@@ -345,7 +345,21 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Adds a handler for changes of a client's roots, `notifications/roots/list_changed`; see [`Server::on_notification`].
     ///
-    /// Only clients with sessions notify. The new roots are requested in the next call, with [`Cx::roots`](crate::Cx::roots).
+    /// Only clients with sessions notify.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result, Server}; use std::sync::Mutex;
+    /// #[derive(Default)]
+    /// struct Roots(Mutex<Vec<String>>);
+    ///
+    /// async fn update(roots: &Roots, cx: &Cx) -> Result<()> {
+    ///     let new = cx.roots("roots").await?;
+    ///     *roots.0.lock().unwrap() = new.into_iter().map(|root| root.uri).collect();
+    ///     Ok(())
+    /// }
+    ///
+    /// let server = Server::new("files", "1.0").session_state(Roots::default).on_initialized(update).on_roots_changed(update);
+    /// ```
     #[doc(alias = "RootsListChangedHandler")]
     pub fn on_roots_changed<M, H>(self, handler: H) -> Self
     where

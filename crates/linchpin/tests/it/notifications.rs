@@ -157,16 +157,84 @@ async fn handlers_that_are_ready_at_once_run_in_order_before_the_next_request() 
     assert_eq!(counted["result"]["content"][0]["text"], "2", "{counted}");
 }
 
+/// Logs the roots, or why there are none.
+async fn ask_for_roots(log: &Log, cx: &Cx) {
+    let roots = cx.roots("roots").await.map(|roots| roots.into_iter().map(|root| root.uri).collect::<Vec<_>>());
+    log.line(roots.map_or_else(|error| format!("{:?}", error.kind()), |roots| roots.join(" ")));
+}
+
+fn asking() -> (Server<Log>, UnboundedReceiver<String>) {
+    let (log, heard) = unbounded_channel();
+    let server = Server::new("s", "1").state(Log(log)).on_initialized(ask_for_roots).on_roots_changed(ask_for_roots);
+    (server.on_notification(SAVED, ask_for_roots), heard)
+}
+
 #[tokio::test]
-async fn what_a_handler_logs_goes_to_the_session_and_it_cannot_ask() {
-    async fn ask(cx: &Cx) {
-        cx.log(LoggingLevel::Error, format!("{}", cx.roots("roots").await.unwrap_err()));
+async fn handlers_ask_clients_with_sessions_in_memory() {
+    for revision in Revision::ALL {
+        let (server, mut heard) = asking();
+        let c = host(revision).connect(in_process(server)).await.unwrap();
+        check_asking(c, &mut heard).await;
     }
-    let server = Server::new("s", "1").on_initialized(ask);
+}
+
+#[cfg(all(feature = "http", feature = "remote"))]
+#[tokio::test]
+async fn handlers_ask_clients_with_sessions_over_http() {
+    for revision in Revision::ALL {
+        let (server, mut heard) = asking();
+        let (ready, address) = tokio::sync::oneshot::channel();
+        let http = http("127.0.0.1:0").on_ready(move |address| ready.send(address).expect("somebody waits"));
+        let served = tokio::spawn(server.serve(http));
+        let url = format!("http://{}/mcp", address.await.unwrap());
+        check_asking(host(revision).connect(remote(&url).unwrap()).await.unwrap(), &mut heard).await;
+        served.abort();
+    }
+}
+
+async fn check_asking(c: Connection, heard: &mut UnboundedReceiver<String>) {
+    if c.revision() < Revision::V2026_07_28 {
+        expect(heard, "file:///a").await;
+        c.roots_changed().await.unwrap();
+        expect(heard, "file:///a").await;
+    }
+    c.notify(SAVED, ()).await.unwrap();
+    expect(heard, if c.revision() < Revision::V2026_07_28 { "file:///a" } else { "Unsupported" }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_handler_is_withdrawn_when_nobody_answers_and_fails_when_the_client_leaves() {
+    let (server, mut heard) = asking();
+    let mut peer = Peer::of(service_of(server), "2025-06-18", json!({ "roots": {} })).await;
+    let question = peer.message().await;
+    assert_eq!(question["method"], "roots/list");
+    tokio::time::advance(Duration::from_millis(300_000)).await;
+    let withdrawn = peer.said("notifications/cancelled").await;
+    assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+    expect(&mut heard, "Timeout").await;
+    peer.reply(&question, json!({ "roots": [] })).await;
+    peer.send(json!({ "jsonrpc": "2.0", "method": SAVED })).await;
+    let another = peer.message().await;
+    assert!(another["method"] == "roots/list" && another["id"] != question["id"], "{another}");
+    drop(peer);
+    expect(&mut heard, "Closed").await;
+}
+
+#[tokio::test]
+async fn requests_of_handlers_are_limited_for_each_session_and_their_logs_go_to_it() {
+    async fn ask(cx: &Cx) {
+        let error = cx.roots("roots").await.unwrap_err();
+        cx.log(LoggingLevel::Error, format!("{:?}", error.kind()));
+    }
+    let server = Server::new("s", "1").on_notification(SAVED, ask);
     let mut peer = Peer::of(service(server), "2025-06-18", json!({ "roots": {} })).await;
-    let logged = peer.said("notifications/message").await;
-    let why = "the client can only be asked within a call, not within a notification";
-    assert_eq!(logged["params"]["data"], why, "{logged}");
+    for _ in 0..17 {
+        peer.send(json!({ "jsonrpc": "2.0", "method": SAVED })).await;
+    }
+    for _ in 0..16 {
+        assert_eq!(peer.message().await["method"], "roots/list");
+    }
+    assert_eq!(peer.message().await["params"]["data"], "Closed");
 }
 
 #[tokio::test]

@@ -1,0 +1,67 @@
+//! Requests from the server to the client, in revisions that have them.
+
+use std::borrow::Cow;
+
+/// A request from the server to the client, in revisions that have them.
+pub struct ServerRequest {
+    /// The method, for example `elicitation/create`.
+    pub method: Cow<'static, str>,
+    /// `params` as JSON text.
+    pub params: String,
+    /// Receives the response: the `result` as JSON text, or an error.
+    pub answer: Box<dyn FnOnce(Result<String, ServerRequestError>) + Send>,
+}
+
+impl ServerRequest {
+    /// Answers that the client cannot be reached.
+    pub fn refuse(self) {
+        (self.answer)(Err(ServerRequestError::Disconnected));
+    }
+}
+
+/// Why a server request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerRequestError {
+    /// The client returned this error: code and message.
+    Rpc(i32, String),
+    /// The connection or the call ended first.
+    Disconnected,
+}
+
+/// The requests of a session that belong to no call of the client.
+#[derive(Default)]
+pub(crate) struct SessionRequests {
+    sent: u64,
+    pending: Vec<(u64, ServerRequest)>,
+    closed: bool,
+}
+
+/// The ids of these requests begin here, so that they are never those of requests within calls.
+const FIRST_ID: u64 = 1 << 48;
+/// How many may be pending in a session.
+const PENDING_MAX: usize = 16;
+
+impl SessionRequests {
+    /// Adds a request, and returns its id. Without room, or after the end, it is refused.
+    pub(crate) fn add(&mut self, request: ServerRequest) -> Result<u64, ServerRequest> {
+        if self.closed || self.pending.len() >= PENDING_MAX {
+            return Err(request);
+        }
+        let id = FIRST_ID + self.sent;
+        self.sent += 1;
+        self.pending.push((id, request));
+        Ok(id)
+    }
+
+    /// Takes a pending request.
+    pub(crate) fn take(&mut self, id: u64) -> Option<ServerRequest> {
+        let at = self.pending.iter().position(|(known, _)| *known == id)?;
+        Some(self.pending.swap_remove(at).1)
+    }
+
+    /// Takes all, and refuses those that come later.
+    pub(crate) fn close(&mut self) -> Vec<ServerRequest> {
+        self.closed = true;
+        self.pending.drain(..).map(|(_, request)| request).collect()
+    }
+}
