@@ -2,17 +2,26 @@
 //!
 //! Use it through the crate `linchpin`, as `linchpin::otel`. Two lines in a server:
 //!
-//! ```ignore
+//! ```no_run
+//! use linchpin::otel::Otel;
+//! use linchpin::prelude::*;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let otel = Otel::install("notes")?;
 //! Server::new("notes", "1.0").observe(otel.observer()).serve(stdio()).await?;
 //! otel.shutdown().await;
+//! # Ok(()) }
 //! ```
 //!
 //! and in a client, whose requests then carry their trace to the servers:
 //!
-//! ```ignore
+//! ```no_run
+//! # use linchpin::otel::{Otel, trace_context};
+//! # use linchpin::prelude::*;
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let otel = Otel::install("host")?;
-//! let client = Client::new("host", "1.0").trace_context(linchpin::otel::trace_context);
+//! let client = Client::new("host", "1.0").trace_context(trace_context);
+//! # Ok(()) }
 //! ```
 //!
 //! Traces and metrics are sent by OTLP over HTTP (protobuf) to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names, by
