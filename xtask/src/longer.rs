@@ -113,8 +113,8 @@ pub(crate) fn external_types(context: &Context) -> Result<Report> {
 /// Runs a program outside of the workspace that extends the SDK with public names only.
 pub(crate) fn outside(context: &Context) -> Result<Report> {
     let (from, to) = (context.root.join("crates/linchpin/tests/outside"), context.target.join("outside"));
-    std::fs::create_dir_all(&to)?;
-    for (from, name) in [(&from, "main.rs"), (&context.root, "Cargo.lock")] {
+    std::fs::create_dir_all(to.join("src"))?;
+    for (from, name) in [(&from, "src/main.rs"), (&context.root, "Cargo.lock")] {
         std::fs::copy(from.join(name), to.join(name)).with_context(|| format!("cannot copy {name}"))?;
     }
     // Where the library is, seen from its copy.
