@@ -258,7 +258,7 @@ impl Replay {
 
     /// Converts a recorded result to the caller's revision.
     fn result(&self, request: &Request, mut result: Map<String, Value>) -> Box<RawValue> {
-        if request.caller.features().stateless {
+        if request.caller.features().result_types {
             result.entry("resultType").or_insert_with(|| "complete".into());
             if CACHED.contains(&request.method.as_str()) {
                 result.entry("ttlMs").or_insert_with(|| 0.into());

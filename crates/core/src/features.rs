@@ -15,6 +15,8 @@ pub struct Features {
     pub stateless: bool,
     /// `initialize` opens a session, to which requests, log levels and requests of the server belong.
     pub has_sessions: bool,
+    /// The server sends requests to the client.
+    pub server_requests: bool,
     /// The server asks for input with an `input_required` result, and the client repeats the request with the responses.
     /// Otherwise the server sends a request.
     pub multi_round_trip: bool,
@@ -25,6 +27,14 @@ pub struct Features {
     pub cancels_by_close: bool,
     /// `resultType` on every result.
     pub result_types: bool,
+    /// `io.modelcontextprotocol/serverInfo` in the `_meta` of every result.
+    pub server_info_in_results: bool,
+    /// `io.modelcontextprotocol/logLevel` in the `_meta` of a request. Otherwise `logging/setLevel` sets it for a session.
+    pub log_level_per_request: bool,
+    /// Over HTTP, `Mcp-Method` and `Mcp-Name` mirror the request.
+    pub method_headers: bool,
+    /// Over HTTP, a JSON-RPC error has the status of its code. Otherwise 200.
+    pub error_statuses: bool,
     /// `ttlMs` and `cacheScope`.
     pub cache_hints: bool,
     /// An empty `nextCursor` is a cursor like any other.
@@ -73,10 +83,15 @@ const fn of(revision: Revision, index: usize) -> Features {
         index,
         stateless: r4,
         has_sessions: !r4,
+        server_requests: !r4,
         multi_round_trip: r4,
         listens: r4,
         cancels_by_close: r4,
         result_types: r4,
+        server_info_in_results: r4,
+        log_level_per_request: r4,
+        method_headers: r4,
+        error_statuses: r4,
         cache_hints: r4,
         empty_cursors: r4,
         extensions: r4,

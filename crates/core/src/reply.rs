@@ -375,7 +375,7 @@ impl ResultWriter {
             self.key("resultType");
             self.string(result_type);
         }
-        let stamped = self.features.stateless && !self.stamps.server_info.is_empty();
+        let stamped = self.features.server_info_in_results && !self.stamps.server_info.is_empty();
         if stamped || !self.meta.is_empty() {
             self.key("_meta");
             self.push(b"{");

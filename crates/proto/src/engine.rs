@@ -72,7 +72,7 @@ pub struct Engine {
 
 struct Running {
     id: Id,
-    stateless: bool,
+    may_ask: bool,
     /// A listen stream, which may stay open indefinitely: counted separately, so that it does not take the slots of
     /// calls.
     listens: bool,
@@ -183,8 +183,8 @@ impl Engine {
                 }
             }
         }
-        let stateless = request.caller.features().stateless;
-        self.running.push(Running { id: request.id.clone(), stateless, listens, cancel: None, cancelled: false });
+        let (id, may_ask) = (request.id.clone(), request.caller.features().server_requests);
+        self.running.push(Running { id, may_ask, listens, cancel: None, cancelled: false });
         Event::Call(Box::new(request))
     }
 
@@ -255,7 +255,7 @@ impl Engine {
     /// handler, if the request has ended or is stateless (such clients are never sent requests).
     pub fn ask(&mut self, parent: &Id, ask: ServerRequest) -> Option<Bytes> {
         match self.find(parent).map(|at| &self.running[at]) {
-            Some(running) if !running.stateless && !running.cancelled => {
+            Some(running) if running.may_ask && !running.cancelled => {
                 self.next_ask += 1;
                 let frame = render::request(self.next_ask, &ask.method, &ask.params);
                 self.asked.insert(self.next_ask, (parent.clone(), ask));

@@ -123,7 +123,7 @@ impl Writer {
 
     fn meta(&self, members: &mut Members, id: Option<u64>, extras: Extras<'_>) {
         let own = extras.meta.filter(|meta| !meta.is_empty());
-        let log = extras.log.filter(|_| self.features.is_some_and(|features| features.stateless));
+        let log = extras.log.filter(|_| self.features.is_some_and(|features| features.log_level_per_request));
         if self.claims.is_empty() && own.is_none() && log.is_none() && !extras.progress {
             return;
         }

@@ -68,8 +68,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         if !problems.is_empty() {
             return Err(problems.into_iter().collect());
         }
-        let stateless = Features::all().find(|features| features.stateless);
-        let card = stateless.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+        let stamped = Features::all().find(|features| features.server_info_in_results);
+        let card = stamped.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
         let server_info =
             if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);

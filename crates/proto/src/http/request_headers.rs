@@ -15,7 +15,7 @@ pub fn headers(out: &Outgoing) -> HeaderMap {
     if features.version_header {
         headers.insert(VERSION, HeaderValue::from_static(features.revision.as_str()));
     }
-    if !features.stateless || out.method.is_empty() {
+    if !features.method_headers || out.method.is_empty() {
         return headers;
     }
     let mut insert = |name: HeaderName, text: &str| {

@@ -191,7 +191,7 @@ pub fn status(kind: ReplyKind, features: Option<&Features>) -> u16 {
     );
     match (error, features) {
         (code::PARSE_ERROR, _) => 400,
-        (_, Some(features)) if !features.stateless => 200,
+        (_, Some(features)) if !features.error_statuses => 200,
         (code::METHOD_NOT_FOUND, _) => 404,
         (_, None) => 400,
         _ if malformed => 400,
