@@ -16,6 +16,22 @@
 //! Specification: "Authorization" with its pages, revisions 2025-03-26 to 2026-07-28, and the extensions for client
 //! credentials, enterprise-managed authorization, workload identity and DPoP.
 
+// Files import downwards, in this order:
+//
+// ```text
+// oauth
+// exchange  token_source
+// flow
+// register  token
+// config
+// grants
+// client
+// metadata
+// fetch  login/browser  login/manual
+// address  challenge  dpop  login/callback  pkce  store  store/file  store/keyring
+// error  jwt  login  login/page  scope  secret  store/memory  store/private
+// ```
+
 mod address;
 mod challenge;
 mod client;

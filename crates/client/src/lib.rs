@@ -28,6 +28,19 @@
 // progress, lists and their pages, the cache, and subscriptions. It must never know frames (`linchpin_proto`'s `Writer`
 // writes those), sockets, processes, HTTP (those are behind `linchpin_core::ClientTransport`) or the server crate, and
 // names no protocol version: it asks `linchpin_core::Features` what a revision has.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// client
+// connection  exchange  pages  request
+// incoming  mrtr  negotiate  supervise
+// list  listen
+// connection_state
+// config  result
+// cache  listeners  request_parts  response  server_requests  tool_index
+// active_transport  elicitation  error  lock  queue
+// ```
 
 mod active_transport;
 mod cache;

@@ -6,6 +6,15 @@
 //!
 //! It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
 //! here is deterministic, so it is tested and fuzzed without a runtime.
+//!
+//! Files import downwards, in this order:
+//!
+//! ```text
+//! driver  http/rules
+//! engine  negotiation
+//! era  http/request_headers
+//! frame  http  http/headers  http/sse  legacy  message_writer  modern
+//! ```
 
 pub mod driver;
 pub mod engine;

@@ -4,6 +4,25 @@
 //! never know the name of a method, decide between protocol eras, or see a user's handler: `linchpin-proto` decides,
 //! and a transport acts on the decision.
 
+// Files import downwards, in this order:
+//
+// ```text
+// http/listen
+// http/connection
+// http/layered
+// http/service
+// http/post
+// http/shared
+// http/sessions
+// http/session  http/stream  http/work
+// http/admission  http/cors  http/guard  http/pages  http/stores  remote/link  remote/listen
+// http/answer  remote/sse
+// child  child/process  http/body  memory  remote/answer  stdio  unix
+// http/intake  link  pipe  remote/endpoint  sse  sse/peer
+// driver  http  http/calls  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
+// partial_parse  remote  remote/head  signals
+// ```
+
 #[cfg(feature = "child")]
 pub mod child;
 mod driver;

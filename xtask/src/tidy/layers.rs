@@ -122,10 +122,13 @@ fn reach<'a>(imports: &'a Imports, from: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The layers that a `lib.rs` shows, the highest first. Empty if it shows none.
+/// The layers that a `lib.rs` shows in a comment, the highest first. Empty if it shows none.
 fn layers(root: &str) -> Vec<Vec<&str>> {
     let block = root.split_once(HEADING).and_then(|(_, rest)| rest.split("```").nth(1)).unwrap_or_default();
-    let lines = block.lines().skip(1).map(|line| line.trim_start_matches("//!").split_whitespace().collect::<Vec<_>>());
+    let lines = block
+        .lines()
+        .skip(1)
+        .map(|line| line.trim_start_matches("//!").trim_start_matches("//").split_whitespace().collect::<Vec<_>>());
     lines.filter(|layer| !layer.is_empty()).collect()
 }
 
