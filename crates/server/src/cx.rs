@@ -4,6 +4,7 @@ use crate::handle::Handle;
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::service::RunningServer;
+use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
 use linchpin_core::{Caller, Principal, ServerChange, ServerRequest, Session, TraceContext, render};
@@ -381,6 +382,14 @@ impl Cancel for CallState {
         self.cancelled.store(true, Ordering::Release);
         self.over.notify_waiters();
         wake(&mut self.queue());
+    }
+}
+
+impl Audience {
+    /// The session of a call, or its connection on transports where each client has one of its own. `None` for stateless
+    /// requests over HTTP. It does not keep the session alive.
+    pub fn session(cx: &Cx) -> Option<Audience> {
+        Audience::session_of(cx.caller(), &cx.0.door)
     }
 }
 

@@ -104,7 +104,7 @@ fn through(
     args: Args,
 ) -> Result<CallStart, Reply> {
     let out = core.writer(request);
-    let owner = target.per_session.then(|| owner(request, &door)).flatten();
+    let owner = target.per_session.then(|| Owner::of(&request.caller, &door)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
         let round_trips = RoundTrips::of(request, door.principal.as_ref(), core)?;
         Some(Cx::new(request.clone(), door, core.clone(), round_trips))
@@ -117,12 +117,6 @@ fn through(
         _ => (target.run)(invocation),
     };
     Ok(CallStart { future, cx, name: Some(target.name.clone()) })
-}
-
-/// The owner of the state of this call. `None` for stateless requests.
-pub(crate) fn owner(request: &Request, door: &RequestContext) -> Option<Owner> {
-    let connection = door.connection.clone().map(Owner::Connection);
-    connection.or_else(|| request.caller.session().cloned().map(Owner::Session))
 }
 
 /// The arguments as sent in the request.

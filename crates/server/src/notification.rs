@@ -5,10 +5,11 @@
 
 use crate::custom_method::{self, parameters};
 use crate::cx::Cx;
-use crate::dispatch::{self, Target};
+use crate::dispatch::Target;
 use crate::error::Error;
 use crate::handler::{Bound, Invocation};
 use crate::service::{RunningServer, clip};
+use crate::state::Owner;
 use linchpin_core::json::write_str;
 use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
@@ -133,7 +134,7 @@ async fn run(
 ) -> Result<(), Reply> {
     let Some(args) = parameters(request) else { return Ok(()) };
     let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.clone()));
-    let owner = target.per_session.then(|| dispatch::owner(request, door)).flatten();
+    let owner = target.per_session.then(|| Owner::of(&request.caller, door)).flatten();
     let invocation = Invocation { args, cx: cx.clone(), out: core.writer(request), explain: None, owner };
     let mut future = (target.run)(invocation);
     let guarded = poll_fn(|task| {

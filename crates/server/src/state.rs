@@ -1,7 +1,8 @@
 //! The state of handlers: shared, or per session.
 
-use linchpin_core::Session;
 use linchpin_core::caller::Locals;
+use linchpin_core::service::RequestContext;
+use linchpin_core::{Caller, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +23,14 @@ struct Factory<S> {
 pub(crate) enum Owner {
     Connection(Arc<Locals>),
     Session(Arc<Session>),
+}
+
+impl Owner {
+    /// The owner of the state of a call. `None` for stateless requests over HTTP.
+    pub(crate) fn of(caller: &Caller, context: &RequestContext) -> Option<Owner> {
+        let connection = context.connection.clone().map(Owner::Connection);
+        connection.or_else(|| caller.session().cloned().map(Owner::Session))
+    }
 }
 
 impl<S> Clone for StateOf<S> {

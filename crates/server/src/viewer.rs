@@ -1,7 +1,5 @@
 //! Who looks at a list: what decides which items a caller sees.
 
-use crate::cx::Cx;
-use crate::dispatch;
 use crate::state::Owner;
 use linchpin_core::caller::Locals;
 use linchpin_core::message::Request;
@@ -23,13 +21,11 @@ pub struct Viewer {
 
 impl Viewer {
     pub(crate) fn of(request: &Request, context: &RequestContext) -> Viewer {
-        let owner = dispatch::owner(request, context);
-        Viewer { caller: request.caller.clone(), principal: context.principal.clone(), owner }
+        Viewer::new(&request.caller, context)
     }
 
     pub(crate) fn new(caller: &Caller, context: &RequestContext) -> Viewer {
-        let connection = context.connection.clone().map(Owner::Connection);
-        let owner = connection.or_else(|| caller.session().cloned().map(Owner::Session));
+        let owner = Owner::of(caller, context);
         Viewer { caller: caller.clone(), principal: context.principal.clone(), owner }
     }
 
@@ -108,11 +104,10 @@ enum Kind {
 }
 
 impl Audience {
-    /// The session of a call, or its connection on transports where each client has one of its own. `None` for stateless
-    /// requests over HTTP. It does not keep the session alive.
-    pub fn session(cx: &Cx) -> Option<Audience> {
-        let connection = cx.0.door.connection.as_ref().map(|locals| Kind::Connection(Arc::downgrade(locals)));
-        let session = || cx.caller().session().map(|session| Kind::Session(Arc::downgrade(session)));
+    /// The session of a caller, or its connection on transports where each client has one of its own.
+    pub(crate) fn session_of(caller: &Caller, context: &RequestContext) -> Option<Audience> {
+        let connection = context.connection.as_ref().map(|locals| Kind::Connection(Arc::downgrade(locals)));
+        let session = || caller.session().map(|session| Kind::Session(Arc::downgrade(session)));
         connection.or_else(session).map(Audience)
     }
 
