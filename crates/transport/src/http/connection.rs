@@ -23,6 +23,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 #[cfg(feature = "tls")]
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower_service::Service as _;
@@ -35,7 +36,13 @@ pub(crate) async fn serve(tcp: TcpStream, app: App, limits: Arc<Limits>, all: Ar
     let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
     let pulse = Arc::new(ConnectionStats::default());
     let peer = tcp.peer_addr().ok();
-    let Ok(Ok((socket, speaks_h2))) = tokio::time::timeout(deadline, open(tcp, &pulse, &all)).await else { return };
+    let opened = tokio::select! {
+        biased;
+        // Nothing was asked yet, so nothing is lost.
+        () = all.draining() => return,
+        opened = tokio::time::timeout(deadline, open(tcp, &pulse, &all)) => opened,
+    };
+    let Ok(Ok((socket, speaks_h2))) = opened else { return };
     pulse.h2.store(speaks_h2, Ordering::Relaxed);
     let io = TokioIo::new(socket);
     let service = Counted { app, pulse: pulse.clone(), peer };
@@ -389,6 +396,7 @@ pub(crate) struct Connections {
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<super::tls::Tls>,
     phase: AtomicU8,
+    changed: Notify,
     entries: Mutex<Entries>,
 }
 
@@ -442,6 +450,7 @@ impl Connections {
             #[cfg(feature = "tls")]
             tls: None,
             phase: AtomicU8::new(Phase::Open as u8),
+            changed: Notify::new(),
             entries: Mutex::default(),
         }
     }
@@ -467,9 +476,18 @@ impl Connections {
         }
     }
 
+    /// Waits until the server ends.
+    async fn draining(&self) {
+        let changed = self.changed.notified();
+        if self.phase() == Phase::Open {
+            changed.await;
+        }
+    }
+
     /// Notifies all connections.
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+        self.changed.notify_waiters();
         for entry in self.lock().all.values() {
             entry.waker.wake_by_ref();
         }

@@ -163,6 +163,16 @@ async fn bodies_may_be_replaced_in_both_directions_and_a_broken_one_breaks_the_c
     assert!(!conn.ends_well().await);
 }
 
+/// A layer of a library, which wraps the bodies of requests and of responses.
+#[tokio::test]
+async fn layers_of_tower_http_fit() {
+    let limit = tower_http::limit::RequestBodyLimitLayer::new(1_000);
+    let server = Server::start_with(Fake::new(), |http| http.layer(limit)).await;
+    assert_eq!(server.ask(&alone("1", "echo", "")).await.status, 200);
+    let refused = server.ask(&alone("1", &"x".repeat(1_000), "")).await;
+    assert_eq!((refused.status, refused.body.as_str()), (413, "length limit exceeded"));
+}
+
 #[tokio::test]
 async fn a_layer_that_fails_is_status_500_without_its_reason() {
     let fails = layer(|_, _| Box::pin(async { Outcome::<HttpBody>::Err("secret".into()) }));

@@ -74,6 +74,17 @@ async fn a_slow_head_a_silent_connection_and_an_idle_one_are_closed() {
 }
 
 #[tokio::test]
+async fn connections_that_have_asked_nothing_do_not_delay_the_shutdown() {
+    let fake = Fake::with(|l| (l.calls.drain_ms_max, l.connections.header_read_ms_max) = (600_000, 600_000));
+    let server = Server::start(fake).await;
+    let (mut silent, mut used) = (server.connect().await, server.connect().await);
+    used.send(&alone("1", "t", "")).await;
+    assert_eq!(used.response().await.status, 200);
+    server.stop().await;
+    assert!(silent.is_closed().await && used.is_closed().await);
+}
+
+#[tokio::test]
 async fn a_slow_body_is_refused_and_its_connection_closed() {
     let server = Server::start(Fake::with(|l| l.connections.body_read_ms_max = 30)).await;
     let mut conn = server.connect().await;
