@@ -1,5 +1,6 @@
 //! How traces and metrics leave: over the HTTP client of Linchpin, with the names of the conventions.
 
+use crate::client::CLIENT_TARGET;
 use crate::conventions::{self, ERROR_TYPE, METHOD, OPERATION, OTHER, REVISION, SESSION};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -80,7 +81,7 @@ fn rename(span: &mut SpanData) {
     };
     let kind = match find("target").as_deref() {
         Some(linchpin_core::observer::CALL_TARGET) => SpanKind::Server,
-        Some("linchpin::client") => SpanKind::Client,
+        Some(CLIENT_TARGET) => SpanKind::Client,
         _ => return,
     };
     span.span_kind = kind;

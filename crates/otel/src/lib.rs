@@ -33,8 +33,10 @@
 //
 //   otel
 //   export  observer
+//   client
 //   conventions
 
+mod client;
 mod conventions;
 mod export;
 mod observer;

@@ -1,5 +1,6 @@
 //! Setting up, and what to call afterwards.
 
+use crate::client::ClientDurations;
 use crate::export::{Renamed, Sender};
 use crate::observer::OtelObserver;
 use linchpin_core::TraceContext;
@@ -61,7 +62,8 @@ impl Otel {
         OtelObserver::new(&self.metrics.meter(SCOPE))
     }
 
-    /// Returns the layer that records spans at level `info`, for a `tracing` subscriber of your own.
+    /// Returns the layer that records spans at level `info`, for a `tracing` subscriber of your own. It also measures the
+    /// requests of clients: `mcp.client.operation.duration`.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -71,6 +73,7 @@ impl Otel {
             .with_location(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
+            .and_then(ClientDurations::new(&self.metrics.meter(SCOPE)))
             .with_filter(LevelFilter::INFO)
     }
 

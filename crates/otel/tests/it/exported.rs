@@ -4,15 +4,27 @@ use crate::collector::{attributes, collector};
 use linchpin::otel::{Otel, trace_context};
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
+use linchpin::{CallEnd, CallInfo, Observer};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use serde_json::json;
+use std::time::Duration;
 
 fn server() -> Server {
     Server::new("s", "1.0")
         .tool("works", || "the answer")
         .tool("fails", || -> Result<String, &str> { Err("no") })
+        .tool("waits", || async { std::future::pending::<String>().await })
         .resource("memo://secret", || "text")
         .prompt("ask", || "text")
+}
+
+/// Tells the names of calls that have ended, after the observers before it.
+struct Ended(tokio::sync::mpsc::UnboundedSender<String>);
+
+impl Observer for Ended {
+    fn call_ended(&self, call: &CallInfo, _: &CallEnd) {
+        let _ = self.0.send(call.target.as_deref().unwrap_or_default().to_owned());
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -24,7 +36,8 @@ async fn calls_are_spans_of_one_trace_on_both_sides_and_metrics_under_the_names_
     let collector = collector().await;
     let otel = Otel::builder("test").endpoint(&collector.url).install().unwrap();
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let server = server().observe(otel.observer());
+        let (ended, mut cancelled) = tokio::sync::mpsc::unbounded_channel();
+        let server = server().observe(otel.observer()).observe(Ended(ended));
         let client = Client::new("c", "1.0").revisions(&[revision]).trace_context(trace_context);
         let connection = client.connect(in_process(server)).await.unwrap();
         connection.call("works", json!({ "secret": "hunter2" })).await.unwrap();
@@ -32,6 +45,9 @@ async fn calls_are_spans_of_one_trace_on_both_sides_and_metrics_under_the_names_
         connection.call("missing", json!({})).await.unwrap_err();
         connection.read("memo://secret").await.unwrap();
         connection.prompt("ask", json!({})).await.unwrap();
+        let waiting = tokio::time::timeout(Duration::from_millis(50), connection.call("waits", json!({})));
+        assert!(waiting.await.is_err());
+        while cancelled.recv().await.unwrap() != "waits" {}
         connection.close().await;
     }
     otel.shutdown().await;
@@ -80,7 +96,17 @@ async fn calls_are_spans_of_one_trace_on_both_sides_and_metrics_under_the_names_
              \"mcp.method.name\": \"tools/call\", \"mcp.protocol.version\": \"2026-07-28\"}}"
         )
     };
+    let client = |name: &str, error: &str| {
+        format!(
+            "mcp.client.operation.duration {{{error}\"gen_ai.operation.name\": \"execute_tool\", \"gen_ai.tool.name\": \"{name}\", \
+             \"mcp.method.name\": \"tools/call\"}}"
+        )
+    };
     for (point, value) in [
+        (client("works", ""), 2.0),
+        (client("missing", "\"error.type\": \"_OTHER\", "), 2.0),
+        (client("waits", "\"error.type\": \"cancelled\", "), 2.0),
+        (tool("waits", "\"error.type\": \"cancelled\", "), 1.0),
         (tool("works", ""), 1.0),
         (tool("fails", "\"error.type\": \"tool_error\", "), 1.0),
         (tool("_OTHER", "\"error.type\": \"-32602\", "), 1.0),
@@ -99,7 +125,7 @@ async fn without_a_collector_calls_go_on_and_the_end_comes_soon() {
     let otel = Otel::builder("test").endpoint(format!("http://127.0.0.1:{port}")).install().unwrap();
     let connection = Client::new("c", "1.0").connect(in_process(server().observe(otel.observer()))).await.unwrap();
     assert_eq!(connection.call("works", json!({})).await.unwrap().text(), "the answer");
-    tokio::time::timeout(std::time::Duration::from_secs(30), otel.shutdown()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), otel.shutdown()).await.unwrap();
 }
 
 #[test]
