@@ -3,6 +3,7 @@
 use crate::caller;
 use linchpin_core::service::BoxFuture;
 use linchpin_server::{Call, Next, Reply};
+use serde_json::json;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +20,8 @@ const LIMITED: i32 = -31005;
 /// sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the client's
 /// `SocketAddr` into the request's extensions. Each caller has a bucket of tokens for each
 /// item: a call takes one, and they come back at an even rate. A call without a token is refused: a tool answers with an
-/// error for the model that says when to try again, other requests with the JSON-RPC error -31005.
+/// error for the model that says when to try again, other requests with the JSON-RPC error -31005 and
+/// `retryAfterMs` in its data.
 ///
 /// ```
 /// use linchpin_middleware::RateLimit;
@@ -77,7 +79,10 @@ fn refuse(call: Call, limit: &RateLimit, wait: Duration) -> Reply {
     let message = format!("rate limit of {limit} exceeded for {}; try again in {seconds} s", call.name());
     match call.method() {
         "tools/call" => call.refuse(&message),
-        _ => call.refuse_protocol(LIMITED, &message),
+        _ => {
+            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            call.refuse_protocol_with(LIMITED, &message, &json!({ "retryAfterMs": ms }))
+        }
     }
 }
 

@@ -102,6 +102,11 @@ impl Call {
     pub fn refuse_protocol(self, code: i32, message: &str) -> Reply {
         self.invocation.out.error(code, message, None)
     }
+
+    /// Rejects the call with a JSON-RPC error with `data`.
+    pub fn refuse_protocol_with(self, code: i32, message: &str, data: &Value) -> Reply {
+        self.invocation.out.error(code, message, Some(&data.to_string()))
+    }
 }
 
 impl fmt::Debug for Call {

@@ -36,6 +36,7 @@ async fn each_item_has_a_limit_of_its_own_and_calls_beyond_are_told_when_to_come
         let refused = peer.ask("resources/read", json!({ "uri": "memo://a" })).await;
         let message = "rate limit of 2/min exceeded for memo://a; try again in 30 s";
         assert_eq!((code(&refused), refused["error"]["message"].as_str()), (-31005, Some(message)));
+        assert_eq!(refused["error"]["data"], json!({ "retryAfterMs": 30_000 }));
         tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(text(&peer.call("a", json!({})).await), "from a");
         assert!(failed(&peer.call("a", json!({})).await).contains("try again in 30 s"));
