@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The authenticated sender of a request: a person, or a program that acts for itself. Cheap to clone.
 ///
@@ -84,7 +84,7 @@ impl Principal {
         self
     }
 
-    /// Sets when the authentication expires.
+    /// Sets when the authentication expires. Streams of changes end then, and are opened again with a new one.
     #[must_use]
     pub fn with_expiry(mut self, expires: SystemTime) -> Principal {
         Arc::make_mut(&mut self.0).expires = Some(expires);
@@ -132,6 +132,11 @@ impl Principal {
     /// Returns when the authentication expires. `None` if it does not, or if that is unknown.
     pub fn expires(&self) -> Option<SystemTime> {
         self.0.expires
+    }
+
+    /// Returns how long the authentication still lasts. Zero if it has expired.
+    pub fn lasts(&self, now: SystemTime) -> Option<Duration> {
+        Some(self.0.expires?.duration_since(now).unwrap_or_default())
     }
 
     /// Returns the claims as a `T`. Without claims, `T` is read from an empty object.

@@ -13,8 +13,11 @@ use linchpin_core::{
 use linchpin_types::error::code;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+use tokio::time::Sleep;
 
 /// Opens a subscription.
 pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContext) -> CallStart {
@@ -53,6 +56,7 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
     }
     let (watch, opening) = watch(core, request, door, feed.feed()).unzip();
     let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
+    let lasts = door.principal.as_ref().and_then(|principal| principal.lasts(SystemTime::now()));
     CallStart::Running(Box::new(Listen {
         id: request.id.clone(),
         feed,
@@ -60,6 +64,7 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         opening,
         acknowledged: false,
         _watch: watch,
+        expires: lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts))),
         end: Some(end),
         stop: Arc::new(Stop { cancelled: Flag::default(), feed: shared }),
     }))
@@ -130,6 +135,8 @@ struct Listen {
     acknowledged: bool,
     /// Runs the hooks when the stream ends.
     _watch: Option<Arc<Watch>>,
+    /// Ends the stream when the authentication of its reader expires.
+    expires: Option<Pin<Box<Sleep>>>,
     end: Option<Box<ResultWriter>>,
     stop: Arc<Stop>,
 }
@@ -162,6 +169,10 @@ impl RunningCall for Listen {
         if !std::mem::replace(&mut self.acknowledged, true) {
             let granted = granted(self.filter, &self.feed.feed().subscriptions());
             return Poll::Ready(CallEvent::Notify(render::acknowledged(&self.id, &granted)));
+        }
+        if self.expires.as_mut().is_some_and(|expires| expires.as_mut().poll(cx).is_ready()) {
+            self.expires = None;
+            self.feed.feed().close();
         }
         match self.feed.feed().poll_next(cx) {
             Poll::Pending => Poll::Pending,

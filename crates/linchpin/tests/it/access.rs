@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
-/// Tokens are `NAME` or `NAME:SCOPE,SCOPE`; without one, anybody may come in.
+/// Tokens are `NAME` or `NAME:SCOPE,SCOPE`; `brief` expires in a minute; without one, anybody may come in.
 struct Names;
 
 impl Gate for Names {
@@ -24,7 +25,11 @@ impl Gate for Names {
             return Admit::Open;
         };
         let (name, scopes) = token.split_once(':').unwrap_or((token, ""));
-        Admit::Yes(Principal::new(name).with_scopes(scopes.split(',').filter(|scope| !scope.is_empty())))
+        let principal = Principal::new(name).with_scopes(scopes.split(',').filter(|scope| !scope.is_empty()));
+        Admit::Yes(match name {
+            "brief" => principal.with_expiry(SystemTime::now() + Duration::from_secs(60)),
+            _ => principal,
+        })
     }
 
     fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
@@ -39,6 +44,8 @@ pub(crate) struct Caller {
     revision: &'static str,
     session: Option<HeaderValue>,
     next: u64,
+    /// The last body as it was received.
+    text: String,
 }
 
 /// The answer to one request.
@@ -51,7 +58,8 @@ pub(crate) struct Answer {
 
 impl Caller {
     pub(crate) async fn new(service: &HttpService, revision: &'static str, token: &'static str) -> Caller {
-        let mut caller = Caller { service: service.clone(), token, revision, session: None, next: 0 };
+        let mut caller =
+            Caller { service: service.clone(), token, revision, session: None, next: 0, text: String::new() };
         if revision != MODERN {
             let info = json!({ "name": "t", "version": "0" });
             let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": info });
@@ -91,6 +99,7 @@ impl Caller {
         }
         let challenge = head.headers.get(WWW_AUTHENTICATE).map(|value| value.to_str().unwrap().to_owned());
         let body = body.collect().await.unwrap().to_bytes();
+        self.text = String::from_utf8(body.to_vec()).unwrap();
         Answer { status: head.status.as_u16(), challenge, body: serde_json::from_slice(&body).unwrap_or_default() }
     }
 }
@@ -201,6 +210,19 @@ async fn subscriptions_demand_the_scopes_of_their_resource() {
     let mut stranger = Caller::new(&service, MODERN, "eve").await;
     let wanted = json!({ "notifications": { "resourceSubscriptions": ["diary://all"] } });
     assert_eq!(stranger.ask("subscriptions/listen", wanted).await.status, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listen_stream_ends_with_the_authentication_of_its_reader() {
+    let service = served(diary(), true);
+    let mut caller = Caller::new(&service, MODERN, "brief").await;
+    let start = tokio::time::Instant::now();
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let stream = tokio::time::timeout(Duration::from_secs(9_000), caller.ask("subscriptions/listen", wanted));
+    let stream = stream.await.expect("it ends");
+    assert_eq!(stream.status, 200);
+    assert!((59..62).contains(&start.elapsed().as_secs()));
+    assert!(caller.text.contains("\"result\""), "it ends with its response: {}", caller.text);
 }
 
 #[tokio::test]

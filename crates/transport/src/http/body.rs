@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
-use linchpin_core::{Budget, Observer, Reply, Service};
+use linchpin_core::{Budget, Observer, Principal, Reply, Service};
 use linchpin_proto::http::sse;
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// What a tower layer may fail with.
@@ -111,7 +111,23 @@ impl HttpBody {
             observer.stream_opened();
             Observed(observer.clone())
         });
-        HttpBody::new(Kind::Stream(Box::new(Stream { keep_alive, hold: None, _observed: observed, source })))
+        HttpBody::new(Kind::Stream(Box::new(Stream {
+            keep_alive,
+            expires: None,
+            hold: None,
+            _observed: observed,
+            source,
+        })))
+    }
+
+    /// Ends a stream when the authentication of its reader expires.
+    pub(crate) fn until_expiry(mut self, principal: Option<&Principal>) -> HttpBody {
+        if let Kind::Stream(stream) = &mut self.kind
+            && let Some(lasts) = principal.and_then(|principal| principal.lasts(SystemTime::now()))
+        {
+            stream.expires = Some(Box::pin(sleep(lasts)));
+        }
+        self
     }
 
     /// Keeps `hold` until the stream ends. A body of one chunk ends at once and does not need it.
@@ -136,14 +152,7 @@ impl HttpBody {
                 *at += 1;
                 return Poll::Ready(part.map(Ok));
             }
-            Kind::Stream(stream) => match stream.source.poll_bytes(cx) {
-                Poll::Ready(Some(bytes)) => {
-                    stream.keep_alive.sent();
-                    Poll::Ready(Some(Ok(bytes)))
-                }
-                Poll::Ready(None) => Poll::Ready(None),
-                Poll::Pending => stream.keep_alive.poll_comment(cx).map(Ok).map(Some),
-            },
+            Kind::Stream(stream) => stream.poll_bytes(cx).map(|bytes| bytes.map(Ok)),
             Kind::Other(body, _) => match ready!(Pin::new(body).poll_frame(cx)) {
                 Some(Ok(frame)) => Poll::Ready(Some(Ok(frame.into_data().unwrap_or_default()))),
                 other => Poll::Ready(other.map(|frame| frame.map(|_| Bytes::new()))),
@@ -194,9 +203,26 @@ pub(crate) trait Source: Send {
 
 struct Stream<S: ?Sized> {
     keep_alive: KeepAlive,
+    expires: Option<Pin<Box<Sleep>>>,
     hold: Option<Box<dyn Send>>,
     _observed: Option<Observed>,
     source: S,
+}
+
+impl Stream<dyn Source> {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.expires.as_mut().is_some_and(|expires| expires.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(None);
+        }
+        match self.source.poll_bytes(cx) {
+            Poll::Ready(Some(bytes)) => {
+                self.keep_alive.sent();
+                Poll::Ready(Some(bytes))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => self.keep_alive.poll_comment(cx).map(Some),
+        }
+    }
 }
 
 /// Tells the observer when the stream has ended.

@@ -501,7 +501,11 @@ impl Endpoint {
                 }
                 Some(stream) => stream.attach(&session, seq, None).ok_or(NO_SUCH_EVENT),
                 None if session.event_store().is_some() => {
-                    return State::Later(Box::pin(stored(session, number, seq, self.shared.retry_ms)));
+                    let (principal, retry_ms) = (head.principal.clone(), self.shared.retry_ms);
+                    return State::Later(Box::pin(async move {
+                        let response = stored(session, number, seq, retry_ms).await;
+                        response.map(|body| body.until_expiry(principal.as_ref()))
+                    }));
                 }
                 // The first stream of a plain GET may have been opened by a client that never read it.
                 None if is_standalone(number) => {
@@ -511,7 +515,10 @@ impl Endpoint {
             },
         };
         State::Answer(match reader {
-            Ok(reader) => answer::events(HttpBody::stream(reader, &*self.shared.service)),
+            Ok(reader) => {
+                let body = HttpBody::stream(reader, &*self.shared.service);
+                answer::events(body.until_expiry(head.principal.as_ref()))
+            }
             Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
             Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
         })

@@ -54,7 +54,7 @@ impl Endpoints {
         let peer = Peer::new(&*shared.service, principal, &format!("{base}/message?sessionId={}", id_of(key)));
         self.peers.lock().insert(key, peer.clone());
         let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
-        events(HttpBody::stream(stream, &*shared.service))
+        events(HttpBody::stream(stream, &*shared.service).until_expiry(principal))
     }
 
     /// The sender of a message, by the query of its URL.

@@ -16,8 +16,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
-/// Tokens are names. `later-NAME` is decided on the second poll, `open` is anybody, `bad` nobody.
+/// Tokens are names. `later-NAME` is decided on the second poll, `brief-NAME` expires in a minute, `open` is anybody, `bad` nobody.
 #[derive(Default)]
 struct Names {
     peers: Mutex<Vec<Option<SocketAddr>>>,
@@ -40,6 +41,10 @@ impl Gate for Names {
                     tokio::task::yield_now().await;
                     if name == "bad" { Err(unknown()) } else { Ok(Principal::new(name)) }
                 }))
+            }
+            Some(name) if name.starts_with("brief-") => {
+                let expires = SystemTime::now() + Duration::from_secs(60);
+                Admit::Yes(Principal::new(&name["brief-".len()..]).with_expiry(expires))
             }
             Some(name) => Admit::Yes(Principal::new(name)),
         }
@@ -159,6 +164,28 @@ async fn who_is_admitted_is_the_principal_whether_decided_now_or_later() {
     fake.until("principal ann").await;
     fake.until("principal bob").await;
     assert!(!fake.happened("principal eve"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_the_authentication_of_its_reader() {
+    let service = service(&Fake::new());
+    let opened = ask(&service, head(Method::POST, "/mcp", "ann"), &initialize("2025-11-25")).await.0;
+    let session = opened.headers()["mcp-session-id"].clone();
+    for path in ["/mcp", "/sse"] {
+        let get = |token| {
+            let get = head(Method::GET, path, token).header("accept", "text/event-stream");
+            get.header("mcp-session-id", session.clone())
+        };
+        let start = tokio::time::Instant::now();
+        let (response, status) = ask(&service, get("brief-ann"), "").await;
+        assert_eq!(status, 200);
+        tokio::time::timeout(Duration::from_secs(9_000), text(response)).await.expect("it ends");
+        let lasted = start.elapsed().as_secs();
+        assert!((59..62).contains(&lasted), "{path}: {lasted} s");
+        let (response, status) = ask(&service, get("ann"), "").await;
+        assert_eq!(status, 200, "it is opened again");
+        assert!(tokio::time::timeout(Duration::from_secs(9_000), text(response)).await.is_err(), "{path}: without end");
+    }
 }
 
 #[tokio::test]
