@@ -185,13 +185,15 @@ impl Session {
         pending.into_iter().for_each(ServerRequest::refuse);
     }
 
-    /// A session as it was recorded, without its feed: subscriptions are up to who opens it. `None` if the record is not of
+    /// A session as it was recorded, without its feed: subscriptions are up to who opens it. Ids of requests to the client
+    /// begin at the random `nonce`, so that a late answer to another process is not taken for one of these. `None` if the record is not of
     /// a revision with sessions, or its capabilities are malformed.
-    pub fn from_record(record: &SessionRecord) -> Option<Session> {
+    pub fn from_record(record: &SessionRecord, nonce: u32) -> Option<Session> {
         let features = Features::all().find(|f| f.revision == record.revision && f.has_sessions)?;
         let caps = ClientCaps::read(record.capabilities.get())?;
         let info = record.client_info.as_ref().map_or("", |info| info.get());
-        let session = Session::new(features, caps, record.capabilities.get(), info);
+        let mut session = Session::new(features, caps, record.capabilities.get(), info);
+        session.requests = Mutex::new(SessionRequests::after(nonce));
         session.set_log_level(record.log_level);
         session.set_public_id(record.public_id);
         Some(session)

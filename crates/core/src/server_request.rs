@@ -42,6 +42,12 @@ const FIRST_ID: u64 = 1 << 48;
 const PENDING_MAX: usize = 16;
 
 impl SessionRequests {
+    /// The requests of a session that goes on here. Its ids follow `first`, so that they are none that the client was asked
+    /// under before.
+    pub(crate) fn after(first: u32) -> SessionRequests {
+        SessionRequests { sent: u64::from(first) << 16, ..SessionRequests::default() }
+    }
+
     /// Adds a request, and returns its id. Without room, or after the end, it is refused.
     pub(crate) fn add(&mut self, request: ServerRequest) -> Result<u64, ServerRequest> {
         if self.closed || self.pending.len() >= PENDING_MAX {

@@ -105,11 +105,13 @@ impl Engine {
         engine
     }
 
-    /// An engine of `service` that goes on with a session of another process. The session has no feed yet. `None` if the
+    /// An engine of `service` that goes on with a session of another process. The session has no feed yet. Requests to the
+    /// client have ids from the random `nonce` on. `None` if the
     /// record cannot be a session of this version.
-    pub fn resume(service: &dyn Service, record: &SessionRecord) -> Option<Engine> {
+    pub fn resume(service: &dyn Service, record: &SessionRecord, nonce: u32) -> Option<Engine> {
         let mut engine = Engine::for_service(service, record.public_id);
-        let session = Arc::new(Session::from_record(record)?);
+        let session = Arc::new(Session::from_record(record, nonce)?);
+        engine.next_ask = u64::from(nonce) << 15;
         if let Some(observer) = &engine.observer {
             observer.session_opened(&session);
         }

@@ -9,10 +9,15 @@ use std::time::Instant;
 
 /// The engine of a new peer.
 pub(crate) fn engine(service: &dyn Service) -> Engine {
-    let mut id = [0; 8];
-    // Only for logs: without random numbers all sessions are 0.
-    let _ = getrandom::fill(&mut id);
-    Engine::for_service(service, u64::from_ne_bytes(id))
+    // Only for logs.
+    Engine::for_service(service, u64::from(nonce()) << 32 | u64::from(nonce()))
+}
+
+/// A random number, 0 if the operating system has none.
+pub(crate) fn nonce() -> u32 {
+    let mut bytes = [0; 4];
+    let _ = getrandom::fill(&mut bytes);
+    u32::from_ne_bytes(bytes)
 }
 
 /// Starts a request and polls it once, observed.

@@ -5,6 +5,7 @@ use super::body::HttpBody;
 use super::session::HttpSession;
 use super::session_id::{id_of, key_of};
 use super::stores::{self, Stores};
+use crate::driver;
 use http::{Response, StatusCode};
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::service::BoxFuture;
@@ -172,7 +173,7 @@ impl Sessions {
         if record.owner.as_deref() != owner.as_deref() {
             return Ok(());
         }
-        let Some(engine) = Engine::resume(&*self.service, record) else {
+        let Some(engine) = Engine::resume(&*self.service, record, driver::nonce()) else {
             tracing::warn!(revision = record.revision.as_str(), "a stored session cannot be read");
             return Ok(());
         };
