@@ -105,18 +105,16 @@ impl Engine {
         engine
     }
 
-    /// An engine of `service` that goes on with a session of another process. The session has no feed yet. Requests to the
-    /// client have ids from the random `nonce` on. `None` if the
-    /// record cannot be a session of this version.
-    pub fn resume(service: &dyn Service, record: &SessionRecord, nonce: u32) -> Option<Engine> {
-        let mut engine = Engine::for_service(service, record.public_id);
+    /// Goes on with a session of another process, as an engine for a new peer. The session has no feed yet. Requests to the
+    /// client have ids from the random `nonce` on. `None` if the record cannot be a session of this version.
+    pub fn resume(mut self, record: &SessionRecord, nonce: u32) -> Option<Engine> {
         let session = Arc::new(Session::from_record(record, nonce)?);
-        engine.next_ask = u64::from(nonce) << 15;
-        if let Some(observer) = &engine.observer {
+        self.next_ask = u64::from(nonce) << 15;
+        if let Some(observer) = &self.observer {
             observer.session_opened(&session);
         }
-        engine.state = State::Open(session);
-        Some(engine)
+        self.state = State::Open(session);
+        Some(self)
     }
 
     /// The session, once `initialize` was received.

@@ -21,6 +21,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => byte().prop_map(Op::Finish),
         5 => byte().prop_map(Op::ServerRequest),
         2 => byte().prop_map(Op::Late),
+        1 => byte().prop_map(Op::Move),
         1 => Just(Op::Close),
     ]
 }

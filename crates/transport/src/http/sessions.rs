@@ -173,7 +173,7 @@ impl Sessions {
         if record.owner.as_deref() != owner.as_deref() {
             return Ok(());
         }
-        let Some(engine) = Engine::resume(&*self.service, record, driver::nonce()) else {
+        let Some(engine) = driver::engine(&*self.service).resume(record, driver::nonce()) else {
             tracing::warn!(revision = record.revision.as_str(), "a stored session cannot be read");
             return Ok(());
         };

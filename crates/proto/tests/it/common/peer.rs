@@ -2,8 +2,9 @@
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
 use linchpin_core::message::Message;
-use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError};
+use linchpin_core::service::{CallEvent, Cancel, ServerRequest, ServerRequestError};
 use linchpin_core::{Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps};
+use linchpin_proto::driver::Out;
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::{Engine, Event};
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub(crate) enum Op {
     ServerRequest(u8),
     /// A call that was cancelled asks something all the same, and ends.
     Late(u8),
+    /// Another process goes on with the session, under ids of its own.
+    Move(u8),
     /// The connection ends.
     Close,
 }
@@ -60,11 +63,18 @@ impl Op {
                 13 => Op::ServerRequest(*a),
                 14 => Op::Late(*a),
                 _ if *a == 0 => Op::Close,
+                _ if *a % 8 == 1 => Op::Move(*b),
                 _ => Op::ServerRequest(*b),
             });
         }
         ops
     }
+}
+
+const NOTICE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+
+fn done(id: &Id, features: &'static Features) -> Reply {
+    ResultWriter::new(id, features, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete)
 }
 
 struct Call {
@@ -151,32 +161,67 @@ impl Peer {
             Op::Garbage(bytes) => self.bytes(bytes),
             Op::Finish(n) if !self.running.is_empty() => {
                 let call = self.running.remove(usize::from(*n) % self.running.len());
-                let (may_send, frames) = self.engine.finish(&call.id);
-                assert!(may_send, "a running call may answer");
-                frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
-                let reply = ResultWriter::new(&call.id, call.features, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete);
+                let out = self.drive(&call.id, CallEvent::Notify(NOTICE.into()), false);
+                assert!(matches!(out[..], [Out::Notice(_)]), "a running call may notify");
+                let out = self.drive(&call.id, CallEvent::Done(done(&call.id, call.features)), true);
+                let (reply, withdrawn) = out.split_last().expect("a running call is answered");
+                for frame in withdrawn {
+                    let Out::Request(frame) = frame else { panic!("only withdrawals precede the response") };
+                    self.sent(frame, Some(&call));
+                }
+                let Out::Reply(reply) = reply else { panic!("the response is the last") };
                 self.sent(&reply.frame(), Some(&call));
                 assert!(!self.engine.may_send(&call.id), "the id is free after its answer");
             }
             Op::ServerRequest(n) if !self.running.is_empty() => {
                 let call = self.running.remove(usize::from(*n) % self.running.len());
                 let ask = self.ask();
-                let frame = self.engine.ask(&call.id, ask);
-                assert_eq!(frame.is_some(), !call.features.stateless, "only callers inside a session are asked");
-                frame.iter().for_each(|frame| self.sent(frame, Some(&call)));
+                let out = self.drive(&call.id, CallEvent::ServerRequest(ask), false);
+                assert_eq!(out.len(), usize::from(!call.features.stateless), "only callers inside a session are asked");
+                for out in out {
+                    let Out::Request(frame) = out else { panic!("a request is sent as one") };
+                    self.sent(&frame, Some(&call));
+                }
                 self.running.push(call);
             }
             Op::Late(n) if !self.cancelled.is_empty() => {
                 let id = self.cancelled.swap_remove(usize::from(*n) % self.cancelled.len());
                 let ask = self.ask();
-                assert!(self.engine.ask(&id, ask).is_none(), "nothing is sent for a cancelled request");
-                let (may_send, frames) = self.engine.finish(&id);
-                assert!(!may_send && frames.is_empty(), "nothing is sent for a cancelled request");
+                let features = Features::all().next().expect("a revision");
+                let mut out = self.drive(&id, CallEvent::ServerRequest(ask), false);
+                out.extend(self.drive(&id, CallEvent::Notify(NOTICE.into()), false));
+                let end = if *n < 128 { CallEvent::Done(done(&id, features)) } else { CallEvent::Cancelled };
+                out.extend(self.drive(&id, end, true));
+                assert!(out.is_empty(), "nothing is sent for a cancelled request");
             }
             Op::Finish(_) | Op::ServerRequest(_) | Op::Late(_) => {}
+            Op::Move(nonce) if !self.closed && self.engine.session().is_some() => self.go_on(*nonce),
+            Op::Move(_) => {}
             Op::Close => self.close(),
         }
         self.check();
+    }
+
+    /// What the engine sends for an event of a call.
+    fn drive(&mut self, id: &Id, event: CallEvent, ends: bool) -> Vec<Out> {
+        let mut out = Vec::new();
+        assert_eq!(self.engine.send(id, event, |message| out.push(message)), ends, "a call ends with its last event");
+        out
+    }
+
+    /// Another process goes on with what is recorded of the session; the calls of this one end.
+    fn go_on(&mut self, nonce: u8) {
+        let session = self.engine.session().cloned().expect("a session");
+        let record = session.record().expect("a session can be recorded");
+        let stored = serde_json::to_string(&record).expect("a record is JSON");
+        self.close();
+        let record = serde_json::from_str(&stored).expect("a record is read as it was written");
+        let engine = Engine::new(self.limits.clone()).resume(&record, u32::from(nonce));
+        self.engine = engine.expect("a recorded session goes on");
+        self.closed = false;
+        let resumed = self.engine.session().expect("the session goes on");
+        assert_eq!(resumed.features().revision, session.features().revision);
+        assert_eq!(resumed.public_id(), session.public_id());
     }
 
     /// Ends the connection and checks that nothing is left.
