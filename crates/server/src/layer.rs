@@ -70,7 +70,8 @@ impl Call {
         self.invocation.args.json()
     }
 
-    /// Replaces the arguments. They are validated as usual. No effect on methods without arguments.
+    /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. No effect on other
+    /// methods, and on the functions of a [`LowLevelServer`](crate::LowLevelServer).
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }
