@@ -83,6 +83,11 @@ impl Subscription {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns who is behind it, if its opener said so.
+    pub fn subscriber(&self) -> Option<&Subscriber> {
+        self.subscriber.as_ref()
+    }
+
     /// Whether it is subscribed to a change.
     fn wants(&self, change: &ServerChange) -> bool {
         let inner = self.lock();

@@ -10,7 +10,7 @@ use linchpin_types::version::Revision;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Who lists, calls or is told of changes: what [`Tool::visible_to`](crate::Tool::visible_to) decides by.
 pub struct Viewer {
@@ -21,6 +21,10 @@ pub struct Viewer {
 
 impl Viewer {
     pub(crate) fn of(request: &Request, context: &RequestContext) -> Viewer {
+        let feed = request.caller.session().and_then(|session| session.feed());
+        if let Some(subscriber) = feed.and_then(|feed| feed.feed().subscriber()) {
+            Subscriber::refresh(&**subscriber, context);
+        }
         Viewer::new(&request.caller, context)
     }
 
@@ -163,7 +167,8 @@ impl fmt::Debug for Audience {
 
 /// The viewer behind a subscription. A session owns its subscription, so that it is kept weakly here.
 pub(crate) struct Subscriber {
-    principal: Option<Principal>,
+    /// As of the session's last request that depended on it: its scopes may change.
+    principal: Mutex<Option<Principal>>,
     connection: Option<Arc<Locals>>,
     source: Source,
 }
@@ -179,7 +184,18 @@ impl Subscriber {
             Some(session) => Source::Session(Arc::downgrade(session)),
             None => Source::Request(Box::new(caller.clone())),
         };
-        Arc::new(Subscriber { principal: context.principal.clone(), connection: context.connection.clone(), source })
+        Arc::new(Subscriber {
+            principal: Mutex::new(context.principal.clone()),
+            connection: context.connection.clone(),
+            source,
+        })
+    }
+
+    /// Takes the principal of a later request of the session.
+    fn refresh(subscriber: &(dyn Any + Send + Sync), context: &RequestContext) {
+        if let Some(Subscriber { principal, .. }) = subscriber.downcast_ref() {
+            (*principal.lock().unwrap_or_else(PoisonError::into_inner)).clone_from(&context.principal);
+        }
     }
 
     /// The viewer behind a subscription. `None` if its session has ended.
@@ -191,6 +207,7 @@ impl Subscriber {
         };
         let connection = connection.clone().map(Owner::Connection);
         let owner = connection.or_else(|| caller.session().cloned().map(Owner::Session));
-        Some(Viewer { caller, principal: principal.clone(), owner })
+        let principal = principal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(Viewer { caller, principal, owner })
     }
 }

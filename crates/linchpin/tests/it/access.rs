@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Request, request};
 use http_body_util::{BodyExt, Full};
 use linchpin::prelude::*;
-use linchpin::transport::{Admit, Gate, HttpOptions, HttpService, Refusal};
+use linchpin::transport::{Admit, Gate, HttpBody, HttpOptions, HttpService, Refusal};
 use linchpin::{Completion, Principal};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -67,6 +67,21 @@ impl Caller {
             assert!(caller.session.is_some());
         }
         caller
+    }
+
+    /// The same principal with another token.
+    pub(crate) fn set_token(&mut self, token: &'static str) {
+        self.token = token;
+    }
+
+    /// Opens the stream of the session.
+    pub(crate) async fn listen(&self) -> HttpBody {
+        let request = Request::get("/mcp").header("host", "localhost").header("accept", "text/event-stream");
+        let request =
+            request.header(AUTHORIZATION, self.token).header("mcp-session-id", self.session.as_ref().unwrap());
+        let response = self.service.handle(request.body(Full::new(Bytes::new())).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 200);
+        response.into_body()
     }
 
     pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> Answer {

@@ -4,10 +4,12 @@
 
 use crate::access::{Caller, served};
 use crate::common::{ALL, LEGACY, MODERN, Peer, code, service, text};
+use http_body_util::BodyExt;
 use linchpin::prelude::*;
 use linchpin::types::page::CacheScope;
 use linchpin::{Audience, Completion, Principal};
 use serde_json::{Value, json};
+use std::task::{Context, Waker};
 
 #[derive(Deserialize, JsonSchema)]
 struct Region {
@@ -196,6 +198,24 @@ async fn changes_of_hidden_items_are_told_to_those_for_whom_they_exist() {
             peer.quiet().await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_session_whose_token_has_more_scopes_hears_of_what_they_show() {
+    let server = office().limits(|limits| limits.lists.changed_ms_min = 0);
+    let handle = server.handle();
+    let service = served(server, true);
+    let mut bob = Caller::new(&service, "2025-06-18", "bob").await;
+    let mut stream = bob.listen().await;
+    let purge = || handle.tools().update("purge", |tool| tool.description("Changed.")).unwrap();
+    purge();
+    bob.set_token("bob:admin");
+    assert_eq!(names(&mut bob, "tools/list", "tools", "name").await, ["work", "purge"]);
+    let early = std::pin::pin!(stream.frame()).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    assert!(!early, "it was hidden then");
+    purge();
+    let told = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&told).contains("tools/list_changed"));
 }
 
 async fn enable(cx: &Cx, q: Day) -> Result<()> {
