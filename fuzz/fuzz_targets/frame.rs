@@ -16,7 +16,7 @@ fn check(message: &Message) {
     let whole: &str = message.frame();
     serde_json::from_str::<serde::de::IgnoredAny>(whole).expect("a message is JSON");
     let is_json = |span: Span| {
-        assert!(span.start < span.end && span.end as usize <= whole.len());
+        assert!(span.start() < span.end() && span.end() <= whole.len());
         serde_json::from_str::<serde::de::IgnoredAny>(message.text(span)).expect("a span holds one value");
     };
     let p = *message.params();

@@ -6,25 +6,49 @@
 //! It accepts exactly what `serde_json` accepts as an ignored value (`fuzz/` compares the two).
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 /// A range of bytes in a frame. Frames are shorter than 4 GiB.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+///
+/// An `Option` of it is no larger: requests have a dozen of them, and are moved often.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First byte.
-    pub start: u32,
-    /// One past the last byte.
-    pub end: u32,
+    start: u32,
+    /// One more than the end.
+    past: NonZeroU32,
 }
 
 impl Span {
+    /// The bytes from `start` up to `end`, exclusive. Numbers that do not fit are those of the last byte that can be named.
+    pub fn new(start: usize, end: usize) -> Span {
+        let [start, end] = [start, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        Span { start, past: NonZeroU32::MIN.saturating_add(end) }
+    }
+
+    /// The first byte.
+    pub fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// One past the last byte.
+    pub fn end(self) -> usize {
+        self.past.get() as usize - 1
+    }
+
     /// The text of the span. Empty when the span does not lie in `text`.
     pub fn of(self, text: &str) -> &str {
-        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+        text.get(self.range()).unwrap_or_default()
     }
 
     /// The range as `usize`.
     pub fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..self.end as usize
+        self.start()..self.end()
+    }
+}
+
+impl std::fmt::Debug for Span {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}..{}", self.start(), self.end())
     }
 }
 
@@ -88,7 +112,7 @@ impl<'a> Scanner<'a> {
                 return self.fail("expected a member name in quotes");
             }
             let (span, escaped) = self.string()?;
-            let raw = &self.text[span.start as usize + 1..span.end as usize - 1];
+            let raw = &self.text[span.start() + 1..span.end() - 1];
             if self.peek() != Some(b':') {
                 return self.fail("expected a colon");
             }
@@ -305,7 +329,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn span(&self, start: usize) -> Span {
-        Span { start: start as u32, end: self.at as u32 }
+        Span::new(start, self.at)
     }
 
     fn fail<T>(&self, what: &'static str) -> Result<T> {

@@ -177,7 +177,7 @@ impl ResultMembers {
             &mut self.request_state,
             &mut self.next_cursor,
         ] {
-            *slot = slot.map(|span| Span { start: span.start - result.start, end: span.end - result.start });
+            *slot = slot.map(|span| Span::new(span.start() - result.start(), span.end() - result.start()));
         }
         self
     }

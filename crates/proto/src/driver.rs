@@ -31,6 +31,7 @@ pub enum Received {
 }
 
 /// Gives a message to the peer's engine. A session that it opens gets its feed of changes at once, so that none is lost.
+#[inline]
 pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestContext, message: Message) -> Event {
     let was_open = engine.session().is_some();
     let event = engine.receive(message);
@@ -46,6 +47,7 @@ pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestCont
 impl Event {
     /// Hands responses to those who wait for them; the rest is left to the transport. To be called without a lock on the
     /// engine: it runs code of the service.
+    #[inline]
     pub fn deliver(self) -> Received {
         match self {
             Event::Call(request) => return Received::Call(request),
@@ -135,6 +137,8 @@ pub fn poll_stateless(call: &mut dyn RunningCall, cx: &mut Context<'_>) -> Poll<
 /// Starts a request and polls it once, within its span and before the service's observer. `now` reads the clock.
 ///
 /// Without an observer, and without a `tracing` subscriber that wants the span, this is [`Service::start`].
+// The requests are large: each function that is not inlined copies them.
+#[inline]
 pub fn start(
     service: &dyn Service,
     request: Request,
@@ -142,10 +146,21 @@ pub fn start(
     now: fn() -> Instant,
     cx: &mut Context<'_>,
 ) -> CallStart {
-    let observer = service.observer();
-    if observer.is_none() && !tracing::enabled!(target: CALL_TARGET, tracing::Level::INFO) {
+    if service.observer().is_none() && !tracing::enabled!(target: CALL_TARGET, tracing::Level::INFO) {
         return service.start(request, context, cx);
     }
+    start_observed(service, request, context, now, cx)
+}
+
+#[cold]
+fn start_observed(
+    service: &dyn Service,
+    request: Request,
+    context: RequestContext,
+    now: fn() -> Instant,
+    cx: &mut Context<'_>,
+) -> CallStart {
+    let observer = service.observer();
     let info = CallInfo::new(&request, &context.headers, context.principal.clone());
     if let Some(observer) = observer {
         observer.call_started(&info);

@@ -40,7 +40,7 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
                 .array(&mut |s| {
                     let span = s.value()?;
                     if parts.len() == limits.messages.per_batch_max {
-                        return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
+                        return Err(ScanError { at: span.start(), what: "too many messages in the batch" });
                     }
                     parts.push(frame.as_bytes().slice(span.range()));
                     Ok(())
@@ -115,7 +115,7 @@ pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) 
     s.array(&mut |s| {
         let span = s.value()?;
         if parts.len() == limits.messages.per_batch_max {
-            return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
+            return Err(ScanError { at: span.start(), what: "too many messages in the batch" });
         }
         parts.push(span);
         Ok(())
@@ -226,7 +226,7 @@ impl Envelope {
 
     fn params(&mut self, s: &mut Scanner<'_>) -> Result<(), ScanError> {
         if self.params.all.is_some() && !self.lenient {
-            return s.value().and_then(|v| Err(ScanError { at: v.start as usize, what: DUPLICATE }));
+            return s.value().and_then(|v| Err(ScanError { at: v.start(), what: DUPLICATE }));
         }
         let mut found = Params::default();
         let lenient = self.lenient;
@@ -280,7 +280,7 @@ impl Envelope {
             return Err("`jsonrpc` must be \"2.0\"");
         }
         if let Some(span) = self.id.filter(|_| id.is_none()) {
-            let long = (span.end - span.start) as usize > limits.messages.id_bytes_max;
+            let long = span.end() - span.start() > limits.messages.id_bytes_max;
             return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
         }
         // Notifications never get a response, not even an error: a malformed one is ignored.
@@ -337,6 +337,6 @@ fn fill(slot: &mut Option<Span>, s: &mut Scanner<'_>) -> Result<(), ScanError> {
     let span = s.value()?;
     match slot.replace(span) {
         None => Ok(()),
-        Some(_) => Err(ScanError { at: span.start as usize, what: DUPLICATE }),
+        Some(_) => Err(ScanError { at: span.start(), what: DUPLICATE }),
     }
 }

@@ -294,12 +294,12 @@ fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: RequestContext,
 /// What a hook of subscriptions is given: the URI as its only parameter.
 fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Request {
     let mut frame = b"{\"uri\":".to_vec();
-    let start = frame.len() as u32;
+    let start = frame.len();
     write_str(&mut frame, uri);
-    let end = frame.len() as u32;
+    let end = frame.len();
     frame.push(b'}');
-    let all = Some(Span { start: 0, end: end + 1 });
-    let params = Params { all, uri: Some(Span { start, end }), ..Params::default() };
+    let all = Some(Span::new(0, end + 1));
+    let params = Params { all, uri: Some(Span::new(start, end)), ..Params::default() };
     let frame = String::from_utf8(frame).unwrap_or_default().into();
     Request { id, method: MethodName::Known(method), caller, params, progress_token: None, frame }
 }

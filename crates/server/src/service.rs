@@ -164,6 +164,7 @@ impl Service for RunningServer {
 
 impl RunningServer {
     /// Starts a request and polls it once. `arguments` take the place of the request's own.
+    #[inline]
     pub(crate) fn begin(
         &self,
         request: Request,

@@ -21,6 +21,7 @@ pub(crate) fn nonce() -> u32 {
 }
 
 /// Starts a request and polls it once, observed.
+#[inline]
 pub(crate) fn start(
     service: &dyn Service,
     request: Request,

@@ -30,7 +30,7 @@ pub(crate) fn by_head(head: &[u8]) -> Head {
         seen.message |= name == "jsonrpc";
         let value = s.value()?;
         // A number at the very end may go on.
-        if name == "id" && (value.end as usize) < text.len() {
+        if name == "id" && value.end() < text.len() {
             seen.id = id(value.of(text));
         }
         Ok(())

@@ -8,7 +8,6 @@ use crate::driver;
 use crate::lines::{Line, Lines};
 use crate::partial_parse::{self, Head};
 use bytes::Bytes;
-use linchpin_core::caller::Locals;
 use linchpin_core::message::Message;
 use linchpin_core::service::{CallStart, RequestContext, Service};
 use linchpin_core::{CallEvent, Id, Reply, RunningCall, ServerChange, Session};
@@ -54,8 +53,8 @@ where
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
-    let mut peer =
-        Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), long: None, locals: Arc::default() };
+    let context = RequestContext { connection: Some(Arc::default()), ..RequestContext::default() };
+    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), long: None, context };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
@@ -171,8 +170,8 @@ struct Peer {
     out: Vec<u8>,
     /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,
-    /// The service's state of this connection.
-    locals: Arc<Locals>,
+    /// That of every request: the service's state of this connection.
+    context: RequestContext,
 }
 
 impl Peer {
@@ -240,8 +239,7 @@ impl Peer {
 
     /// Handles one message. Returns a call that did not complete on its first poll.
     async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
-        let context = RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
-        let event = receive(&mut self.engine, &*self.service, &context, message);
+        let event = receive(&mut self.engine, &*self.service, &self.context, message);
         let request = match event.deliver() {
             Received::Call(request) => request,
             Received::Reply(reply) => {
@@ -254,16 +252,17 @@ impl Peer {
                 return None;
             }
             Received::Notified(told) => {
-                self.service.notified(*told, context);
+                self.service.notified(*told, self.context.clone());
                 return None;
             }
             Received::Nothing => return None,
         };
         let id = request.id.clone();
-        let mut request = Some((*request, context));
-        let service = &*self.service;
+        let mut request = Some(request);
+        let (service, connection) = (&*self.service, &self.context.connection);
+        let context = || RequestContext { connection: connection.clone(), ..RequestContext::default() };
         let started =
-            poll_fn(|cx| Poll::Ready(request.take().map(|(r, context)| driver::start(service, r, context, cx)))).await;
+            poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, *r, context(), cx)))).await;
         match started? {
             CallStart::Done(reply) => {
                 self.pass(&id, CallEvent::Done(reply));

@@ -218,7 +218,7 @@ fn mirrored(
         let Some(first) = here.first() else { return s.value().map(drop) };
         // Parsers differ in which of two duplicate members counts, so duplicates are refused.
         if seen.contains(first) {
-            return s.value().and_then(|span| Err(ScanError { at: span.start as usize, what: "duplicate key" }));
+            return s.value().and_then(|span| Err(ScanError { at: span.start(), what: "duplicate key" }));
         }
         seen.push(*first);
         match here.iter().find(|&&p| params[p].path.len() == depth + 1) {

@@ -80,7 +80,7 @@ fn find(object: &str, path: &[Box<str>]) -> Option<Span> {
         return Some(found);
     }
     let inner = find(found.of(object), rest)?;
-    Some(Span { start: found.start + inner.start, end: found.start + inner.end })
+    Some(Span::new(found.start() + inner.start(), found.start() + inner.end()))
 }
 
 /// An integer in decimal digits, `42` for `42.0`.
