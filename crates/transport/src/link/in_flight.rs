@@ -20,7 +20,6 @@ struct Slots {
     over: Option<Arc<str>>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each answer")]
 enum Slot {
     Waiting(Option<Waker>),
     Settled(Result<Message, TransportError>),
