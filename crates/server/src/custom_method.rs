@@ -1,16 +1,15 @@
 //! Methods that the specification does not have: their names, results, and parameters.
 
-use crate::dispatch::Target;
 use crate::error::Error;
-use crate::handler::{Args, Bound, Source};
+use crate::invocation::{Args, Bound, Source};
+use crate::result_object;
+use crate::target::Target;
 use crate::tool_result::Json;
 use linchpin_core::message::Request;
-use linchpin_core::{Method, Reply, ReplyKind, ResultWriter};
+use linchpin_core::{Method, Reply, ResultWriter};
 use linchpin_types::error::code;
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,7 +50,7 @@ pub trait IntoResult {
         Self: Sized,
     {
         match self.into_result() {
-            Ok(members) => write(&members, out),
+            Ok(members) => result_object::write(&members, out),
             Err(error) => error.into_rpc(out),
         }
     }
@@ -84,25 +83,6 @@ impl<T: IntoResult, E: fmt::Display + Send + 'static> IntoResult for Result<T, E
     }
 }
 
-/// Writes a result of these members.
-pub(crate) fn write(members: &serde_json::Map<String, Value>, mut out: ResultWriter) -> Reply {
-    for (name, value) in members {
-        match (name.as_str(), value) {
-            // Written by `finish`, in the revisions that have it.
-            ("resultType", _) => {}
-            ("_meta", Value::Object(meta)) => {
-                let json = Value::Object(meta.clone()).to_string();
-                out.meta(&json.as_bytes()[1..json.len() - 1]);
-            }
-            _ => {
-                out.key(name);
-                let _ = out.serialize(value);
-            }
-        }
-    }
-    out.finish(ReplyKind::Complete)
-}
-
 /// Checks the name of a custom method, and binds it to its handler.
 pub(crate) fn register(name: &str, bound: Bound) -> Result<Target, String> {
     let at = |why: &str| format!("method `{name}`: {why}");
@@ -131,16 +111,7 @@ pub(crate) fn parameters(request: &Request) -> Option<Args> {
     if params.meta.or(params.input_responses).or(params.request_state).is_none() {
         return Some(Args(Source::Json(request.frame.clone(), params.all)));
     }
-    own(request).map(|own| Args(Source::Owned(own.into())))
-}
-
-/// The parameters without `_meta`, `inputResponses` and `requestState`, as JSON text.
-pub(crate) fn own(request: &Request) -> Option<String> {
-    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(request.params_text()).ok()?;
-    for name in ["_meta", "inputResponses", "requestState"] {
-        members.remove(name);
-    }
-    serde_json::to_string(&members).ok()
+    result_object::own(request).map(|own| Args(Source::Owned(own.into())))
 }
 
 /// Whether `identifier` is a prefix of dotted labels and a name, as the specification requires: `com.example/name`.

@@ -1,9 +1,8 @@
 //! The context of a call: progress, logs, server requests, and the caller.
 
-use crate::handle::Handle;
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
-use crate::service::RunningServer;
+use crate::shared::Shared;
 use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
@@ -49,7 +48,7 @@ pub struct Cx(pub(crate) Arc<CallState>);
 pub(crate) struct CallState {
     pub(crate) request: Request,
     pub(crate) door: RequestContext,
-    pub(crate) core: Arc<RunningServer>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) round_trips: Mutex<RoundTrips>,
     queue: Mutex<Queue>,
     cancelled: AtomicBool,
@@ -75,18 +74,18 @@ pub(crate) enum Out {
 }
 
 impl Cx {
-    pub(crate) fn new(request: Request, door: RequestContext, core: Arc<RunningServer>, round_trips: RoundTrips) -> Cx {
+    pub(crate) fn new(request: Request, door: RequestContext, shared: Arc<Shared>, round_trips: RoundTrips) -> Cx {
         let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
         let (round_trips, name) = (Mutex::new(round_trips), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name, outside: false }))
+        Cx(Arc::new(CallState { request, door, shared, round_trips, queue, cancelled, over, name, outside: false }))
     }
 
     /// The context of a notification or a subscription.
-    pub(crate) fn outside(request: Request, door: RequestContext, core: Arc<RunningServer>) -> Cx {
+    pub(crate) fn outside(request: Request, door: RequestContext, shared: Arc<Shared>) -> Cx {
         let queue = Mutex::new(Queue { closed: true, ..Queue::default() });
         let (cancelled, over) = (AtomicBool::new(false), Notify::new());
         let (round_trips, name) = (Mutex::default(), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name, outside: true }))
+        Cx(Arc::new(CallState { request, door, shared, round_trips, queue, cancelled, over, name, outside: true }))
     }
 
     /// Whether this is the context of a notification or a subscription.
@@ -245,11 +244,6 @@ impl Cx {
         self.0.door.extensions.get::<X>().cloned()
     }
 
-    /// Returns a handle to the running server, to add, remove and change its tools, resources and prompts.
-    pub fn server(&self) -> Handle {
-        Handle::new(self.0.core.registries.clone())
-    }
-
     /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy it is that of the proxy,
     /// unless a layer in front sets it.
     pub fn peer_addr(&self) -> Option<core::net::SocketAddr> {
@@ -345,7 +339,7 @@ impl CallState {
         if queue.closed {
             return;
         }
-        if queue.out.len() >= self.core.limits.messages.queued_max
+        if queue.out.len() >= self.shared.limits.messages.queued_max
             && let Some(oldest) = queue.out.iter().position(|o| matches!(o, Out::Notify(_)))
         {
             queue.out.remove(oldest);

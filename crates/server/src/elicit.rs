@@ -184,7 +184,7 @@ impl Cx {
         }
         let mut params = json!({ "mode": "url", "message": message, "url": url });
         if !self.caller().features().multi_round_trip {
-            params["elicitationId"] = self.0.core.unguessable().into();
+            params["elicitationId"] = self.0.shared.unguessable().into();
         }
         let result: ElicitResult = self.server_request(key, ELICIT, params.to_string(), &|_| true).await?;
         Ok(match result.action {
@@ -426,7 +426,7 @@ impl Cx {
         let (tx, rx) = tokio::sync::oneshot::channel();
         let answer = Box::new(move |result| drop(tx.send(result)));
         let _withdrawn = self.push_ask(ServerRequest { method: method.clone(), params, answer })?;
-        let deadline = Duration::from_millis(self.0.core.limits.server_requests.response_ms_max);
+        let deadline = Duration::from_millis(self.0.shared.limits.server_requests.response_ms_max);
         let result = match tokio::time::timeout(deadline, rx).await {
             Err(_) => {
                 let why = format!("the client did not answer {method} within {} seconds", deadline.as_secs());

@@ -1,7 +1,9 @@
 //! Changes to the tools, resources and prompts of a running server.
 
 use crate::access::Access;
-use crate::handler::{self, Bound, PromptHandler, ResourceHandler, ToolHandler};
+use crate::cx::Cx;
+use crate::handler::{self, PromptHandler, ResourceHandler, ToolHandler};
+use crate::invocation::Bound;
 use crate::prompt::{self, Prompt};
 use crate::registry::{ChangeError, Item, Reach, Registry};
 use crate::resource::{self, Resource};
@@ -526,5 +528,13 @@ impl Prompts {
         self.registries.prompts.update(name, |old| old.changed(change))?;
         self.after();
         Ok(())
+    }
+}
+
+impl Cx {
+    /// Returns a handle to the running server, to add, remove and change its tools, resources and prompts.
+    pub fn server(&self) -> Handle {
+        let registries = self.0.shared.registries.clone().downcast::<Registries>();
+        Handle::new(registries.unwrap_or_default())
     }
 }

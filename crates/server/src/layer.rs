@@ -1,8 +1,8 @@
 //! Middleware: an `async fn(Call, Next) -> Reply`, per tool, resource or prompt, or for a whole server.
 
-use crate::custom_method;
 use crate::cx::Cx;
-use crate::handler::{Invocation, Run, Source};
+use crate::invocation::{Invocation, Run, Source};
+use crate::result_object;
 use crate::tool_result;
 use linchpin_core::message::MethodName;
 use linchpin_core::service::BoxFuture;
@@ -94,7 +94,7 @@ impl Call {
     /// What every result of the client's revision has (`resultType`, the server's name) is added.
     pub fn respond(self, result: impl Into<Value>) -> Reply {
         match result.into() {
-            Value::Object(members) => custom_method::write(&members, self.invocation.out),
+            Value::Object(members) => result_object::write(&members, self.invocation.out),
             _ => self.invocation.out.error(code::INTERNAL_ERROR, "a result must be a JSON object", None),
         }
     }

@@ -32,10 +32,36 @@
 // This crate owns the API, the registry of tools, resources and prompts, and the members of results. It must never know
 // HTTP status codes, sockets, session ids, or frames and what each revision adds to them: those belong to `linchpin-proto`
 // (a result is written through its `ResultWriter`) and `linchpin-transport`. It does not know the client crate.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// service
+// listen  low_level_server  serve
+// complete  list  notification  request_layer  server
+// running_server
+// completer  handle
+// handler
+// shape
+// hooks  low_level  prompt  resource  tool
+// completion  custom_method  dispatch  running_call
+// target
+// layer
+// chain  elicit  invocation
+// cx
+// mrtr  registry
+// access  overrides  shared
+// form_schema  tool_result  validate  viewer
+// coerce_integers  cursor  downgrade  error  request_error  result_object  schema  seal  serve_error  state
+// string_args  text_arg  uri_template
+// ```
 
 mod access;
+mod chain;
 mod coerce_integers;
 mod complete;
+mod completer;
+mod completion;
 mod cursor;
 mod custom_method;
 mod cx;
@@ -46,10 +72,13 @@ mod error;
 mod form_schema;
 mod handle;
 mod handler;
+mod hooks;
+mod invocation;
 mod layer;
 mod list;
 mod listen;
 mod low_level;
+mod low_level_server;
 mod mrtr;
 mod notification;
 mod overrides;
@@ -58,7 +87,9 @@ mod registry;
 mod request_error;
 mod request_layer;
 mod resource;
+mod result_object;
 mod running_call;
+mod running_server;
 mod schema;
 mod seal;
 mod serve;
@@ -66,8 +97,10 @@ mod serve_error;
 mod server;
 mod service;
 mod shape;
+mod shared;
 mod state;
 mod string_args;
+mod target;
 mod text_arg;
 mod tool;
 mod tool_result;
@@ -84,16 +117,16 @@ pub mod fuzzing {
     pub use crate::uri_template::UriTemplate;
 }
 
-pub use complete::{Completion, IntoCompletion};
+pub use completion::{Completion, IntoCompletion};
 pub use custom_method::IntoResult;
 pub use cx::{Cx, Peer};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
+pub use hooks::NotificationResult;
 pub use layer::{Call, Next};
-pub use low_level::LowLevelServer;
-pub use notification::NotificationResult;
+pub use low_level_server::LowLevelServer;
 pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;
 pub use request_error::{RequestError, RequestErrorKind};

@@ -1,7 +1,7 @@
 //! Lists, rendered once per version of the registry, revision and page; a request only adds its id.
 
 use crate::registry::{Entry, Page, Registry};
-use crate::service::RunningServer;
+use crate::running_server::RunningServer;
 use crate::viewer::Viewer;
 use crate::{cursor, downgrade};
 use bytes::Bytes;

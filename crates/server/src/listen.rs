@@ -2,7 +2,7 @@
 
 use crate::notification::Watch;
 use crate::running_call::Flag;
-use crate::service::RunningServer;
+use crate::running_server::RunningServer;
 use linchpin_core::json::write_str;
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};

@@ -1,10 +1,10 @@
 //! Multi-round-trip requests: the input received so far, the input still required, and the encrypted state that carries
 //! both from one stateless request to the next.
 
-use crate::custom_method;
+use crate::result_object;
 use crate::seal;
 use crate::seal::State;
-use crate::service::RunningServer;
+use crate::shared::Shared;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
@@ -28,20 +28,16 @@ pub(crate) struct RoundTrips {
 
 impl RoundTrips {
     /// Reads the state of the request. State that does not verify is rejected.
-    pub(crate) fn of(
-        request: &Request,
-        principal: Option<&Principal>,
-        core: &RunningServer,
-    ) -> Result<RoundTrips, Reply> {
+    pub(crate) fn of(request: &Request, principal: Option<&Principal>, shared: &Shared) -> Result<RoundTrips, Reply> {
         let mut round_trips = RoundTrips::default();
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         if let Some(state) = params.request_state.filter(|_| request.caller.features().multi_round_trip) {
             let sealed =
                 request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
-            let state: State = core
+            let state: State = shared
                 .keyring()
-                .open(&sealed, &binding(request, principal), core.limits.round_trips.state_bytes_max)
+                .open(&sealed, &binding(request, principal), shared.limits.round_trips.state_bytes_max)
                 .filter(|state| state.expires_ms > now_ms())
                 .ok_or_else(|| {
                     refuse(
@@ -85,7 +81,7 @@ impl RoundTrips {
     }
 
     /// The response of a call that needs the client: `input_required`, or the missing capability.
-    pub(crate) fn reply(&mut self, request: &Request, principal: Option<&Principal>, core: &RunningServer) -> Reply {
+    pub(crate) fn reply(&mut self, request: &Request, principal: Option<&Principal>, shared: &Shared) -> Reply {
         if !self.missing.is_empty() {
             let data = serde_json::json!({ "requiredCapabilities": self.missing });
             let why = "the client did not declare a capability that this request needs";
@@ -96,26 +92,26 @@ impl RoundTrips {
                 Some(&data.to_string()),
             );
         }
-        if self.round >= core.limits.round_trips.per_request_max {
+        if self.round >= shared.limits.round_trips.per_request_max {
             let why = format!("gave up after {} round trips", self.round);
             return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
         }
         let state = State {
-            expires_ms: now_ms() + core.limits.round_trips.state_ms_max,
+            expires_ms: now_ms() + shared.limits.round_trips.state_ms_max,
             round: self.round + 1,
             answers: std::mem::take(&mut self.answers),
             memos: std::mem::take(&mut self.memos),
         };
-        let sealed = core.keyring().seal(&state, &binding(request, principal), core.random());
-        if sealed.len() > core.limits.round_trips.state_bytes_max {
+        let sealed = shared.keyring().seal(&state, &binding(request, principal), shared.random());
+        if sealed.len() > shared.limits.round_trips.state_bytes_max {
             let why = format!(
                 "the state to carry over is {} bytes; the limit is {}",
                 sealed.len(),
-                core.limits.round_trips.state_bytes_max
+                shared.limits.round_trips.state_bytes_max
             );
             return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
         }
-        let mut out: ResultWriter = core.writer(request);
+        let mut out: ResultWriter = shared.writer(request);
         out.key("inputRequests");
         out.push(b"{");
         for (i, (key, (method, params))) in self.wanted.iter().enumerate() {
@@ -142,7 +138,7 @@ fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
     let about = match &request.method {
         MethodName::Known(Method::ResourcesRead) => format!("[{}]", part(request.params.uri)),
         MethodName::Known(Method::CompletionComplete) | MethodName::Other(_) => {
-            custom_method::own(request).unwrap_or_default()
+            result_object::own(request).unwrap_or_default()
         }
         _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
     };

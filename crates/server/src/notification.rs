@@ -3,109 +3,25 @@
 //! A handler is polled once in place: one that is ready at once is over before the next message is read. Others go on in
 //! tasks, which are limited like calls.
 
-use crate::custom_method::{self, parameters};
+use crate::custom_method::parameters;
 use crate::cx::Cx;
-use crate::dispatch::Target;
-use crate::error::Error;
-use crate::handler::{Bound, Invocation};
-use crate::service::{RunningServer, clip};
+use crate::invocation::Invocation;
+use crate::running_server::RunningServer;
+use crate::shared::clip;
 use crate::state::Owner;
+use crate::target::Target;
 use linchpin_core::json::write_str;
 use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
-use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, ResultWriter, Session, Span};
+use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, Session, Span};
 use linchpin_types::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
-use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
-
-/// Marker of the handlers of notifications and subscriptions.
-pub struct Notified;
-
-/// What a handler of notifications or subscriptions returns: `()`, or a `Result` of it with any printable error.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the result of a handler of notifications",
-    label = "a notification has no result",
-    note = "return `()` or `Result<(), E>`"
-)]
-pub trait NotificationResult {
-    /// Converts into a result.
-    ///
-    /// # Errors
-    /// The handler's error.
-    fn into_unit(self) -> Result<(), Error>;
-
-    /// An empty result, or the error.
-    #[doc(hidden)]
-    fn into_reply(self, out: ResultWriter) -> Reply
-    where
-        Self: Sized,
-    {
-        match self.into_unit() {
-            Ok(()) => out.finish(ReplyKind::Complete),
-            Err(error) => error.into_rpc(out),
-        }
-    }
-
-    /// Notifications have no output schema.
-    #[doc(hidden)]
-    fn output_schema() -> Option<Value> {
-        None
-    }
-}
-
-impl NotificationResult for () {
-    fn into_unit(self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl<E: fmt::Display + Send + 'static> NotificationResult for Result<(), E> {
-    fn into_unit(self) -> Result<(), Error> {
-        self.map_err(Error::from_printable)
-    }
-}
-
-/// The handlers of a server, each list in the order in which they were added.
-#[derive(Default)]
-pub(crate) struct Hooks {
-    /// By the notification's name.
-    pub(crate) notifications: HashMap<Box<str>, Vec<Target>>,
-    pub(crate) subscribe: Vec<Target>,
-    pub(crate) unsubscribe: Vec<Target>,
-}
-
-impl Hooks {
-    pub(crate) fn add(&mut self, name: &str, bound: Bound) -> Result<(), String> {
-        let at = |why: &str| format!("notification `{name}`: {why}");
-        if name == "notifications/cancelled" {
-            return Err(at("it cancels the call, whose `Cx` tells"));
-        }
-        if !custom_method::name_ok(name) {
-            return Err(at(
-                "a name is 1 to 128 printable ASCII characters, for example `notifications/example.com/saved`",
-            ));
-        }
-        self.notifications.entry(name.into()).or_default().push(target(name, bound));
-        Ok(())
-    }
-
-    /// Whether somebody wants to know of subscriptions.
-    pub(crate) fn subscriptions(&self) -> bool {
-        !self.subscribe.is_empty() || !self.unsubscribe.is_empty()
-    }
-}
-
-pub(crate) fn target(name: &str, bound: Bound) -> Target {
-    let Bound { run, wants_cx, per_session, .. } = bound;
-    Target { name: name.into(), run, layers: Arc::new([]), wants_cx, per_session, explain: None }
-}
 
 /// Runs the handlers of a notification.
 pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: RequestContext) {
@@ -133,7 +49,7 @@ async fn run(
     door: &RequestContext,
 ) -> Result<(), Reply> {
     let Some(args) = parameters(request) else { return Ok(()) };
-    let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.clone()));
+    let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.shared.clone()));
     let owner = target.per_session.then(|| Owner::of(&request.caller, door)).flatten();
     let invocation = Invocation { args, cx: cx.clone(), out: core.writer(request), explain: None, owner };
     let mut future = (target.run)(invocation);

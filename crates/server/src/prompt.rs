@@ -1,12 +1,12 @@
 //! The definition of a prompt, and the result types of prompt handlers.
 
 use crate::access::Access;
-use crate::complete::{Bindings, Completer, Completers};
-use crate::dispatch::Target;
+use crate::completion::{Bindings, Completers};
 use crate::downgrade;
 use crate::error::Error;
-use crate::handler::{Bound, CompletionHandler};
+use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
+use crate::target::Target;
 use crate::viewer::Viewer;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::Icon;
@@ -108,52 +108,6 @@ impl Prompt {
     /// If the JSON is not an object.
     pub fn meta(mut self, meta: impl IntoMeta) -> Prompt {
         self.def.meta = Some(meta.into_meta());
-        self
-    }
-
-    /// Adds a function that suggests values of an argument: one of any of `&Cx` and [`Completion`](crate::Completion).
-    ///
-    /// ```
-    /// # use linchpin_server::{Completion, Prompt};
-    /// async fn languages(asked: Completion) -> Vec<String> {
-    ///     asked.filter(["Rust", "Python"])
-    /// }
-    ///
-    /// let prompt = Prompt::new("review", "Reviews code.").complete("language", languages);
-    /// ```
-    pub fn complete<M, H>(mut self, argument: impl Into<Box<str>>, f: H) -> Prompt
-    where
-        H: CompletionHandler<(), M>,
-    {
-        self.completers.insert(argument.into(), Completer::new(f));
-        self
-    }
-
-    /// Like [`Prompt::complete`], with a function that also takes the state of the prompt's handler.
-    ///
-    /// ```
-    /// # use linchpin_server::{Completion, Cx, Prompt, Server};
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
-    /// struct Places { cities: Vec<String> }
-    ///
-    /// async fn cities(places: &Places, cx: &Cx, asked: Completion) -> Vec<String> {
-    ///     // Only who logged in learns which cities there are.
-    ///     if cx.principal().is_some() { asked.filter(&places.cities) } else { Vec::new() }
-    /// }
-    ///
-    /// let page = Prompt::new("brief", "A morning briefing.").complete_with("city", cities);
-    /// let server = Server::new("weather", "1.0")
-    ///     .state(Places { cities: vec!["Oslo".to_owned()] })
-    ///     .prompt(page, |page: Page| page.city);
-    /// ```
-    ///
-    /// A state of another type is reported when the server starts.
-    pub fn complete_with<S, M, H>(mut self, argument: impl Into<Box<str>>, f: H) -> Prompt
-    where
-        S: Send + Sync + 'static,
-        H: CompletionHandler<S, M>,
-    {
-        self.completers.insert(argument.into(), Completer::with_state(f));
         self
     }
 
@@ -266,7 +220,7 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     let completes = Arc::new(completers.bind(&bound).map_err(at)?);
     let description: Option<Arc<str>> = def.description.as_deref().map(Into::into);
     let handler = bound.run.clone();
-    let run = Arc::new(move |mut call: crate::handler::Invocation| {
+    let run = Arc::new(move |mut call: crate::invocation::Invocation| {
         call.out.annotate(description.clone());
         handler(call)
     });

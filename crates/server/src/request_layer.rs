@@ -3,16 +3,19 @@
 //! The request is started inside of the chain as the transport would start it, and its messages go out through the context
 //! of the chain.
 
+use crate::chain::Chain;
 use crate::cx::{CallState, Cx, Out};
-use crate::dispatch;
-use crate::handler::{Invocation, Run, Source};
+use crate::invocation;
+use crate::invocation::{Invocation, Run, Source};
 use crate::layer::{Call, Next};
 use crate::mrtr::RoundTrips;
 use crate::running_call;
-use crate::service::{RunningServer, fail};
+use crate::running_server::RunningServer;
+use crate::shared::fail;
+use crate::target;
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext};
-use linchpin_core::{CallEvent, Cancel, Reply, RunningCall};
+use linchpin_core::{CallEvent, Reply, RunningCall};
 use linchpin_types::error::code;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,14 +33,20 @@ pub(crate) fn start(
     };
     // State that does not verify is refused by what it was sent to.
     let round_trips = RoundTrips::of(&request, context.principal.as_ref(), &core).unwrap_or_default();
-    let cx = Cx::new(request.clone(), context.clone(), core.clone(), round_trips);
+    let cx = Cx::new(request.clone(), context.clone(), core.shared.clone(), round_trips);
     let chain = Arc::new(Chain { call: cx.0.clone(), inner: OnceLock::new() });
-    let args = dispatch::json_args(&request, request.params.arguments);
+    let args = invocation::json_args(&request, request.params.arguments);
     let invocation = Invocation { args, cx: Some(cx.clone()), out: core.writer(&request), explain: None, owner: None };
     let layers = core.request_layers.clone();
     let end = end_of_chain(&core, request.clone(), context, chain.clone());
     let future = Next::new(layers, end).run(Call::new(invocation, cx.clone()));
-    running_call::launch_chain(&core, &request, dispatch::CallStart { future, cx: Some(cx), name: None }, chain, task)
+    running_call::launch_chain(
+        &core.shared,
+        &request,
+        target::CallStart { future, cx: Some(cx), name: None },
+        chain,
+        task,
+    )
 }
 
 /// Starts the request itself. It can be run once.
@@ -86,24 +95,5 @@ async fn forward(mut running: Box<dyn RunningCall>, call: &CallState) -> Reply {
         Some(reply) => reply,
         // The chain was cancelled with it.
         None => pending().await,
-    }
-}
-
-/// Ends a chain, or the request at its end.
-pub(crate) struct Chain {
-    pub(crate) call: Arc<CallState>,
-    inner: OnceLock<Arc<dyn Cancel>>,
-}
-
-impl Cancel for Chain {
-    fn cancel(&self) {
-        self.call.cancel();
-    }
-
-    fn finish(&self) {
-        match self.inner.get() {
-            Some(inner) => inner.finish(),
-            None => self.call.cancel(),
-        }
     }
 }

@@ -1,13 +1,13 @@
 //! The definition of a resource, and the result types of resource handlers.
 
 use crate::access::Access;
-use crate::complete::{Bindings, Completer, Completers};
-use crate::dispatch::Target;
+use crate::completion::{Bindings, Completers};
 use crate::downgrade;
 use crate::error::{Error, Kind};
-use crate::handler::{Bound, CompletionHandler};
+use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use crate::registry::{Entry, Snapshot};
+use crate::target::Target;
 use crate::uri_template::UriTemplate;
 use crate::viewer::Viewer;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -110,52 +110,6 @@ impl Resource {
     /// Sets how long (in milliseconds) and for whom the contents may be cached. Default: no caching.
     pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Resource {
         self.cache = Some((ttl_ms, scope));
-        self
-    }
-
-    /// Adds a function that suggests values of a template variable: one of any of `&Cx` and [`Completion`](crate::Completion).
-    ///
-    /// ```
-    /// # use linchpin_server::{Completion, Resource};
-    /// async fn cities(asked: Completion) -> Vec<String> {
-    ///     asked.filter(["Oslo", "Bergen"])
-    /// }
-    ///
-    /// let page = Resource::new("weather://{city}").complete("city", cities);
-    /// ```
-    pub fn complete<M, H>(mut self, variable: impl Into<Box<str>>, f: H) -> Resource
-    where
-        H: CompletionHandler<(), M>,
-    {
-        self.completers.insert(variable.into(), Completer::new(f));
-        self
-    }
-
-    /// Like [`Resource::complete`], with a function that also takes the state of the template's handler.
-    ///
-    /// ```
-    /// # use linchpin_server::{Completion, Cx, Resource, Server};
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
-    /// struct Places { cities: Vec<String> }
-    ///
-    /// async fn cities(places: &Places, cx: &Cx, asked: Completion) -> Vec<String> {
-    ///     // Only who logged in learns which cities there are.
-    ///     if cx.principal().is_some() { asked.filter(&places.cities) } else { Vec::new() }
-    /// }
-    ///
-    /// let page = Resource::new("weather://{city}").complete_with("city", cities);
-    /// let server = Server::new("weather", "1.0")
-    ///     .state(Places { cities: vec!["Oslo".to_owned()] })
-    ///     .resource(page, |page: Page| page.city);
-    /// ```
-    ///
-    /// A state of another type is reported when the server starts.
-    pub fn complete_with<S, M, H>(mut self, variable: impl Into<Box<str>>, f: H) -> Resource
-    where
-        S: Send + Sync + 'static,
-        H: CompletionHandler<S, M>,
-    {
-        self.completers.insert(variable.into(), Completer::with_state(f));
         self
     }
 
@@ -309,7 +263,7 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     }
     let mime: Option<Arc<str>> = def.mime_type.as_deref().map(Into::into);
     let handler = bound.run.clone();
-    let run = Arc::new(move |mut call: crate::handler::Invocation| {
+    let run = Arc::new(move |mut call: crate::invocation::Invocation| {
         call.out.annotate(mime.clone());
         handler(call)
     });
@@ -379,7 +333,7 @@ fn fail(error: Error, uri: &str, out: ResultWriter) -> Reply {
             error.log_chain();
             let quoted = serde_json::json!({ "uri": uri }).to_string();
             let code = out.features().resource_not_found;
-            out.error(code, &format!("{error}: {}", crate::service::clip(uri)), Some(&quoted))
+            out.error(code, &format!("{error}: {}", crate::shared::clip(uri)), Some(&quoted))
         }
         _ => error.into_rpc(out),
     }

@@ -1,9 +1,9 @@
 //! A running handler: polled in place, protected against panics, timeouts and floods, and cancelled by dropping it.
 
+use crate::chain::Chain;
 use crate::cx::{CallState, Cx, Out};
-use crate::dispatch::CallStart as Call;
-use crate::request_layer::Chain;
-use crate::service::RunningServer;
+use crate::shared::Shared;
+use crate::target::CallStart as Call;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{BoxFuture, CallStart};
 use linchpin_core::{CallEvent, Cancel, Features, Id, Reply, RunningCall};
@@ -17,30 +17,30 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
-pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
+pub(crate) fn launch(shared: &Arc<Shared>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
     // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
     // their number.
-    if core.calls.load(Ordering::Relaxed) >= core.limits.calls.concurrent_max {
+    if shared.calls.load(Ordering::Relaxed) >= shared.limits.calls.concurrent_max {
         let why =
-            format!("the server is busy (limit of {} calls at once); try again", core.limits.calls.concurrent_max);
+            format!("the server is busy (limit of {} calls at once); try again", shared.limits.calls.concurrent_max);
         return CallStart::Done(Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None));
     }
-    polled(core, request, call, None, task)
+    polled(shared, request, call, None, task)
 }
 
 /// Like [`launch`], for the layers around a request. Limits of number and time are those of the request at their end.
 pub(crate) fn launch_chain(
-    core: &Arc<RunningServer>,
+    shared: &Arc<Shared>,
     request: &Request,
     call: Call,
     chain: Arc<Chain>,
     task: &mut Context<'_>,
 ) -> CallStart {
-    polled(core, request, call, Some(chain), task)
+    polled(shared, request, call, Some(chain), task)
 }
 
 fn polled(
-    core: &Arc<RunningServer>,
+    shared: &Arc<Shared>,
     request: &Request,
     call: Call,
     chain: Option<Arc<Chain>>,
@@ -49,9 +49,9 @@ fn polled(
     let Call { mut future, cx, name } = call;
     let about =
         About { id: request.id.clone(), features: request.caller.features(), method: request.method.clone(), name };
-    let done = match poll(core, &about, &mut future, task) {
+    let done = match poll(shared, &about, &mut future, task) {
         Poll::Ready(reply) => {
-            let reply = settle(core, cx.as_ref(), reply);
+            let reply = settle(shared, cx.as_ref(), reply);
             let Some(cx) = &cx else { return CallStart::Done(reply) };
             if cx.0.queue().out.is_empty() {
                 cx.0.close();
@@ -61,17 +61,17 @@ fn polled(
         }
         Poll::Pending => None,
     };
-    let counted = chain.is_none().then(|| Counted::new(core));
+    let counted = chain.is_none().then(|| Counted::new(shared));
     let limited = done.is_none() && chain.is_none();
     let stop = match (&cx, chain) {
         (_, Some(chain)) => Stop::Chain(chain),
         (Some(cx), None) => Stop::Call(cx.0.clone()),
         (None, None) => Stop::Flag(Arc::default()),
     };
-    let deadline = limited.then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.calls.run_ms_max))));
+    let deadline = limited.then(|| Box::pin(tokio::time::sleep(Duration::from_millis(shared.limits.calls.run_ms_max))));
     let future = done.is_none().then_some(future);
     CallStart::Running(Box::new(Running {
-        core: core.clone(),
+        shared: shared.clone(),
         about,
         future,
         done,
@@ -89,12 +89,7 @@ struct About {
     name: Option<Arc<str>>,
 }
 
-fn poll(
-    core: &RunningServer,
-    about: &About,
-    future: &mut BoxFuture<'static, Reply>,
-    task: &mut Context<'_>,
-) -> Poll<Reply> {
+fn poll(shared: &Shared, about: &About, future: &mut BoxFuture<'static, Reply>, task: &mut Context<'_>) -> Poll<Reply> {
     match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled,
         Err(panic) => {
@@ -104,7 +99,7 @@ fn poll(
                 .or_else(|| panic.downcast_ref::<String>().cloned());
             let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
             tracing::error!(method = about.method.as_str(), name, panic = what, "a handler panicked");
-            Poll::Ready(core.failed(
+            Poll::Ready(shared.failed(
                 &about.id,
                 about.features,
                 &about.method,
@@ -118,19 +113,19 @@ fn poll(
 ///
 /// A handler that went on without the input is asked for it too: sessions would have waited there. Where the client cannot
 /// give the input, what the handler did without it counts.
-fn settle(core: &RunningServer, cx: Option<&Cx>, reply: Reply) -> Reply {
+fn settle(shared: &Shared, cx: Option<&Cx>, reply: Reply) -> Reply {
     match cx {
         Some(cx) if cx.caller().features().multi_round_trip => {
             let mut round_trips = cx.round_trips();
             let needed = if reply.is_error() { round_trips.pending() } else { round_trips.asks() };
-            if needed { round_trips.reply(&cx.0.request, cx.principal(), core) } else { reply }
+            if needed { round_trips.reply(&cx.0.request, cx.principal(), shared) } else { reply }
         }
         _ => reply,
     }
 }
 
 struct Running {
-    core: Arc<RunningServer>,
+    shared: Arc<Shared>,
     about: About,
     future: Option<BoxFuture<'static, Reply>>,
     done: Option<Reply>,
@@ -141,12 +136,12 @@ struct Running {
 }
 
 /// Counts a running call until it is dropped.
-struct Counted(Arc<RunningServer>);
+struct Counted(Arc<Shared>);
 
 impl Counted {
-    fn new(core: &Arc<RunningServer>) -> Counted {
-        core.calls.fetch_add(1, Ordering::Relaxed);
-        Counted(core.clone())
+    fn new(shared: &Arc<Shared>) -> Counted {
+        shared.calls.fetch_add(1, Ordering::Relaxed);
+        Counted(shared.clone())
     }
 }
 
@@ -181,15 +176,16 @@ impl RunningCall for Running {
                 return Poll::Ready(CallEvent::Done(reply));
             }
             let Some(future) = &mut self.future else { return Poll::Ready(CallEvent::Cancelled) };
-            if let Poll::Ready(reply) = poll(&self.core, &self.about, future, task) {
+            if let Poll::Ready(reply) = poll(&self.shared, &self.about, future, task) {
                 self.future = None;
-                self.done = Some(settle(&self.core, self.cx.as_ref(), reply));
+                self.done = Some(settle(&self.shared, self.cx.as_ref(), reply));
                 continue;
             }
             if self.deadline.as_mut().is_some_and(|d| d.as_mut().poll(task).is_ready()) {
                 self.future = None;
-                let why = format!("it took longer than the server's limit of {} ms", self.core.limits.calls.run_ms_max);
-                self.done = Some(self.core.failed(&self.about.id, self.about.features, &self.about.method, &why));
+                let why =
+                    format!("it took longer than the server's limit of {} ms", self.shared.limits.calls.run_ms_max);
+                self.done = Some(self.shared.failed(&self.about.id, self.about.features, &self.about.method, &why));
                 continue;
             }
             // The handler may have sent a message in this poll.

@@ -1,10 +1,11 @@
 //! From a built server to one that runs.
 
 use crate::custom_method;
+use crate::running_server::RunningServer;
 use crate::seal::{Keyring, SealKey};
 use crate::serve_error::ServeError;
 use crate::server::{Server, Settings};
-use crate::service::{self, RunningServer};
+use crate::shared::{Shared, random};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
 use linchpin_core::{Budget, Features, Stamps};
 use std::io;
@@ -73,7 +74,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         let server_info =
             if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);
-        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(service::random())));
+        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(random())));
         keyring.previous.extend(keys);
         let registries = self.registries;
         registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
@@ -86,12 +87,17 @@ impl<S: Send + Sync + 'static> Server<S> {
             relay.start(Arc::new(move |change| hub.upgrade().map(|hub| hub.publish(&change)).is_some()));
             let _ = registries.relay.set(relay);
         }
-        Ok(Arc::new_cyclic(|this| RunningServer {
-            registries,
+        let shared = Arc::new(Shared {
             budget: Budget::new(limits.connections.memory_bytes_max),
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
             calls: Default::default(),
+            keyring,
+            registries: registries.clone(),
+        });
+        Ok(Arc::new_cyclic(|this| RunningServer {
+            registries,
+            shared,
             list_cache,
             info,
             instructions,
@@ -105,7 +111,6 @@ impl<S: Send + Sync + 'static> Server<S> {
             hooks,
             low_level,
             background: Default::default(),
-            keyring,
             this: this.clone(),
         }))
     }

@@ -1,17 +1,18 @@
 //! The builder of a server.
 
 use crate::custom_method;
-use crate::dispatch::Target;
 use crate::error;
 use crate::handle::{Handle, Registries};
 use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
+use crate::hooks;
+use crate::hooks::Hooks;
 use crate::layer::{self, Call, Layer, Next};
 use crate::low_level::LowLevel;
-use crate::notification::{self, Hooks};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
-use crate::service::{Refresher, ShutdownHook};
+use crate::running_server::{Refresher, ShutdownHook};
 use crate::state::StateOf;
+use crate::target::Target;
 use crate::tool::{self, Tool};
 use linchpin_core::{ChangeBus, ChangeRelay, Limits, Observer, Reply};
 use linchpin_types::content::Icon;
@@ -397,7 +398,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         H: NotificationHandler<S, M>,
     {
         let bound = handler::bind_notification(self.state.clone(), handler);
-        self.settings.hooks.subscribe.push(notification::target("resources/subscribe", bound));
+        self.settings.hooks.subscribe.push(hooks::target("resources/subscribe", bound));
         self
     }
 
@@ -409,7 +410,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         H: NotificationHandler<S, M>,
     {
         let bound = handler::bind_notification(self.state.clone(), handler);
-        self.settings.hooks.unsubscribe.push(notification::target("resources/unsubscribe", bound));
+        self.settings.hooks.unsubscribe.push(hooks::target("resources/unsubscribe", bound));
         self
     }
 

@@ -2,81 +2,46 @@
 
 use crate::complete;
 use crate::custom_method;
-use crate::dispatch::{self, Target};
+use crate::dispatch::{self};
 use crate::downgrade;
 use crate::error::Result;
 use crate::handle::Registries;
-use crate::handler::{Args, Source};
-use crate::layer::Layer;
-use crate::low_level::{self, LowLevel};
-use crate::notification::{self, Hooks, Watch};
+use crate::invocation;
+use crate::invocation::{Args, Source};
+use crate::low_level::{self};
+use crate::notification::{self, Watch};
 use crate::registry::{Item, Snapshot};
 use crate::request_layer;
 use crate::running_call;
-use crate::seal::Keyring;
-use crate::tool_result;
+use crate::running_server::RunningServer;
+use crate::shared::{clip, fail, method_not_found};
+use crate::target::{CallStart as Started, Target};
 use crate::viewer::{Subscriber, Viewer};
 use crate::{list, listen};
 use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Stamps, SubscriptionHandle,
+    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };
 use linchpin_types::error::code;
-use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::page::CacheScope;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::task::JoinSet;
-
-/// Updates the list of resources.
-pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
-
-/// Cleans up after calls.
-pub(crate) type ShutdownHook = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The time limit of all shutdown hooks together.
 const END_TIME: Duration = Duration::from_secs(1);
-
-pub(crate) struct RunningServer {
-    pub(crate) registries: Arc<Registries>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) stamps: Arc<Stamps>,
-    pub(crate) calls: AtomicUsize,
-    pub(crate) list_cache: (u64, CacheScope),
-    pub(crate) info: Implementation,
-    pub(crate) instructions: Option<String>,
-    pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
-    pub(crate) layers: Arc<[Layer]>,
-    /// Layers around requests of all methods.
-    pub(crate) request_layers: Arc<[Layer]>,
-    pub(crate) refreshers: Arc<[Refresher]>,
-    pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
-    /// Methods that the specification does not have.
-    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
-    pub(crate) hooks: Hooks,
-    pub(crate) low_level: Option<LowLevel>,
-    /// Handlers of notifications that were not ready at once.
-    pub(crate) background: Mutex<JoinSet<()>>,
-    pub(crate) keyring: Keyring,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// The service itself, for calls that outlive `&self`.
-    pub(crate) this: std::sync::Weak<RunningServer>,
-}
 
 impl Service for RunningServer {
     fn limits(&self) -> &Arc<Limits> {
@@ -175,7 +140,7 @@ impl RunningServer {
         if let Some(low) = &self.low_level {
             match (low.choose(&request.method), self.this.upgrade()) {
                 (low_level::Choice::Handler(handler), Some(core)) => {
-                    return low_level::start(&core, &handler, request, door, task);
+                    return low_level::start(&core.shared, &handler, request, door, task);
                 }
                 (low_level::Choice::BuiltIn, _) => {}
                 _ => return low_level::unknown(&request),
@@ -211,68 +176,6 @@ impl RunningServer {
         self.registries.hub.open_for(filter, max, Subscriber::erased(caller, door))
     }
 
-    /// Returns a writer for the response to `request`.
-    pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
-        ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.messages.result_bytes_max)
-    }
-
-    pub(crate) fn keyring(&self) -> &Keyring {
-        &self.keyring
-    }
-
-    pub(crate) fn random(&self) -> [u8; 12] {
-        random()
-    }
-
-    /// Returns an unguessable identifier.
-    pub(crate) fn unguessable(&self) -> String {
-        random::<16>().iter().map(|b| format!("{b:02x}")).collect()
-    }
-
-    /// Returns the layers of a call, if there are any.
-    pub(crate) fn layers(&self, own: &Arc<[Layer]>) -> Option<Arc<[Layer]>> {
-        match (self.layers.is_empty(), own.is_empty()) {
-            (true, true) => None,
-            (true, false) => Some(own.clone()),
-            (false, true) => Some(self.layers.clone()),
-            (false, false) => Some(self.layers.iter().chain(own.iter()).cloned().collect()),
-        }
-    }
-
-    /// Whether there are tools, resources, prompts.
-    pub(crate) fn offered(&self) -> [bool; 3] {
-        let o = &self.registries;
-        let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
-        [
-            announced(0) || !o.tools.is_empty(),
-            announced(1) || !o.resources.is_empty(),
-            announced(2) || !o.prompts.is_empty(),
-        ]
-    }
-
-    /// Writes the cache hints, in revisions that have them.
-    pub(crate) fn cache_hints(&self, out: &mut ResultWriter, (ttl_ms, scope): (u64, CacheScope)) {
-        if out.features().cache_hints {
-            out.key("ttlMs");
-            out.push(ttl_ms.to_string().as_bytes());
-            out.key("cacheScope");
-            out.string(match scope {
-                CacheScope::Public => "public",
-                // Any other scope is not for shared caches.
-                _ => "private",
-            });
-        }
-    }
-
-    /// The response for a call that failed outside of its handler.
-    pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: &MethodName, why: &str) -> Reply {
-        if *method == MethodName::Known(Method::ToolsCall) {
-            let out = ResultWriter::new(id, features, &self.stamps, self.limits.messages.result_bytes_max);
-            return tool_result::failure(out, &format!("the tool failed: {why}"));
-        }
-        Reply::error(Some(id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
-    }
-
     fn launch(
         &self,
         target: &Target,
@@ -284,8 +187,8 @@ impl RunningServer {
         let Some(core) = self.this.upgrade() else {
             return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
         };
-        match dispatch::start(&core, target, request, door, args) {
-            Ok(call) => running_call::launch(&core, request, call, task),
+        match dispatch::start(&core.shared, core.layers(&target.layers), target, request, door, args) {
+            Ok(call) => running_call::launch(&core.shared, request, call, task),
             Err(reply) => CallStart::Done(reply),
         }
     }
@@ -318,7 +221,7 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object");
         }
         let args = match arguments {
-            None => dispatch::json_args(&request, request.params.arguments),
+            None => invocation::json_args(&request, request.params.arguments),
             Some(json) => Args(Source::Owned(json)),
         };
         self.launch(&entry.item.target, &request, door, args, task)
@@ -437,7 +340,7 @@ impl RunningServer {
                 _ => this.answer(&asked, &door),
             }
         });
-        running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
+        running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
     }
 
     /// Requests without a handler.
@@ -567,7 +470,7 @@ impl RunningServer {
                 }
             }
         });
-        running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
+        running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
     }
 
     /// Whether the sender of a request may subscribe to a resource. The error is the response if not. What does not exist for
@@ -602,15 +505,6 @@ impl RunningServer {
     }
 }
 
-pub(crate) fn method_not_found(request: &Request) -> Reply {
-    let why = format!("method not found: {}", clip(request.method.as_str()));
-    Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &why, None)
-}
-
-pub(crate) fn fail(request: &Request, code: i32, why: &str) -> CallStart {
-    CallStart::Done(Reply::error(Some(&request.id), code, why, None))
-}
-
 /// The message for an unknown name, with the most similar one.
 fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>, viewer: impl Fn() -> Viewer) -> String {
     if let Some(owners) = snapshot.contested(name, &viewer) {
@@ -618,16 +512,4 @@ fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>, viewer:
     }
     let near = snapshot.near(name, &viewer).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
     format!("Unknown {kind}: {}{near}", clip(name))
-}
-
-/// Truncates names from the peer before they are quoted in an error.
-pub(crate) fn clip(name: &str) -> String {
-    name.chars().take(80).collect()
-}
-
-/// Random bytes from the operating system. It is not safe to continue without them.
-pub(crate) fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    bytes
 }

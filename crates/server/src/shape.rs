@@ -7,11 +7,11 @@
 //! failing bound is the one that is reported. (With a single blanket trait every mistake gives the same message; with
 //! associated types instead of parameters, rustc reports the step beside the bound.)
 
-use crate::complete::{Completes, IntoCompletion};
+use crate::completion::{Completes, IntoCompletion};
 use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
-use crate::handler::Args;
-use crate::notification::{NotificationResult, Notified};
+use crate::hooks::{NotificationResult, Notified};
+use crate::invocation::Args;
 use crate::prompt::{IntoMessages, Prompt};
 use crate::resource::{IntoContents, Resource};
 use crate::schema::{self, Described, NoArgs};

@@ -1,10 +1,10 @@
 //! The definition of a tool.
 
 use crate::access::Access;
-use crate::dispatch::Target;
-use crate::handler::{Bound, Run};
+use crate::invocation::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
+use crate::target::Target;
 use crate::validate::{self, Checker};
 use crate::viewer::Viewer;
 use linchpin_core::Reply;

@@ -1,0 +1,80 @@
+//! The parts of a configured server that serves, and what all of its requests need.
+
+use crate::error::Result;
+use crate::handle::Registries;
+use crate::hooks::Hooks;
+use crate::layer::Layer;
+use crate::low_level::LowLevel;
+use crate::shared::Shared;
+use crate::target::Target;
+use linchpin_core::Observer;
+use linchpin_core::service::BoxFuture;
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::page::CacheScope;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use tokio::task::JoinSet;
+
+/// Updates the list of resources.
+pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// Cleans up after calls.
+pub(crate) type ShutdownHook = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A configured server. What its calls need of it, too, is in [`Shared`].
+pub(crate) struct RunningServer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) registries: Arc<Registries>,
+    pub(crate) list_cache: (u64, CacheScope),
+    pub(crate) info: Implementation,
+    pub(crate) instructions: Option<String>,
+    pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
+    pub(crate) layers: Arc<[Layer]>,
+    /// Layers around requests of all methods.
+    pub(crate) request_layers: Arc<[Layer]>,
+    pub(crate) refreshers: Arc<[Refresher]>,
+    pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
+    /// Methods that the specification does not have.
+    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
+    pub(crate) hooks: Hooks,
+    pub(crate) low_level: Option<LowLevel>,
+    /// Handlers of notifications that were not ready at once.
+    pub(crate) background: Mutex<JoinSet<()>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// The service itself, for calls that outlive `&self`.
+    pub(crate) this: std::sync::Weak<RunningServer>,
+}
+
+impl RunningServer {
+    /// Returns the layers of a call, if there are any.
+    pub(crate) fn layers(&self, own: &Arc<[Layer]>) -> Option<Arc<[Layer]>> {
+        match (self.layers.is_empty(), own.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(own.clone()),
+            (false, true) => Some(self.layers.clone()),
+            (false, false) => Some(self.layers.iter().chain(own.iter()).cloned().collect()),
+        }
+    }
+
+    /// Whether there are tools, resources, prompts.
+    pub(crate) fn offered(&self) -> [bool; 3] {
+        let o = &self.registries;
+        let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
+        [
+            announced(0) || !o.tools.is_empty(),
+            announced(1) || !o.resources.is_empty(),
+            announced(2) || !o.prompts.is_empty(),
+        ]
+    }
+}
+
+impl Deref for RunningServer {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
