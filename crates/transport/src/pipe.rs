@@ -180,8 +180,7 @@ impl Peer {
     }
 
     fn reply(&mut self, reply: &Reply) {
-        reply.write_to(&mut self.out);
-        self.out.push(b'\n');
+        reply_line(&mut self.out, reply);
     }
 
     /// Responds to an oversized line, immediately if its id is near the beginning.
@@ -287,10 +286,7 @@ impl Peer {
         let out = &mut self.out;
         self.engine.send(id, event, |message| match message {
             Out::Notice(frame) | Out::Request(frame) => line(out, &frame),
-            Out::Reply(reply) => {
-                reply.write_to(out);
-                out.push(b'\n');
-            }
+            Out::Reply(reply) => reply_line(out, &reply),
             // A pipe has no stream to close.
             Out::Pause(_) => {}
         });
@@ -403,7 +399,25 @@ fn append(answers: &mut Vec<u8>, frame: &[u8]) {
 }
 
 fn line(out: &mut Vec<u8>, frame: &[u8]) {
+    let start = out.len();
     out.extend_from_slice(frame);
+    end_line(out, start);
+}
+
+fn reply_line(out: &mut Vec<u8>, reply: &Reply) {
+    let start = out.len();
+    reply.write_to(out);
+    end_line(out, start);
+}
+
+/// Ends the line that begins at `start`. JSON that a handler passes on may have line breaks between its tokens; they would
+/// begin another message.
+fn end_line(out: &mut Vec<u8>, start: usize) {
+    let mut at = start;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &out[at..]) {
+        at += found;
+        out[at] = b' ';
+    }
     out.push(b'\n');
 }
 

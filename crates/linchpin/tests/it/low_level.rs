@@ -160,3 +160,17 @@ async fn subscriptions_and_notifications_reach_it_as_any_server() {
     assert!(peer.ask("ping", json!({})).await.get("result").is_some());
     assert_eq!(told.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn a_result_with_line_breaks_stays_one_message_on_a_pipe() {
+    for revision in ALL {
+        let server = LowLevelServer::new("low", "1.0").method("example.com/raw", |_, _| {
+            let raw = "{\n\"a\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\n\"result\":{}}}";
+            std::future::ready(RawValue::from_string(raw.to_owned()).map_err(Into::into))
+        });
+        let mut peer = Peer::of(server.into_shared().unwrap(), revision, json!({})).await;
+        let answer = peer.ask("example.com/raw", json!({})).await;
+        assert_eq!(answer["result"]["a"]["result"], json!({}), "{revision}: {answer}");
+        peer.quiet().await;
+    }
+}

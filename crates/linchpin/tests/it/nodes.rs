@@ -196,7 +196,11 @@ async fn a_stream_is_resumed_at_another_node_without_loss_or_repetition() {
     let by = Caller { session: Some(&id), user: None };
     for (at, event) in events.iter().enumerate() {
         let rest = send(&b, Method::GET, &by, &[("last-event-id", event)], &Value::Null).await;
-        assert_eq!((rest.status, rest.events()), (StatusCode::OK, events[at + 1..].to_vec()), "{event}");
+        match &events[at + 1..] {
+            // The response was sent, or its process died with it.
+            [] => assert_eq!(rest.status, StatusCode::BAD_REQUEST, "{event}"),
+            left => assert_eq!((rest.status, rest.events()), (StatusCode::OK, left.to_vec()), "{event}"),
+        }
     }
     let (stream, _) = events[0].split_once('-').unwrap();
     let other = (stream.parse::<u64>().unwrap() + 1).to_string();
@@ -225,6 +229,65 @@ async fn a_change_at_one_node_reaches_the_subscribers_of_all() {
     let heard = listening.await.unwrap().messages();
     assert!(heard.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{heard:?}");
     drop(a);
+}
+
+#[tokio::test]
+async fn a_quiet_stream_of_changes_goes_on_at_another_node() {
+    let store = MemoryStore::default();
+    let ((a, _), (b, handle)) = (node(&store), node(&store));
+    let id = open(&a, None).await;
+    let listening = tokio::spawn({
+        let b = b.clone();
+        // The number of a stream of the first node whose events are forgotten.
+        let (id, last) = (id.clone(), format!("{}-3", 7_u64 << 32));
+        async move {
+            let by = Caller { session: Some(&id), user: None };
+            send(&b, Method::GET, &by, &[("last-event-id", &last)], &Value::Null).await
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    handle.tools().disable("count").unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    b.shutdown().await;
+    let heard = listening.await.unwrap();
+    assert_eq!(heard.status, StatusCode::OK);
+    assert!(heard.messages().iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{}", heard.body);
+}
+
+/// A store that never answers, or panics.
+struct Broken(bool);
+
+impl Broken {
+    fn call<T: Send + 'static>(&self) -> BoxFuture<'static, Result<T, StoreError>> {
+        let panics = self.0;
+        Box::pin(async move { if panics { panic!("a bug of the store") } else { std::future::pending().await } })
+    }
+}
+
+impl SessionStore for Broken {
+    fn save(&self, _: &str, _: linchpin::store::SessionRecord, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.call()
+    }
+    fn load(&self, _: &str) -> BoxFuture<'_, Result<Option<linchpin::store::SessionRecord>, StoreError>> {
+        self.call()
+    }
+    fn touch(&self, _: Vec<String>, _: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.call()
+    }
+    fn delete(&self, _: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.call()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_or_panics_has_failed() {
+    for panics in [false, true] {
+        let options = HttpOptions::default().with(|options| options.sessions = Some(Arc::new(Broken(panics))));
+        let service = server().into_service_with(options).unwrap();
+        let unknown = "0123456789abcdef0123456789abcdef";
+        let refused = ask(&service, unknown, "tools/list", json!({})).await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{}", refused.body);
+    }
 }
 
 /// A store that is away.

@@ -98,10 +98,11 @@ pub struct HttpOptions {
     /// Decides who may send requests, and serves documents beside the endpoint. Default `None`: everybody may.
     pub gate: Option<Arc<dyn Gate>>,
     /// Keeps sessions beyond this process, so that another one, or this one after a restart, can go on with them.
-    /// Default `None`: they are in memory. A client must come back to the same process as long as that lives.
+    /// Default `None`: they are in memory. A client must come back to the same process as long as that lives. A call of the
+    /// store that takes longer than 5 seconds has failed.
     pub sessions: Option<Arc<dyn SessionStore>>,
     /// Keeps the events of streams beyond this process, so that a client can resume a stream at another one. Default
-    /// `None`: they are in memory. An event is sent once it is stored.
+    /// `None`: they are in memory. An event is sent once it is stored, or storing it has failed.
     pub events: Option<Arc<dyn EventStore>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]

@@ -532,7 +532,7 @@ impl Endpoint {
         match self.shared.session_of(&head.headers, head.principal.as_ref(), None) {
             Err(response) => State::Answer(*response),
             Ok(session) => {
-                self.shared.sessions.end(session.key());
+                self.shared.sessions.delete(&session);
                 match self.shared.sessions.stores() {
                     Some(stores) => State::Later(stores.delete(session.key())),
                     None => State::Answer(answer::empty(StatusCode::NO_CONTENT)),
@@ -580,7 +580,13 @@ fn has_no_sessions(headers: &HeaderMap) -> bool {
 async fn stored(session: Arc<HttpSession>, stream: u64, after: u32, retry_ms: u64) -> Response<HttpBody> {
     let Some(store) = session.event_store() else { return answer::empty(StatusCode::INTERNAL_SERVER_ERROR) };
     let events = match store.after(&session.id(), stream, after).await {
+        // Nothing follows, and its process is gone: the response will not come any more.
+        Ok(Some(events)) if events.is_empty() && !is_standalone(stream) => {
+            return answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT);
+        }
         Ok(Some(events)) => events,
+        // A quiet stream of changes is forgotten like its events: it goes on with what comes.
+        Ok(None) if is_standalone(stream) => Vec::new(),
         Ok(None) => return answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
         Err(error) => return stores::unavailable(None, &error),
     };

@@ -3,6 +3,7 @@
 use super::session_id::id_of;
 use super::stores::Stores;
 use super::stream::{EventStream, Reader};
+use crate::driver;
 use bytes::Bytes;
 use linchpin_core::store::{EventStore, StoreError};
 use linchpin_core::{Budget, Cancel, Features, Limits, Principal, Service};
@@ -33,6 +34,10 @@ pub(crate) struct HttpSession {
     /// The version of the record that was stored last.
     saved: AtomicU32,
     saving: AtomicBool,
+    /// The client has ended it: it is not stored again.
+    deleted: AtomicBool,
+    /// Sets the numbers of its streams apart from those that it had before it went on here. 0 without a store.
+    node: u32,
     epoch: Instant,
 }
 
@@ -62,6 +67,8 @@ impl HttpSession {
             service,
             saved: AtomicU32::new(engine.session()?.record_version()),
             saving: AtomicBool::new(false),
+            deleted: AtomicBool::new(false),
+            node: if stores.is_some() { driver::nonce() } else { 0 },
             stores,
             engine: Mutex::new(engine),
             streams: Mutex::default(),
@@ -205,8 +212,7 @@ impl HttpSession {
 
     /// The number of a stream: `n` of this process, other than those of other processes if there are any.
     fn stream_number(&self, n: u32) -> u64 {
-        let node = self.stores.as_ref().map_or(0, |stores| stores.node);
-        u64::from(node) << 32 | u64::from(n)
+        u64::from(self.node) << 32 | u64::from(n)
     }
 
     /// The store for events.
@@ -226,10 +232,12 @@ impl HttpSession {
             let session = self.clone();
             runtime.spawn(async move {
                 loop {
-                    if let Err(error) = session.store().await {
-                        tracing::warn!(%error, "a changed session cannot be stored");
-                    }
+                    let stored = session.store().await;
                     session.saving.store(false, Ordering::Release);
+                    if let Err(error) = stored {
+                        // Tried again after the session's next call.
+                        return tracing::warn!(%error, "a changed session cannot be stored");
+                    }
                     // What changed since saw a task that was about to leave.
                     if session.is_saved() || session.saving.swap(true, Ordering::AcqRel) {
                         return;
@@ -248,15 +256,29 @@ impl HttpSession {
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         let Some(store) = self.stores.as_ref().and_then(|stores| stores.sessions.clone()) else { return Ok(()) };
         let Some(session) = self.engine().session().cloned() else { return Ok(()) };
-        self.saved.store(session.record_version(), Ordering::Release);
+        let version = session.record_version();
         let Some(mut record) = session.record() else { return Ok(()) };
         record.owner = self.owner.as_deref().map(Box::from);
-        store.save(&self.id(), record, Duration::from_millis(self.limits().sessions.idle_ms_max)).await
+        let ttl = Duration::from_millis(self.limits().sessions.idle_ms_max);
+        store.save(&self.id(), record, ttl).await?;
+        self.saved.store(version, Ordering::Release);
+        if self.deleted.load(Ordering::Acquire) {
+            // It was deleted while it was being stored.
+            store.delete(&self.id()).await?;
+        }
+        Ok(())
     }
 
-    /// Whether it was used since `then`, on its clock.
+    /// Keeps it from being stored again.
+    pub(crate) fn set_deleted(&self) {
+        self.deleted.store(true, Ordering::Release);
+    }
+
+    /// Whether it was used since `then`, on its clock, or is in use.
     pub(crate) fn used_since(&self, then: u64) -> bool {
         self.seen.load(Ordering::Relaxed) >= then
+            || self.readers.load(Ordering::Relaxed) > 0
+            || self.engine().running() > 0
     }
 
     /// The stream of a plain GET, if it was opened.

@@ -11,7 +11,7 @@ use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Caller, Limits, Principal, RequestContext, Reservation, Service, SessionRecord};
 use linchpin_proto::Engine;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -36,8 +36,16 @@ pub(crate) struct Sessions {
     all_in_use: AtomicU64,
     service: Arc<dyn Service>,
     stores: Option<Arc<Stores>>,
+    /// Held while a session is brought back, so that it is once.
+    reviving: Mutex<Ended>,
     epoch: Instant,
 }
+
+/// The sessions that were deleted last: one that was just being looked up does not come back.
+type Ended = VecDeque<u128>;
+
+/// How many of those are remembered.
+const ENDED_MAX: usize = 1_024;
 
 type Shard = HashMap<u128, Entry>;
 
@@ -72,6 +80,7 @@ impl Sessions {
             all_in_use: AtomicU64::new(0),
             service,
             stores,
+            reviving: Mutex::default(),
             epoch: Instant::now(),
         }
     }
@@ -173,6 +182,11 @@ impl Sessions {
         if record.owner.as_deref() != owner.as_deref() {
             return Ok(());
         }
+        // Requests of a session may come at once: the first brings it back.
+        let reviving = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
+        if reviving.contains(&key) || self.shard(key).contains_key(&key) {
+            return Ok(());
+        }
         let Some(engine) = driver::engine(&*self.service).resume(record, driver::nonce()) else {
             tracing::warn!(revision = record.revision.as_str(), "a stored session cannot be read");
             return Ok(());
@@ -189,16 +203,17 @@ impl Sessions {
                 }
             }
             state.set_feed(feed);
-            self.service.session_resumed(&caller, context);
         }
         let Some(session) = HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)
         else {
             return Ok(());
         };
-        let session = Arc::new(session);
-        // Perhaps another request of the session was faster.
-        self.shard(key).entry(key).or_insert(Entry { session, _place: place });
+        session.touch();
+        self.shard(key).insert(key, Entry { session: Arc::new(session), _place: place });
+        drop(reviving);
         self.keep_swept();
+        // Runs handlers.
+        self.service.session_resumed(&caller, context);
         Ok(())
     }
 
@@ -212,6 +227,17 @@ impl Sessions {
         let session = self.shard(key).get(&key)?.session.clone();
         session.touch();
         Some(session)
+    }
+
+    /// Ends a session for good: it is not brought back.
+    pub(crate) fn delete(&self, session: &HttpSession) {
+        session.set_deleted();
+        if self.stores.is_some() {
+            let mut ended = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.truncate(ENDED_MAX - 1);
+            ended.push_front(session.key());
+        }
+        self.end(session.key());
     }
 
     /// Ends a session; whether it was there.
