@@ -6,7 +6,7 @@ use crate::shared::Shared;
 use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
-use linchpin_core::{Caller, Principal, ServerChange, ServerRequest, Session, TraceContext, render};
+use linchpin_core::{Caller, Method, Principal, ServerChange, ServerRequest, Session, TraceContext, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -221,7 +221,11 @@ impl Cx {
 
     /// Returns the requested resource URI, as sent. `None` outside of resources.
     pub fn uri(&self) -> Option<&str> {
-        self.0.request.params.uri.map(|_| self.name())
+        let names_uri = matches!(
+            self.0.request.known(),
+            Some(Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
+        );
+        (names_uri && self.0.request.params.uri.is_some()).then(|| self.name())
     }
 
     /// The parameters as JSON text.
@@ -229,10 +233,18 @@ impl Cx {
         self.0.request.params_text()
     }
 
-    /// The name of the tool or prompt, or the URI of the resource.
+    /// The name of the tool or prompt, or the URI of the resource; empty for other methods. The method decides which: a
+    /// client may send both members.
     pub(crate) fn name(&self) -> &str {
         let request = &self.0.request;
-        match request.string(request.params.name.or(request.params.uri)) {
+        let named = match request.known() {
+            Some(Method::ToolsCall | Method::PromptsGet) => request.params.name,
+            Some(Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {
+                request.params.uri
+            }
+            _ => None,
+        };
+        match request.string(named) {
             Some(Cow::Borrowed(name)) => name,
             Some(Cow::Owned(name)) => self.0.name.get_or_init(|| name.into()),
             None => "",

@@ -245,3 +245,19 @@ async fn layers_of_requests_do_not_take_places_of_calls() {
     let busy: Value = peer.call("echo", json!({ "word": "a" })).await;
     assert!(busy["error"]["message"].as_str().unwrap().contains("limit of 1 calls"), "{busy}");
 }
+
+#[tokio::test]
+async fn the_method_decides_which_member_is_the_name() {
+    let server = words().resource("cx://{rest}", |cx: &Cx| cx.uri().unwrap_or("none").to_owned());
+    let (server, log) = noted(server.tool("uri", |cx: &Cx| cx.uri().unwrap_or("none").to_owned()));
+    let mut peer = Peer::plain(server, MODERN).await;
+    let read = peer.ask("resources/read", json!({ "uri": "cx://a", "name": "harmless" })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "cx://a");
+    let called = peer.ask("tools/call", json!({ "name": "uri", "arguments": {}, "uri": "cx://a" })).await;
+    assert_eq!(text(&called), "none");
+    peer.ask("tools/list", json!({ "name": "harmless" })).await;
+    peer.ask("example.com/echo", json!({ "word": "a", "uri": "cx://a" })).await;
+    let seen = log.lock().unwrap().clone();
+    let started: Vec<_> = seen.iter().step_by(2).collect();
+    assert_eq!(started, ["resources/read cx://a", "tools/call uri", "tools/list", "example.com/echo"]);
+}
