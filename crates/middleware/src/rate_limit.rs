@@ -3,6 +3,7 @@
 use crate::caller;
 use linchpin_core::service::BoxFuture;
 use linchpin_server::{Call, Next, Reply};
+use ring::digest::{self, SHA256};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +20,7 @@ const LIMITED: i32 = -31005;
 /// A caller is a principal, or else an address (in IPv6, a network of 64 bits); clients without either, on pipes and unix
 /// sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the client's
 /// `SocketAddr` into the request's extensions. Each caller has a bucket of tokens for each
-/// item: a call takes one, and they come back at an even rate. A call without a token is refused: a tool answers with an
+/// item, or for each method whose requests name none: a call takes one, and they come back at an even rate. A call without a token is refused: a tool answers with an
 /// error for the model that says when to try again, other requests with the JSON-RPC error -31005 and
 /// `retryAfterMs` in its data.
 ///
@@ -136,9 +137,23 @@ struct Buckets {
     table: Mutex<Table>,
 }
 
+/// The digest of a caller, a method and a name: clients choose names, of any length.
+type Key = [u8; 32];
+
+fn key(caller: &str, method: &str, name: &str) -> Key {
+    let mut all = digest::Context::new(&SHA256);
+    for part in [caller, method, name] {
+        // Its length keeps a part from ending in the next.
+        all.update(&part.len().to_le_bytes());
+        all.update(part.as_bytes());
+    }
+    let mut key = Key::default();
+    key.copy_from_slice(all.finish().as_ref());
+    key
+}
+
 struct Table {
-    /// By caller, method and name.
-    full_at: HashMap<Box<str>, Instant>,
+    full_at: HashMap<Key, Instant>,
     /// The bucket of callers for which there is no room.
     others: Instant,
     /// When full buckets are looked for again.
@@ -154,11 +169,10 @@ impl Buckets {
 
     /// Takes a token, or says how long to wait for one.
     fn take(&self, call: &Call) -> Result<(), Duration> {
-        let key = format!("{}\0{}\0{}", caller::key(call), call.method(), call.name());
-        self.take_at(&key, Instant::now())
+        self.take_at(key(&caller::key(call), call.method(), call.name()), Instant::now())
     }
 
-    fn take_at(&self, key: &str, now: Instant) -> Result<(), Duration> {
+    fn take_at(&self, key: Key, now: Instant) -> Result<(), Duration> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let table = &mut *table;
         if table.full_at.len() >= self.limit.buckets_max && now >= table.sweep_at {
@@ -167,9 +181,9 @@ impl Buckets {
             table.sweep_at = now + Duration::from_secs(1);
         }
         let has_room = table.full_at.len() < self.limit.buckets_max;
-        let full_at = match table.full_at.get_mut(key) {
+        let full_at = match table.full_at.get_mut(&key) {
             Some(full_at) => full_at,
-            None if has_room => table.full_at.entry(key.into()).or_insert(now),
+            None if has_room => table.full_at.entry(key).or_insert(now),
             None => &mut table.others,
         };
         let after = (*full_at).max(now) + self.each;
@@ -196,20 +210,28 @@ mod tests {
     fn a_bucket_gives_its_burst_at_once_and_then_one_token_at_a_time() {
         let buckets = Buckets::new(RateLimit::new(10, ms(1_000)).burst(3));
         let start = Instant::now();
-        let take = |at: u64| buckets.take_at("a", start + ms(at));
+        let take = |at: u64| buckets.take_at(key("a", "", ""), start + ms(at));
         assert_eq!([take(0), take(0), take(0)], [Ok(()); 3]);
         assert_eq!([take(0), take(40), take(99)], [Err(ms(100)), Err(ms(60)), Err(ms(1))]);
         assert_eq!([take(100), take(100)], [Ok(()), Err(ms(100))]);
         // Refused calls cost nothing, and more than the burst is never saved.
         assert_eq!([take(9_000), take(9_000), take(9_000), take(9_000)], [Ok(()), Ok(()), Ok(()), Err(ms(100))]);
-        assert_eq!(buckets.take_at("b", start), Ok(()));
+        assert_eq!(buckets.take_at(key("b", "", ""), start), Ok(()));
+    }
+
+    #[test]
+    fn caller_method_and_name_have_a_bucket_of_their_own() {
+        let keys = [key("a", "b", "c"), key("ab", "", "c"), key("a", "bc", ""), key("", "ab", "c"), key("a", "b", "")];
+        assert_eq!(std::collections::HashSet::from(keys).len(), keys.len());
+        assert_eq!(key("a", "b", "c"), keys[0]);
+        assert_eq!(size_of_val(&key("a", "b", &"c".repeat(1 << 20))), 32);
     }
 
     #[test]
     fn buckets_are_bounded_and_those_in_use_are_not_given_up() {
         let buckets = Buckets::new(RateLimit::new(1, ms(1_000)).buckets_max(2));
         let start = Instant::now();
-        let take = |key: &str, at: u64| buckets.take_at(key, start + ms(at)).is_ok();
+        let take = |caller: &str, at: u64| buckets.take_at(key(caller, "", ""), start + ms(at)).is_ok();
         assert!(take("a", 0) && take("b", 0) && take("c", 0));
         // "c" and "d" share a bucket; "a" and "b" keep theirs.
         assert!(!take("d", 0) && !take("a", 0) && !take("b", 0));
