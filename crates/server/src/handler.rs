@@ -112,7 +112,7 @@ handlers! {
     ToolHandler bind_tool Tool, IntoReply tool_arguments dispatch::bad_arguments
 }
 handlers! {
-    /// A function that can handle a resource with state `S`. [`Cx::uri`] returns the requested URI.
+    /// A function that can handle a resource with state `S`. [`Cx::uri`](crate::Cx::uri) returns the requested URI.
     ResourceHandler bind_resource Resource, IntoContents variables dispatch::bad_variables
 }
 handlers! {
