@@ -68,7 +68,7 @@ pub(crate) fn start(
     };
     let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone(), owner };
     let future = match (layers, &cx) {
-        (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).run(Call::new(invocation, cx.clone())),
+        (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).start(Call::new(invocation, cx.clone())),
         _ => (target.run)(invocation),
     };
     Ok(CallStart { future, cx, name: Some(target.name.clone()) })

@@ -128,6 +128,11 @@ impl Next {
         Next { layers, at: 0, run }
     }
 
+    /// Runs the whole chain when it is polled, where the panics of layers are caught, also those before their futures.
+    pub(crate) fn start(self, call: Call) -> BoxFuture<'static, Reply> {
+        Box::pin(async move { self.run(call).await })
+    }
+
     /// Runs the rest of the chain. Dropping the future cancels the handler.
     pub fn run(mut self, call: Call) -> BoxFuture<'static, Reply> {
         match self.layers.get(self.at).cloned() {

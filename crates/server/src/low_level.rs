@@ -72,10 +72,11 @@ pub(crate) fn start(
     // A state that is not of `Cx::elicit` is the handler's own.
     let round_trips = RoundTrips::of(&request, door.principal.as_ref(), shared).unwrap_or_default();
     let cx = Cx::new(request.clone(), door, shared.clone(), round_trips);
-    let (answer, out) = (handler(request.clone(), cx.clone()), shared.writer(&request));
+    let (handler, asked, handed, out) = (handler.clone(), request.clone(), cx.clone(), shared.writer(&request));
     let (id, limit) = (request.id.clone(), shared.limits.messages.result_bytes_max);
     let future = Box::pin(async move {
-        match answer.await {
+        // Called when polled, where its panics are caught.
+        match handler(asked, handed).await {
             Ok(json) => write(&json, out, |kind| match json.len() {
                 length if length > limit => {
                     let why =

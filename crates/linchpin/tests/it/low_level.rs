@@ -174,3 +174,14 @@ async fn a_result_with_line_breaks_stays_one_message_on_a_pipe() {
         peer.quiet().await;
     }
 }
+
+#[tokio::test]
+async fn a_method_that_panics_before_its_future_is_an_error_and_the_server_goes_on() {
+    let server = server().method("example.com/panic", |request: Request, _| {
+        assert!(request.params_text().is_empty(), "a bug");
+        std::future::ready(Ok(()))
+    });
+    let mut peer = Peer::of(server.into_shared().unwrap(), MODERN, json!({})).await;
+    assert_eq!(peer.ask("example.com/panic", json!({ "a": 1 })).await["error"]["code"], -32603);
+    assert_eq!(peer.ask("example.com/echo", json!({ "a": 1 })).await["result"]["echo"]["a"], 1);
+}

@@ -236,6 +236,21 @@ async fn a_layer_that_panics_is_an_error_and_the_server_goes_on() {
 }
 
 #[tokio::test]
+async fn a_layer_that_panics_before_its_future_is_an_error_and_the_server_goes_on() {
+    let layer = |method: &'static str| {
+        move |call: Call, next: Next| {
+            assert_ne!(call.method(), method, "as the test wants");
+            next.run(call)
+        }
+    };
+    let server = words().layer(layer("resources/read")).layer_requests(layer("tools/list"));
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(code(&peer.ask("tools/list", json!({})).await), -32603);
+    assert_eq!(code(&peer.ask("resources/read", json!({ "uri": "words://all" })).await), -32603);
+    peer.alive().await;
+}
+
+#[tokio::test]
 async fn layers_of_requests_do_not_take_places_of_calls() {
     let (server, _) = noted(words().limits(|limits| limits.calls.concurrent_max = 1));
     let mut peer = Peer::plain(server, MODERN).await;
