@@ -94,17 +94,24 @@ impl Registries {
         self.relay(change);
     }
 
-    /// Tells the subscribers of a resource that exists for them.
+    /// Tells the subscribers of a resource that exists for them, and other processes.
     fn updated(&self, uri: &str) {
         let change = ServerChange::Updated(uri.into());
+        self.relayed(&change);
+        self.relay(&change);
+    }
+
+    /// Tells the subscribers of this process of a change here or in another one: of a resource, those for whom it exists;
+    /// of a list, all, because it is not known which of its items changed.
+    pub(crate) fn relayed(&self, change: &ServerChange) {
+        let ServerChange::Updated(uri) = change else { return self.hub.publish(change) };
         let resources = self.resources.snapshot().clone();
         if !resources.per_viewer() || !resources.covers(uri) {
-            return self.publish(&change);
+            return self.hub.publish(change);
         }
-        self.hub.publish_to(&change, |subscriber| {
+        self.hub.publish_to(change, |subscriber| {
             Subscriber::viewer(subscriber).is_some_and(|viewer| resources.resolve(uri, || viewer).is_some())
         });
-        self.relay(&change);
     }
 
     /// Tells the subscribers of this process and of others.

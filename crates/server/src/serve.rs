@@ -83,8 +83,8 @@ impl<S: Send + Sync + 'static> Server<S> {
             (registries.tools.take_touched(), registries.resources.take_touched(), registries.prompts.take_touched());
         registries.live.store(true, Ordering::Release);
         if let Some(relay) = relay {
-            let hub = Arc::downgrade(&registries.hub);
-            relay.start(Arc::new(move |change| hub.upgrade().map(|hub| hub.publish(&change)).is_some()));
+            let here = Arc::downgrade(&registries);
+            relay.start(Arc::new(move |change| here.upgrade().map(|here| here.relayed(&change)).is_some()));
             let _ = registries.relay.set(relay);
         }
         let shared = Arc::new(Shared {

@@ -11,7 +11,7 @@ use linchpin::store::{EventStore, SessionStore, StoreError, StoredEvent};
 use linchpin::testing::store::MemoryStore;
 use linchpin::transport::{HttpOptions, HttpService};
 use linchpin::types::logging::LoggingLevel;
-use linchpin::{BoxFuture, Handle, Principal};
+use linchpin::{Audience, BoxFuture, Handle, Principal};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,11 @@ async fn count(cx: &Cx) -> &'static str {
 }
 
 fn server() -> Server {
-    Server::new("s", "1").tool("log", log).tool("count", count).resource("memo://a", || "text")
+    Server::new("s", "1")
+        .tool("log", log)
+        .tool("count", count)
+        .resource("memo://a", || "text")
+        .resource("memo://b", || "text")
 }
 
 /// One node, and the handle of its server.
@@ -288,6 +292,32 @@ async fn a_store_that_hangs_or_panics_has_failed() {
         let refused = ask(&service, unknown, "tools/list", json!({})).await;
         assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{}", refused.body);
     }
+}
+
+#[tokio::test]
+async fn a_change_at_one_node_is_not_told_at_others_to_those_for_whom_the_resource_does_not_exist() {
+    let store = MemoryStore::default();
+    let ((a, handle), (b, there)) = (node(&store), node(&store));
+    let id = open(&b, Some("ada")).await;
+    let by = |session| Caller { session, user: Some("ada") };
+    for uri in ["memo://a", "memo://b"] {
+        let subscribe = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": { "uri": uri } });
+        let subscribed = send(&b, Method::POST, &by(Some(&id)), &[], &subscribe).await;
+        assert_eq!(subscribed.status, StatusCode::OK, "{}", subscribed.body);
+    }
+    there.resources().disable_for("memo://a", &Audience::principal(&Principal::new("ada"))).unwrap();
+    handle.resource_updated("memo://a");
+    handle.resource_updated("memo://b");
+    let listening = tokio::spawn({
+        let b = b.clone();
+        async move { send(&b, Method::GET, &Caller { session: Some(&id), user: Some("ada") }, &[], &Value::Null).await }
+    });
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    b.shutdown().await;
+    let heard = listening.await.unwrap().messages();
+    let updated = heard.iter().filter(|m| m["method"] == "notifications/resources/updated");
+    assert_eq!(updated.map(|m| &m["params"]["uri"]).collect::<Vec<_>>(), ["memo://b"], "{heard:?}");
+    drop(a);
 }
 
 /// A store that is away.
