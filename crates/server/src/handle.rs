@@ -377,8 +377,8 @@ macro_rules! kind {
 
             /// Enables it for one session or principal only, whether it is disabled or hidden by `visible_to` for others.
             ///
-            /// What is set for a session goes before what is set for its principal. It is kept with the session, or until
-            #[doc = concat!("[`", stringify!($name), "::reset_for`], in this process.")]
+            /// What is set for a session goes before what is set for its principal. It is kept in this process: with
+            #[doc = concat!("the session, or, for a principal, until [`", stringify!($name), "::reset_for`] or the removal of the ", $what, ".")]
             ///
             /// # Errors
             #[doc = concat!("If no ", $what, " has this ", $key, ".")]

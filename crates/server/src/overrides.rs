@@ -5,7 +5,7 @@
 use crate::viewer::{Audience, Viewer};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The key of a session's overrides among its values; those of states count up from 0.
 const KEY: u64 = u64::MAX - 1;
@@ -28,7 +28,8 @@ impl Own {
 pub(crate) struct Overrides {
     /// Whether there has ever been one.
     any: AtomicBool,
-    principals: Mutex<HashMap<Arc<str>, HashMap<Id, bool>>>,
+    /// Those of principals, by item and identity.
+    principals: Mutex<HashMap<Id, HashMap<Arc<str>, bool>>>,
 }
 
 impl Overrides {
@@ -42,14 +43,14 @@ impl Overrides {
         if let Some(identity) = audience.identity() {
             let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
             match enabled {
-                Some(enabled) => drop(principals.entry(identity.clone()).or_default().insert(item, enabled)),
+                Some(enabled) => drop(principals.entry(item).or_default().insert(identity.clone(), enabled)),
                 None => {
-                    let left = principals.get_mut(identity).map(|own| {
-                        own.remove(&item);
+                    let left = principals.get_mut(&item).map(|own| {
+                        own.remove(identity);
                         own.len()
                     });
                     if left == Some(0) {
-                        principals.remove(identity);
+                        principals.remove(&item);
                     }
                 }
             }
@@ -75,6 +76,33 @@ impl Overrides {
             return Some(enabled);
         }
         let principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        principals.get(viewer.principal()?.identity())?.get(&item).copied()
+        principals.get(&item)?.get(viewer.principal()?.identity()).copied()
+    }
+
+    /// How many items have overrides of principals.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.principals.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Held by an item wherever it can be found, also by who reads a list from before its removal. The overrides of principals
+/// go with the last one.
+pub(crate) struct Hold {
+    item: Id,
+    overrides: Weak<Overrides>,
+}
+
+impl Hold {
+    pub(crate) fn new(item: Id, overrides: &Arc<Overrides>) -> Arc<Hold> {
+        Arc::new(Hold { item, overrides: Arc::downgrade(overrides) })
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(overrides) = self.overrides.upgrade().filter(|overrides| overrides.any()) {
+            overrides.principals.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.item);
+        }
     }
 }

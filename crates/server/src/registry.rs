@@ -4,7 +4,7 @@
 //! snapshot. A snapshot never changes, so rendered lists are cached in it.
 
 use crate::access::Access;
-use crate::overrides::Overrides;
+use crate::overrides::{Hold, Overrides};
 use crate::validate::near_miss;
 use crate::viewer::{Audience, Predicate, Viewer};
 use arc_swap::{ArcSwap, Guard};
@@ -34,6 +34,15 @@ pub(crate) struct Entry<T> {
     pub(crate) item: T,
     /// Position in the list; increases with each insert and is never reused, so that cursors survive changes.
     pub(crate) seq: u64,
+    /// Shared with the definitions before and after it.
+    hold: Arc<Hold>,
+}
+
+impl<T> Entry<T> {
+    /// Another definition of the same item.
+    fn changed(&self, item: T) -> Arc<Entry<T>> {
+        Arc::new(Entry { item, seq: self.seq, hold: self.hold.clone() })
+    }
 }
 
 /// The registered items at one moment.
@@ -290,7 +299,7 @@ impl<T: Item> Registry<T> {
         let seq = working.next;
         working.next += 1;
         working.by_name.insert(item.key().into(), seq);
-        let entry = Arc::new(Entry { item, seq });
+        let entry = Arc::new(Entry { item, seq, hold: Hold::new((T::KIND, seq), &self.overrides) });
         working.entries.insert(seq, (entry.clone(), true));
         self.changed(working, [entry]);
         Ok(())
@@ -300,9 +309,10 @@ impl<T: Item> Registry<T> {
     pub(crate) fn replace(&self, item: T) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(item.key())?;
-        let new = Arc::new(Entry { item, seq });
-        let old = working.entries.get_mut(&seq).map(|(entry, _)| std::mem::replace(entry, new.clone()));
-        self.changed(working, [new].into_iter().chain(old));
+        let Some((entry, _)) = working.entries.get_mut(&seq) else { return Err(working.unknown(item.key())) };
+        let new = entry.changed(item);
+        let old = std::mem::replace(entry, new.clone());
+        self.changed(working, [new, old]);
         Ok(())
     }
 
@@ -334,7 +344,7 @@ impl<T: Item> Registry<T> {
         let mut working = self.lock();
         let seq = working.find(name)?;
         let Some((entry, _)) = working.entries.get_mut(&seq) else { return Err(working.unknown(name)) };
-        let new = Arc::new(Entry { item: change(&entry.item).map_err(ChangeError::Invalid)?, seq });
+        let new = entry.changed(change(&entry.item).map_err(ChangeError::Invalid)?);
         let old = std::mem::replace(entry, new.clone());
         self.changed(working, [new, old]);
         Ok(())
@@ -345,7 +355,7 @@ impl<T: Item> Registry<T> {
         let mut working = self.lock();
         let seq = working.find(name)?;
         let Some((entry, _)) = working.entries.get(&seq) else { return Err(working.unknown(name)) };
-        let entry = Arc::new(Entry { item: change(&entry.item), seq });
+        let entry = entry.changed(change(&entry.item));
         let new = entry.item.key();
         if working.by_name.contains_key(new) {
             return Err(ChangeError::Taken { kind: T::KIND, name: new.to_owned() });
@@ -479,6 +489,23 @@ mod tests {
             go.send(()).unwrap();
             assert_eq!(early.or_else(|_| sees.recv()), Ok(1));
         });
+    }
+
+    #[test]
+    fn what_was_set_for_principals_goes_with_the_item_and_its_last_reader() {
+        let r = Registry::default();
+        r.insert(Thing("a", 1, vec![])).unwrap();
+        let ada = Audience::principal(&linchpin_core::Principal::new("ada"));
+        r.enable_for("a", &ada, Some(false)).unwrap();
+        r.replace(Thing("a", 2, vec![])).unwrap();
+        drop(r.take_touched());
+        assert_eq!((names(&r).len(), r.overrides.len()), (1, 1), "a new definition changes nothing");
+        let read = r.snapshot().clone();
+        r.remove("a").unwrap();
+        drop(r.take_touched());
+        assert_eq!((names(&r).len(), r.overrides.len()), (0, 1), "who reads still must not see it");
+        drop(read);
+        assert_eq!(r.overrides.len(), 0);
     }
 
     #[test]
