@@ -31,6 +31,10 @@ const UNRECORDED: i32 = -31008;
 ///
 /// A line is written when its call ends, before the response is sent. A line that cannot be written (the disk is full) is
 /// kept, and calls are refused until it is written.
+///
+/// Writing is synchronous, on the threads of the runtime: what blocks it blocks the server. The file should be a regular
+/// one on a local disk, not a FIFO or a file on NFS. The program's `--audit -` does not notice errors of writing to standard
+/// error: lines may be lost there, and calls are not refused.
 #[derive(Clone)]
 pub struct Audit {
     sink: Arc<Mutex<Sink>>,

@@ -27,8 +27,15 @@ const OTHER: &str = "_OTHER";
 /// | `mcp_server_dropped_notifications_total` | |
 ///
 /// `error_type` is absent for a success, `tool_error` for a result with `isError`, the code of a JSON-RPC error, or
-/// `cancelled`. Clients cannot make it grow: after 1,000 combinations of labels, and for methods, tools and prompts that do
-/// not exist, the name is `_OTHER`. Principals, arguments and URIs are no labels.
+/// `cancelled`. Principals, arguments and URIs are no labels.
+///
+/// Clients cannot make the labels grow:
+///
+/// - The method is `_OTHER` in calls that end with -32601 (no such method).
+/// - The tool or prompt is `_OTHER` in calls that end with -32602 (no such name, invalid parameters), unless a call of it
+///   ended otherwise before.
+/// - After 1,000 combinations of labels, calls with a new one have the method `_OTHER` and no tool or prompt; their
+///   `error_type` is `_OTHER` if it would be a code.
 ///
 /// Clones count together.
 ///
