@@ -188,13 +188,17 @@ const NO_NAME: Outcome = Outcome::Error(-32602);
 
 impl Series {
     fn add(&mut self, call: &CallInfo, end: &CallEnd) {
-        let method = if end.outcome == NO_METHOD { OTHER } else { &call.method };
-        let name = label(method).and(call.target.as_deref()).unwrap_or_default();
+        self.count(&call.method, call.target.as_deref().unwrap_or_default(), end.outcome, end.duration);
+    }
+
+    fn count(&mut self, method: &str, name: &str, outcome: Outcome, took: Duration) {
+        let method = if outcome == NO_METHOD { OTHER } else { method };
+        let name = if label(method).is_some() { name } else { "" };
         let is_known = |name| self.methods.get(method).is_some_and(|names| names.contains_key(name));
-        let name = if end.outcome == NO_NAME && !is_known(name) { OTHER } else { name };
-        let error = ErrorType::from(end.outcome);
+        let name = if outcome == NO_NAME && label(method).is_some() && !is_known(name) { OTHER } else { name };
+        let error = ErrorType::from(outcome);
         if let Some(histogram) = self.find(method, name, error) {
-            return histogram.add(end.duration);
+            return histogram.add(took);
         }
         let (method, name, error) = match (self.len < SERIES_MAX, error) {
             (true, _) => (method, name, error),
@@ -202,7 +206,7 @@ impl Series {
             (false, ErrorType::Code(_)) => (OTHER, "", ErrorType::Other),
             (false, _) => (OTHER, "", error),
         };
-        self.find_or_insert(method, name, error).add(end.duration);
+        self.find_or_insert(method, name, error).add(took);
     }
 
     fn find(&mut self, method: &str, name: &str, error: ErrorType) -> Option<&mut Histogram> {
@@ -318,6 +322,18 @@ impl fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_without_a_label_for_its_name_has_one_series_for_each_error() {
+        let mut series = Series::default();
+        for outcome in [NO_NAME, Outcome::Ok, NO_NAME] {
+            series.count("resources/read", "", outcome, Duration::ZERO);
+        }
+        let mut out = String::new();
+        series.render(&mut out, "m");
+        let counts: Vec<_> = out.lines().filter(|line| line.contains("_count{") && line.contains("-32602")).collect();
+        assert_eq!(counts, ["m_count{mcp_method_name=\"resources/read\",error_type=\"-32602\"} 2"]);
+    }
 
     #[test]
     fn labels_cannot_break_out_of_their_quotes() {
