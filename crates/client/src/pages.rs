@@ -13,8 +13,7 @@ use std::task::{Context, Poll};
 /// The pages of a list, requested on demand. Also a [`Stream`].
 pub struct Pages<T> {
     /// Keeps the connection open while pages remain.
-    #[expect(dead_code, reason = "held, not looked at")]
-    connection: Connection,
+    _connection: Connection,
     core: Arc<ConnectionState>,
     next: Next<T>,
 }
@@ -27,7 +26,7 @@ enum Next<T> {
 
 impl<T: Listed> Pages<T> {
     pub(crate) fn new(connection: &Connection) -> Pages<T> {
-        Pages { connection: connection.clone(), core: connection.core().clone(), next: Next::Fetch(None) }
+        Pages { _connection: connection.clone(), core: connection.core().clone(), next: Next::Fetch(None) }
     }
 
     /// Returns the next page; `None` after the last, and after an error. Cancel-safe.

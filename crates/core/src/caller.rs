@@ -257,7 +257,7 @@ impl Session {
 
     /// The least severe log level to send. `info` until the client sets another.
     pub fn log_level(&self) -> LoggingLevel {
-        LEVELS.get(self.log.load(Ordering::Relaxed) as usize).copied().unwrap_or(LoggingLevel::Info)
+        LoggingLevel::ALL.get(self.log.load(Ordering::Relaxed) as usize).copied().unwrap_or(LoggingLevel::Info)
     }
 
     /// Sets the least severe log level to send.
@@ -276,18 +276,6 @@ impl Session {
         let _ = self.feed.set(feed);
     }
 }
-
-/// All levels, least severe first, so that the index of a level is its number.
-pub const LEVELS: [LoggingLevel; 8] = [
-    LoggingLevel::Debug,
-    LoggingLevel::Info,
-    LoggingLevel::Notice,
-    LoggingLevel::Warning,
-    LoggingLevel::Error,
-    LoggingLevel::Critical,
-    LoggingLevel::Alert,
-    LoggingLevel::Emergency,
-];
 
 /// The sender of a request, and its capabilities.
 #[derive(Clone)]

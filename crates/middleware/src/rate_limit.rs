@@ -77,7 +77,10 @@ impl RateLimit {
 fn refuse(call: Call, limit: &RateLimit, wait: Duration) -> Reply {
     tracing::info!(method = call.method(), "refused a call beyond the rate limit");
     let seconds = (wait.as_secs_f64() * 10.0).ceil() / 10.0;
-    let message = format!("rate limit of {limit} exceeded for {}; try again in {seconds} s", call.name());
+    // A name may be as long as the request.
+    let name = if call.name().is_empty() { call.method() } else { call.name() };
+    let name: String = name.chars().take(80).collect();
+    let message = format!("rate limit of {limit} exceeded for {name}; try again in {seconds} s");
     match call.method() {
         "tools/call" => call.refuse(&message),
         _ => {
