@@ -17,7 +17,7 @@ const SCHEMA: &str = r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},
 fn agrees(params: &[HeaderParam], arguments: &Value, headers: &HeaderMap) {
     for param in params {
         let value = param.path.iter().try_fold(arguments, |value, step| value.get(&**step)).filter(|v| !v.is_null());
-        let said = single(headers, &param.header).expect("never twice").map(|v| decode(v).expect("readable"));
+        let said = single(headers, &*param.header).expect("never twice").map(|v| decode(v).expect("readable"));
         match (value, said) {
             (None, None) => {}
             (Some(Value::String(text)), Some(said)) => assert_eq!(*text, said),
@@ -52,17 +52,17 @@ fuzz_target!(|data: &[u8]| {
     match classify(&message, &headers, &|tool, _| (tool != "plain").then(|| params.clone()), &|_| false) {
         Ok(PostKind::Request(request)) => {
             let says =
-                |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
+                |name: &HeaderName, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
             assert!(request.caller.features().stateless);
-            assert!(says(rules::PROTOCOL_VERSION, request.caller.features().revision.as_str()));
-            assert!(says(rules::METHOD, request.method.as_str()));
+            assert!(says(&rules::PROTOCOL_VERSION, request.caller.features().revision.as_str()));
+            assert!(says(&rules::METHOD, request.method.as_str()));
             let Ok(body) = serde_json::from_slice::<Value>(body) else { return };
             let about = match request.known() {
                 Some(Method::ToolsCall | Method::PromptsGet) => body["params"]["name"].as_str(),
                 Some(Method::ResourcesRead) => body["params"]["uri"].as_str(),
                 _ => return,
             };
-            let said = single(&headers, rules::NAME).unwrap().map(|v| decode(v).unwrap());
+            let said = single(&headers, &rules::NAME).unwrap().map(|v| decode(v).unwrap());
             assert_eq!(about, said.as_deref());
             if let (Some(Method::ToolsCall), Some(about)) = (request.known(), about) {
                 if about != "plain" {

@@ -28,12 +28,19 @@ pub enum ServerRequestError {
     Disconnected,
 }
 
-/// The requests of a session that belong to no call of the client.
+/// The requests of a session that belong to no call of the client. Most sessions have none, and allocate nothing for them.
 #[derive(Default)]
-pub(crate) struct SessionRequests {
+pub(crate) enum SessionRequests {
+    #[default]
+    None,
+    Some(Box<Requests>),
+    Closed,
+}
+
+#[derive(Default)]
+pub(crate) struct Requests {
     sent: u64,
     pending: Vec<(u64, ServerRequest)>,
-    closed: bool,
 }
 
 /// The ids of these requests begin here, so that they are never those of requests within calls.
@@ -45,29 +52,36 @@ impl SessionRequests {
     /// The requests of a session that goes on here. Its ids follow `first`, so that they are none that the client was asked
     /// under before.
     pub(crate) fn after(first: u32) -> SessionRequests {
-        SessionRequests { sent: u64::from(first) << 16, ..SessionRequests::default() }
+        SessionRequests::Some(Box::new(Requests { sent: u64::from(first) << 16, pending: Vec::new() }))
     }
 
     /// Adds a request, and returns its id. Without room, or after the end, it is refused.
     pub(crate) fn add(&mut self, request: ServerRequest) -> Result<u64, ServerRequest> {
-        if self.closed || self.pending.len() >= PENDING_MAX {
+        if let SessionRequests::None = self {
+            *self = SessionRequests::Some(Box::default());
+        }
+        let SessionRequests::Some(requests) = self else { return Err(request) };
+        if requests.pending.len() >= PENDING_MAX {
             return Err(request);
         }
-        let id = FIRST_ID + self.sent;
-        self.sent += 1;
-        self.pending.push((id, request));
+        let id = FIRST_ID + requests.sent;
+        requests.sent += 1;
+        requests.pending.push((id, request));
         Ok(id)
     }
 
     /// Takes a pending request.
     pub(crate) fn take(&mut self, id: u64) -> Option<ServerRequest> {
-        let at = self.pending.iter().position(|(known, _)| *known == id)?;
-        Some(self.pending.swap_remove(at).1)
+        let SessionRequests::Some(requests) = self else { return None };
+        let at = requests.pending.iter().position(|(known, _)| *known == id)?;
+        Some(requests.pending.swap_remove(at).1)
     }
 
     /// Takes all, and refuses those that come later.
     pub(crate) fn close(&mut self) -> Vec<ServerRequest> {
-        self.closed = true;
-        self.pending.drain(..).map(|(_, request)| request).collect()
+        match std::mem::replace(self, SessionRequests::Closed) {
+            SessionRequests::Some(requests) => requests.pending.into_iter().map(|(_, request)| request).collect(),
+            SessionRequests::None | SessionRequests::Closed => Vec::new(),
+        }
     }
 }

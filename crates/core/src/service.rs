@@ -31,7 +31,7 @@ pub trait Service: Send + Sync + 'static {
     /// Starts a request and polls it once.
     ///
     /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
-    fn start(&self, request: Request, context: RequestContext, cx: &mut Context<'_>) -> CallStart;
+    fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart;
 
     /// Whether the service has a method that the specification does not have. By default it has none.
     ///
@@ -43,7 +43,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// Handles a notification of the client, for example `notifications/roots/list_changed`. Never blocks and never panics.
     /// By default it is ignored.
-    fn notified(&self, notification: Notification, context: RequestContext) {
+    fn notified(&self, notification: Notification, context: Arc<RequestContext>) {
         let _ = (notification, context);
     }
 

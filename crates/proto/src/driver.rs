@@ -19,7 +19,7 @@ use std::time::Instant;
 pub enum Received {
     /// Start this request with [`start`]. When it ends, however it ends, call [`Engine::finish`] once, unless
     /// [`Engine::send`] said so; while it runs, [`Engine::attach`] its canceller.
-    Call(Box<Request>),
+    Call(Arc<Request>),
     /// Send this response.
     Reply(Reply),
     /// Send these cancellations of server requests on the call's stream, then cancel it.
@@ -141,8 +141,8 @@ pub fn poll_stateless(call: &mut dyn RunningCall, cx: &mut Context<'_>) -> Poll<
 #[inline]
 pub fn start(
     service: &dyn Service,
-    request: Request,
-    context: RequestContext,
+    request: Arc<Request>,
+    context: Arc<RequestContext>,
     now: fn() -> Instant,
     cx: &mut Context<'_>,
 ) -> CallStart {
@@ -155,8 +155,8 @@ pub fn start(
 #[cold]
 fn start_observed(
     service: &dyn Service,
-    request: Request,
-    context: RequestContext,
+    request: Arc<Request>,
+    context: Arc<RequestContext>,
     now: fn() -> Instant,
     cx: &mut Context<'_>,
 ) -> CallStart {

@@ -30,14 +30,13 @@ use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::{Borrow, Cow};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The next action for the driver of an engine.
 pub enum Event {
     /// Start this request. When it ends, however it ends, call [`Engine::finish`] once; while it runs,
     /// [`Engine::attach`] its canceller.
-    Call(Box<Request>),
+    Call(Arc<Request>),
     /// Send this response; no other action.
     Reply(Reply),
     /// Cancel this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
@@ -52,7 +51,8 @@ pub enum Event {
 
 #[derive(Clone)]
 enum State {
-    New,
+    /// With the public id of the session to come.
+    New(u64),
     Open(Arc<Session>),
     Closed,
 }
@@ -63,10 +63,10 @@ pub struct Engine {
     /// At most `calls.per_peer_max` and `subscriptions.streams_per_peer_max`, mostly one or two: a linear search is
     /// faster than hashing.
     running: Vec<Running>,
-    asked: HashMap<u64, (Id, ServerRequest)>,
+    /// Server requests within calls, mostly none: their ids, and those of the calls.
+    asked: Vec<(u64, Id, ServerRequest)>,
     next_ask: u64,
     limits: Arc<Limits>,
-    public_id: u64,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -85,22 +85,14 @@ struct Running {
 impl Engine {
     /// An engine for a new peer.
     pub fn new(limits: Arc<Limits>) -> Engine {
-        Engine {
-            state: State::New,
-            running: Vec::new(),
-            asked: HashMap::new(),
-            next_ask: 0,
-            limits,
-            public_id: 0,
-            observer: None,
-        }
+        Engine { state: State::New(0), running: Vec::new(), asked: Vec::new(), next_ask: 0, limits, observer: None }
     }
 
     /// An engine for a new peer of `service`, which its observer learns of. `public_id` is a random number:
     /// [`Session::public_id`].
     pub fn for_service(service: &dyn Service, public_id: u64) -> Engine {
         let mut engine = Engine::new(service.limits().clone());
-        engine.public_id = public_id;
+        engine.state = State::New(public_id);
         engine.observer = service.observer().cloned();
         engine
     }
@@ -176,7 +168,9 @@ impl Engine {
                 return refuse(code::INVALID_REQUEST, "already initialized");
             }
             if let Some(session) = request.caller.session() {
-                session.set_public_id(self.public_id);
+                if let State::New(public_id) = self.state {
+                    session.set_public_id(public_id);
+                }
                 self.state = State::Open(session.clone());
                 if let Some(observer) = &self.observer {
                     observer.session_opened(session);
@@ -185,7 +179,7 @@ impl Engine {
         }
         let (id, may_ask) = (request.id.clone(), request.caller.features().server_requests);
         self.running.push(Running { id, may_ask, listens, cancel: None, cancelled: false });
-        Event::Call(Box::new(request))
+        Event::Call(request)
     }
 
     fn notification(&mut self, name: &MethodName, message: &Message) -> Event {
@@ -215,7 +209,8 @@ impl Engine {
             message: Cow<'a, str>,
         }
         let Ok(number) = id.as_json().parse::<u64>() else { return Event::Nothing };
-        let within_call = self.asked.remove(&number).map(|(_, ask)| ask);
+        let at = self.asked.iter().position(|(asked, ..)| *asked == number);
+        let within_call = at.map(|at| self.asked.swap_remove(at).2);
         let Some(ask) = within_call.or_else(|| self.session()?.answered(number)) else { return Event::Nothing };
         let answer = match outcome {
             Ok(result) => Ok(message.text(result).to_owned()),
@@ -258,7 +253,7 @@ impl Engine {
             Some(running) if running.may_ask && !running.cancelled => {
                 self.next_ask += 1;
                 let frame = render::request(self.next_ask, &ask.method, &ask.params);
-                self.asked.insert(self.next_ask, (parent.clone(), ask));
+                self.asked.push((self.next_ask, parent.clone(), ask));
                 Some(frame)
             }
             _ => {
@@ -282,7 +277,7 @@ impl Engine {
                 observer.session_closed(&session);
             }
         }
-        for (_, (_, ask)) in self.asked.drain() {
+        for (_, _, ask) in self.asked.drain(..) {
             ask.refuse();
         }
         self.running.drain(..).filter_map(|r| r.cancel).collect()
@@ -293,15 +288,12 @@ impl Engine {
     }
 
     fn orphan(&mut self, parent: &Id) -> Vec<Bytes> {
-        let orphans: Vec<u64> = self.asked.iter().filter(|(_, (p, _))| p == parent).map(|(n, _)| *n).collect();
-        let mut frames = Vec::new();
-        for n in orphans {
-            if let Some((_, ask)) = self.asked.remove(&n) {
-                ask.refuse();
-                frames.push(render::cancelled(n, "the parent request has ended"));
-            }
-        }
-        frames
+        let orphans = self.asked.extract_if(.., |(_, call, _)| call == parent);
+        let cancelled = orphans.map(|(id, _, ask)| {
+            ask.refuse();
+            render::cancelled(id, "the parent request has ended")
+        });
+        cancelled.collect()
     }
 }
 
@@ -315,7 +307,7 @@ impl Drop for Engine {
 ///
 /// A claim in `_meta` wins; `initialize` and silence belong to sessions. A message that is not a request is an error of
 /// the driver and answered as an invalid request. The message may be passed by value or by reference.
-pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Result<Request, Reply> {
+pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Result<Arc<Request>, Reply> {
     let message = message.borrow();
     let Kind::Request { id, method } = &message.kind else {
         return Err(Reply::error(None, code::INVALID_REQUEST, "expected a request", None));
@@ -352,7 +344,7 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         name => name.clone(),
     };
     let (id, params, frame) = (id.clone(), *message.params(), frame.clone());
-    Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
+    Ok(Arc::new(Request { id, method, caller, params, progress_token: claims.progress_token, frame }))
 }
 
 /// Determines the caller of a notification: its claims in `_meta`, or else the session. Pure.

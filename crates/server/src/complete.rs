@@ -14,13 +14,14 @@ use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext};
 use linchpin_types::complete::{CompleteReference, CompleteRequestParams};
 use linchpin_types::error::code;
+use std::sync::Arc;
 use std::task::Context;
 
 /// `completion/complete`
 pub(crate) fn start(
     core: &RunningServer,
-    request: &Request,
-    door: RequestContext,
+    request: &Arc<Request>,
+    door: Arc<RequestContext>,
     task: &mut Context<'_>,
 ) -> CallStart {
     let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {

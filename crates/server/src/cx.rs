@@ -46,8 +46,8 @@ use tokio::sync::Notify;
 pub struct Cx(pub(crate) Arc<CallState>);
 
 pub(crate) struct CallState {
-    pub(crate) request: Request,
-    pub(crate) door: RequestContext,
+    pub(crate) request: Arc<Request>,
+    pub(crate) door: Arc<RequestContext>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) round_trips: Mutex<RoundTrips>,
     queue: Mutex<Queue>,
@@ -74,14 +74,19 @@ pub(crate) enum Out {
 }
 
 impl Cx {
-    pub(crate) fn new(request: Request, door: RequestContext, shared: Arc<Shared>, round_trips: RoundTrips) -> Cx {
+    pub(crate) fn new(
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
+        shared: Arc<Shared>,
+        round_trips: RoundTrips,
+    ) -> Cx {
         let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
         let (round_trips, name) = (Mutex::new(round_trips), OnceLock::new());
         Cx(Arc::new(CallState { request, door, shared, round_trips, queue, cancelled, over, name, outside: false }))
     }
 
     /// The context of a notification or a subscription.
-    pub(crate) fn outside(request: Request, door: RequestContext, shared: Arc<Shared>) -> Cx {
+    pub(crate) fn outside(request: Arc<Request>, door: Arc<RequestContext>, shared: Arc<Shared>) -> Cx {
         let queue = Mutex::new(Queue { closed: true, ..Queue::default() });
         let (cancelled, over) = (AtomicBool::new(false), Notify::new());
         let (round_trips, name) = (Mutex::default(), OnceLock::new());

@@ -54,8 +54,8 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     layers: Option<Arc<[Layer]>>,
     target: &Target,
-    request: &Request,
-    door: RequestContext,
+    request: &Arc<Request>,
+    door: Arc<RequestContext>,
     args: Args,
 ) -> Result<CallStart, Reply> {
     let out = shared.writer(request);

@@ -24,12 +24,12 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// Runs the handlers of a notification.
-pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: RequestContext) {
+pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: Arc<RequestContext>) {
     if !core.hooks.notifications.contains_key(told.method.as_str()) {
         return tracing::debug!(name = %clip(told.method.as_str()), "notification without a handler");
     }
     let Notification { method, caller, params, frame } = told;
-    let request = Request { id: Id::unknown(), method, caller, params, progress_token: None, frame };
+    let request = Arc::new(Request { id: Id::unknown(), method, caller, params, progress_token: None, frame });
     let running = core.clone();
     launch(core, async move {
         let targets = running.hooks.notifications.get(request.method.as_str()).map_or(&[][..], Vec::as_slice);
@@ -45,8 +45,8 @@ pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: Requ
 async fn run(
     core: &Arc<RunningServer>,
     target: &Target,
-    request: &Request,
-    door: &RequestContext,
+    request: &Arc<Request>,
+    door: &Arc<RequestContext>,
 ) -> Result<(), Reply> {
     let Some(args) = parameters(request) else { return Ok(()) };
     let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.shared.clone()));
@@ -105,7 +105,7 @@ pub(crate) struct Watch {
     core: Weak<RunningServer>,
     /// Never holds the session that holds this.
     caller: Caller,
-    door: RequestContext,
+    door: Arc<RequestContext>,
     uris: Mutex<BTreeSet<Box<str>>>,
 }
 
@@ -148,7 +148,7 @@ impl Watch {
     /// `caller` must not keep this alive.
     pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, door: &RequestContext) -> Watch {
         let (principal, connection) = (door.principal.clone(), door.connection.clone());
-        let door = RequestContext { principal, connection, ..RequestContext::default() };
+        let door = Arc::new(RequestContext { principal, connection, ..RequestContext::default() });
         Watch { core, caller, door, uris: Mutex::default() }
     }
 
@@ -193,7 +193,7 @@ impl Drop for Watch {
     }
 }
 
-fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: RequestContext, uri: &str) {
+fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: Arc<RequestContext>, uri: &str) {
     if core.hooks.unsubscribe.is_empty() {
         return;
     }
@@ -208,7 +208,7 @@ fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: RequestContext,
 }
 
 /// What a hook of subscriptions is given: the URI as its only parameter.
-fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Request {
+fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Arc<Request> {
     let mut frame = b"{\"uri\":".to_vec();
     let start = frame.len();
     write_str(&mut frame, uri);
@@ -217,5 +217,5 @@ fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Request {
     let all = Some(Span::new(0, end + 1));
     let params = Params { all, uri: Some(Span::new(start, end)), ..Params::default() };
     let frame = String::from_utf8(frame).unwrap_or_default().into();
-    Request { id, method: MethodName::Known(method), caller, params, progress_token: None, frame }
+    Arc::new(Request { id, method: MethodName::Known(method), caller, params, progress_token: None, frame })
 }

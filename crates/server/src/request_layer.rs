@@ -24,8 +24,8 @@ use std::task::{Context, Poll};
 /// Starts a request through the layers of all requests.
 pub(crate) fn start(
     core: &RunningServer,
-    request: Request,
-    context: RequestContext,
+    request: Arc<Request>,
+    context: Arc<RequestContext>,
     task: &mut Context<'_>,
 ) -> CallStart {
     let Some(core) = core.this.upgrade() else {
@@ -50,7 +50,12 @@ pub(crate) fn start(
 }
 
 /// Starts the request itself. It can be run once.
-fn end_of_chain(core: &Arc<RunningServer>, request: Request, context: RequestContext, chain: Arc<Chain>) -> Run {
+fn end_of_chain(
+    core: &Arc<RunningServer>,
+    request: Arc<Request>,
+    context: Arc<RequestContext>,
+    chain: Arc<Chain>,
+) -> Run {
     let (core, input) = (core.clone(), Mutex::new(Some((request, context))));
     Arc::new(move |call| {
         let (core, chain) = (core.clone(), chain.clone());

@@ -4,9 +4,9 @@ use crate::chain::Chain;
 use crate::cx::{CallState, Cx, Out};
 use crate::shared::Shared;
 use crate::target::CallStart as Call;
-use linchpin_core::message::{MethodName, Request};
+use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart};
-use linchpin_core::{CallEvent, Cancel, Features, Id, Reply, RunningCall};
+use linchpin_core::{CallEvent, Cancel, Reply, RunningCall};
 use linchpin_types::error::code;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
-pub(crate) fn launch(shared: &Arc<Shared>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
+pub(crate) fn launch(shared: &Arc<Shared>, request: &Arc<Request>, call: Call, task: &mut Context<'_>) -> CallStart {
     // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
     // their number.
     if shared.calls.load(Ordering::Relaxed) >= shared.limits.calls.concurrent_max {
@@ -31,7 +31,7 @@ pub(crate) fn launch(shared: &Arc<Shared>, request: &Request, call: Call, task: 
 /// Like [`launch`], for the layers around a request. Limits of number and time are those of the request at their end.
 pub(crate) fn launch_chain(
     shared: &Arc<Shared>,
-    request: &Request,
+    request: &Arc<Request>,
     call: Call,
     chain: Arc<Chain>,
     task: &mut Context<'_>,
@@ -41,14 +41,13 @@ pub(crate) fn launch_chain(
 
 fn polled(
     shared: &Arc<Shared>,
-    request: &Request,
+    request: &Arc<Request>,
     call: Call,
     chain: Option<Arc<Chain>>,
     task: &mut Context<'_>,
 ) -> CallStart {
     let Call { mut future, cx, name } = call;
-    let about =
-        About { id: request.id.clone(), features: request.caller.features(), method: request.method.clone(), name };
+    let about = About { request: request.clone(), name };
     let done = match poll(shared, &about, &mut future, task) {
         Poll::Ready(reply) => {
             let reply = settle(shared, cx.as_ref(), reply);
@@ -83,9 +82,7 @@ fn polled(
 }
 
 struct About {
-    id: Id,
-    features: &'static Features,
-    method: MethodName,
+    request: Arc<Request>,
     name: Option<Arc<str>>,
 }
 
@@ -98,13 +95,8 @@ fn poll(shared: &Shared, about: &About, future: &mut BoxFuture<'static, Reply>, 
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned());
             let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
-            tracing::error!(method = about.method.as_str(), name, panic = what, "a handler panicked");
-            Poll::Ready(shared.failed(
-                &about.id,
-                about.features,
-                &about.method,
-                "it stopped unexpectedly because of a bug in the server",
-            ))
+            tracing::error!(method = about.request.method.as_str(), name, panic = what, "a handler panicked");
+            Poll::Ready(shared.failed(&about.request, "it stopped unexpectedly because of a bug in the server"))
         }
     }
 }
@@ -185,7 +177,7 @@ impl RunningCall for Running {
                 self.future = None;
                 let why =
                     format!("it took longer than the server's limit of {} ms", self.shared.limits.calls.run_ms_max);
-                self.done = Some(self.shared.failed(&self.about.id, self.about.features, &self.about.method, &why));
+                self.done = Some(self.shared.failed(&self.about.request, &why));
                 continue;
             }
             // The handler may have sent a message in this poll.

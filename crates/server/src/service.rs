@@ -52,7 +52,7 @@ impl Service for RunningServer {
         &self.budget
     }
 
-    fn start(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn start(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         if self.request_layers.is_empty() {
             self.begin(request, door, None, task)
         } else {
@@ -64,7 +64,7 @@ impl Service for RunningServer {
         self.low_level.as_ref().map_or_else(|| self.methods.contains_key(method), |low| low.defines(method))
     }
 
-    fn notified(&self, told: Notification, door: RequestContext) {
+    fn notified(&self, told: Notification, door: Arc<RequestContext>) {
         if let Some(core) = self.this.upgrade() {
             notification::notified(&core, told, door);
         }
@@ -132,8 +132,8 @@ impl RunningServer {
     #[inline]
     pub(crate) fn begin(
         &self,
-        request: Request,
-        door: RequestContext,
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -179,8 +179,8 @@ impl RunningServer {
     fn launch(
         &self,
         target: &Target,
-        request: &Request,
-        door: RequestContext,
+        request: &Arc<Request>,
+        door: Arc<RequestContext>,
         args: Args,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -195,8 +195,8 @@ impl RunningServer {
 
     fn call_tool(
         &self,
-        request: Request,
-        door: RequestContext,
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -230,8 +230,8 @@ impl RunningServer {
     fn custom(
         &self,
         target: Option<Arc<Target>>,
-        request: &Request,
-        door: RequestContext,
+        request: &Arc<Request>,
+        door: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -243,7 +243,7 @@ impl RunningServer {
         }
     }
 
-    fn read(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn read(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         if !self.offered()[1] {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no resources");
         }
@@ -276,8 +276,8 @@ impl RunningServer {
 
     fn prompt(
         &self,
-        request: Request,
-        door: RequestContext,
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -319,7 +319,7 @@ impl RunningServer {
     }
 
     /// `resources/list` with a refresh before the first page. Later pages use the same list.
-    fn list_fresh(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn list_fresh(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
         let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
             return CallStart::Done(self.answer(&request, &door));
@@ -449,7 +449,7 @@ impl RunningServer {
     }
 
     /// `resources/subscribe` of a server with hooks for subscriptions.
-    fn subscribe_watched(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+    fn subscribe_watched(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         let reply = self.answer(&request, &door);
         let (Some(session), Some(core)) = (request.caller.session().cloned(), self.this.upgrade()) else {
             return CallStart::Done(reply);

@@ -2,9 +2,9 @@
 
 use crate::seal::Keyring;
 use crate::tool_result;
-use linchpin_core::message::{MethodName, Request};
+use linchpin_core::message::Request;
 use linchpin_core::service::CallStart;
-use linchpin_core::{Budget, Features, Id, Limits, Method, Reply, ResultWriter, Stamps};
+use linchpin_core::{Budget, Limits, Method, Reply, ResultWriter, Stamps};
 use linchpin_types::error::code;
 use linchpin_types::page::CacheScope;
 use std::any::Any;
@@ -57,12 +57,11 @@ impl Shared {
     }
 
     /// The response for a call that failed outside of its handler.
-    pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: &MethodName, why: &str) -> Reply {
-        if *method == MethodName::Known(Method::ToolsCall) {
-            let out = ResultWriter::new(id, features, &self.stamps, self.limits.messages.result_bytes_max);
-            return tool_result::failure(out, &format!("the tool failed: {why}"));
+    pub(crate) fn failed(&self, request: &Request, why: &str) -> Reply {
+        if request.known() == Some(Method::ToolsCall) {
+            return tool_result::failure(self.writer(request), &format!("the tool failed: {why}"));
         }
-        Reply::error(Some(id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
+        Reply::error(Some(&request.id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
     }
 }
 

@@ -4,6 +4,7 @@
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext, Service};
 use linchpin_proto::Engine;
+use std::sync::Arc;
 use std::task::Context;
 use std::time::Instant;
 
@@ -24,8 +25,8 @@ pub(crate) fn nonce() -> u32 {
 #[inline]
 pub(crate) fn start(
     service: &dyn Service,
-    request: Request,
-    context: RequestContext,
+    request: Arc<Request>,
+    context: Arc<RequestContext>,
     cx: &mut Context<'_>,
 ) -> CallStart {
     linchpin_proto::driver::start(service, request, context, Instant::now, cx)

@@ -53,7 +53,7 @@ where
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
-    let context = RequestContext { connection: Some(Arc::default()), ..RequestContext::default() };
+    let context = Arc::new(RequestContext { connection: Some(Arc::default()), ..RequestContext::default() });
     let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), long: None, context };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
@@ -171,7 +171,7 @@ struct Peer {
     /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,
     /// That of every request: the service's state of this connection.
-    context: RequestContext,
+    context: Arc<RequestContext>,
 }
 
 impl Peer {
@@ -258,10 +258,9 @@ impl Peer {
         };
         let id = request.id.clone();
         let mut request = Some(request);
-        let (service, connection) = (&*self.service, &self.context.connection);
-        let context = || RequestContext { connection: connection.clone(), ..RequestContext::default() };
+        let (service, context) = (&*self.service, &self.context);
         let started =
-            poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, *r, context(), cx)))).await;
+            poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, r, context.clone(), cx)))).await;
         match started? {
             CallStart::Done(reply) => {
                 self.pass(&id, CallEvent::Done(reply));

@@ -460,7 +460,7 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     let message = frame::message(Bytes::from(line), service.limits()).expect("a message");
     let mut request = engine::open(&message, None).ok();
     let door = RequestContext { principal: principal.map(Principal::new), ..RequestContext::default() };
-    let mut door = Some(door);
+    let mut door = Some(door.into());
     let started = std::future::poll_fn(|cx| {
         let started = service.start(request.take().expect("polled once"), door.take().expect("polled once"), cx);
         std::task::Poll::Ready(started)

@@ -18,7 +18,7 @@
 use super::headers;
 use crate::engine::{claimed_version, header_means_stateless, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use linchpin_core::id::Id;
 use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::method::Method;
@@ -29,20 +29,20 @@ use linchpin_types::error::code;
 use std::sync::Arc;
 
 /// The protocol version of a client.
-pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session a message belongs to.
-pub const SESSION_ID: &str = "mcp-session-id";
+pub static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Repeats the method of a stateless request.
-pub const METHOD: &str = "mcp-method";
+pub static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// Repeats the name or URI a stateless request is about.
-pub const NAME: &str = "mcp-name";
+pub static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The classification of a POSTed message.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once; a box would cost every request an allocation")]
 pub enum PostKind {
     /// A stateless request whose headers agree with it: run it.
-    Request(Request),
+    Request(Arc<Request>),
     /// It opens a session.
     Initialize,
     /// It belongs to a session, which its `Mcp-Session-Id` must name.
@@ -72,7 +72,7 @@ pub fn classify(
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => {
             let told = notification(message, None)
-                .filter(|told| plainly(headers, PROTOCOL_VERSION, told.caller.features().revision.as_str()).is_ok());
+                .filter(|told| plainly(headers, &PROTOCOL_VERSION, told.caller.features().revision.as_str()).is_ok());
             Ok(PostKind::Notification(told))
         }
         Kind::Response { .. } if alone => {
@@ -83,7 +83,7 @@ pub fn classify(
 }
 
 fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
-    let version = headers.get(PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
+    let version = headers.get(&PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
     let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
     let (request, initialize) = match &message.kind {
         Kind::Request { method, .. } => (Some(method), *method == MethodName::Known(Method::Initialize)),
@@ -93,7 +93,7 @@ fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
     if header_means_stateless(version) && !initialize || claimed_version(message).is_some() {
         return true;
     }
-    if initialize || headers.contains_key(SESSION_ID) {
+    if initialize || headers.contains_key(&SESSION_ID) {
         return false;
     }
     let unknown = version.is_some_and(|v| era::header_version(v) == HeaderVersion::Unknown);
@@ -121,17 +121,17 @@ fn check_stateless(
                 matches!(reply.kind(), ReplyKind::Error(code::UNSUPPORTED_PROTOCOL_VERSION | code::METHOD_NOT_FOUND));
             let claimed = claimed_version(message).filter(|_| judged);
             return Err(claimed
-                .and_then(|v| headers::says(headers, PROTOCOL_VERSION, &v).err())
+                .and_then(|v| headers::says(headers, &PROTOCOL_VERSION, &v).err())
                 .map_or(reply, mismatch));
         }
     };
-    plainly(headers, PROTOCOL_VERSION, request.caller.features().revision.as_str()).map_err(mismatch)?;
+    plainly(headers, &PROTOCOL_VERSION, request.caller.features().revision.as_str()).map_err(mismatch)?;
     if let MethodName::Other(name) = method
         && !defines(name)
     {
         return Err(Reply::error(Some(id), code::METHOD_NOT_FOUND, &not_found(name), None));
     }
-    plainly(headers, METHOD, method.as_str()).map_err(mismatch)?;
+    plainly(headers, &METHOD, method.as_str()).map_err(mismatch)?;
     let about = match request.known() {
         Some(Method::ToolsCall | Method::PromptsGet) => request.string(request.params.name),
         Some(Method::ResourcesRead) => request.string(request.params.uri),
@@ -139,12 +139,12 @@ fn check_stateless(
     };
     let Some(about) = about else {
         // The body does not say what it is about, which the service will answer; then no header may say it either.
-        return match headers.contains_key(NAME) {
+        return match headers.contains_key(&NAME) {
             false => Ok(PostKind::Request(request)),
-            true => Err(mismatch(format!("unexpected {NAME}: the body has no matching value"))),
+            true => Err(mismatch(format!("unexpected {}: the body has no matching value", NAME))),
         };
     };
-    headers::says(headers, NAME, &about).map_err(mismatch)?;
+    headers::says(headers, &NAME, &about).map_err(mismatch)?;
     if request.known() == Some(Method::ToolsCall)
         && let Some(params) = lookup(&about, &request.caller)
     {
@@ -156,7 +156,7 @@ fn check_stateless(
 }
 
 /// Like [`headers::says`], for headers that know no sentinel.
-fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> {
+fn plainly(headers: &HeaderMap, header: &HeaderName, text: &str) -> Result<(), String> {
     match headers::single(headers, header)? {
         None => Err(format!("{header} is missing")),
         Some(value) if headers::trim(value) == text.as_bytes() => Ok(()),
@@ -205,7 +205,7 @@ const MISSING_META: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
     use linchpin_core::limits::Limits;
 
     const MODERN: &str = "2026-07-28";
@@ -312,8 +312,7 @@ mod tests {
     fn the_error_for_a_version_names_what_is_served_and_what_was_asked() {
         let body = request("tools/list", &meta("v999.0.0"));
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
-        let headers =
-            HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
+        let headers = HeaderMap::from_iter([(PROTOCOL_VERSION.clone(), HeaderValue::from_static("v999.0.0"))]);
         let reply = classify(&message, &headers, &|_, _| None, &|_| false).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 struct Replay {
     engine: Engine,
     limits: Arc<Limits>,
-    requests: Vec<Request>,
+    requests: Vec<Arc<Request>>,
     out: String,
     answers: Arc<Mutex<Vec<String>>>,
 }
@@ -75,7 +75,7 @@ impl Replay {
                     "call {} {} {} elicit={}{token}",
                     request.id, request.method, features.revision, caps.elicitation_form
                 ));
-                self.requests.push(*request);
+                self.requests.push(request);
             }
             Event::Cancel(_, frames) => {
                 self.line("cancel");

@@ -6,7 +6,7 @@
 use super::answer::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::intake::Refusal;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, StatusCode, Uri, Version, request};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version, request};
 
 /// Names under which a program on the same machine reaches a server.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -33,26 +33,32 @@ impl Guard {
         Guard { hosts, origins: origins.unwrap_or_default().iter().map(lower).collect(), same_host: origins.is_none() }
     }
 
-    /// Checks the request; the error is for its sender.
-    pub(crate) fn check(&self, request: &request::Parts) -> Result<(), Refusal> {
+    /// Checks the request, and returns its origin; the error is for its sender.
+    pub(crate) fn check<'r>(&self, request: &'r request::Parts) -> Result<Option<&'r HeaderValue>, Refusal> {
         if request.headers.keys_len() != request.headers.len() {
             check_single(&request.headers)?;
         }
-        if request.version == Version::HTTP_11 && !request.headers.contains_key(HOST) {
+        let host = request.headers.get(HOST).map(|host| host.as_bytes());
+        if request.version == Version::HTTP_11 && host.is_none() {
             return Err((StatusCode::BAD_REQUEST, "the Host header is missing"));
         }
-        self.check_sender(&request.uri, &request.headers).map_err(|why| (StatusCode::FORBIDDEN, why))
+        self.check_sender(&request.uri, host, &request.headers).map_err(|why| (StatusCode::FORBIDDEN, why))
     }
 
-    fn check_sender(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
+    fn check_sender<'r>(
+        &self,
+        uri: &Uri,
+        host: Option<&[u8]>,
+        headers: &'r HeaderMap,
+    ) -> Result<Option<&'r HeaderValue>, &'static str> {
         let host = match &self.hosts {
             None => None,
-            Some(hosts) => Some(host_of(uri, headers, hosts)?),
+            Some(hosts) => Some(host_of(uri, host, hosts)?),
         };
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
-            (None, _) => Ok(()),
-            (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host) => Ok(()),
+            (None, _) => Ok(None),
+            (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host) => Ok(Some(origin)),
             _ => Err("this Origin is not allowed; if you trust that site, allow it with .allow_origin(..), \
                     HttpOptions::allowed_origins, or --allow-origin of `linchpin serve`"),
         }
@@ -76,10 +82,9 @@ impl Guard {
 }
 
 /// The request's host, if all places that name a host name an allowed one.
-fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
+fn host_of<'a>(uri: &'a Uri, header: Option<&'a [u8]>, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
     const FOREIGN: &str = "this Host is not allowed; if clients are meant to use that name, allow it with .allow_host(..), \
                            HttpOptions::allowed_hosts, or --accept-host of `linchpin serve`";
-    let header = headers.get(HOST).map(|v| v.as_bytes());
     // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
     let authority = uri.authority().map(|a| a.as_str().as_bytes());
     let host = authority.or(header).ok_or("the Host header is missing")?;
@@ -148,7 +153,7 @@ mod tests {
         if !origin.is_empty() {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        guard.check_sender(&Uri::from_static("/mcp"), &headers).is_ok()
+        guard.check_sender(&Uri::from_static("/mcp"), headers.get(HOST).map(|h| h.as_bytes()), &headers).is_ok()
     }
 
     #[test]
@@ -198,12 +203,52 @@ mod tests {
     fn the_request_line_counts_as_a_host_and_both_must_be_allowed() {
         let guard = Guard::new(false, None, &[], None);
         let mut headers = HeaderMap::new();
-        assert!(guard.check_sender(&Uri::from_static("http://localhost:9/mcp"), &headers).is_ok());
-        assert!(guard.check_sender(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        assert!(
+            guard
+                .check_sender(
+                    &Uri::from_static("http://localhost:9/mcp"),
+                    headers.get(HOST).map(|h| h.as_bytes()),
+                    &headers
+                )
+                .is_ok()
+        );
+        assert!(
+            guard
+                .check_sender(
+                    &Uri::from_static("http://evil.example/mcp"),
+                    headers.get(HOST).map(|h| h.as_bytes()),
+                    &headers
+                )
+                .is_err()
+        );
         headers.insert(HOST, "localhost".parse().unwrap());
-        assert!(guard.check_sender(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
-        assert!(guard.check_sender(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
+        assert!(
+            guard
+                .check_sender(
+                    &Uri::from_static("http://evil.example/mcp"),
+                    headers.get(HOST).map(|h| h.as_bytes()),
+                    &headers
+                )
+                .is_err()
+        );
+        assert!(
+            guard
+                .check_sender(
+                    &Uri::from_static("http://localhost/mcp"),
+                    headers.get(HOST).map(|h| h.as_bytes()),
+                    &headers
+                )
+                .is_ok()
+        );
         headers.insert(HOST, "evil.example".parse().unwrap());
-        assert!(guard.check_sender(&Uri::from_static("http://localhost/mcp"), &headers).is_err());
+        assert!(
+            guard
+                .check_sender(
+                    &Uri::from_static("http://localhost/mcp"),
+                    headers.get(HOST).map(|h| h.as_bytes()),
+                    &headers
+                )
+                .is_err()
+        );
     }
 }

@@ -61,7 +61,7 @@ impl Running {
 }
 
 /// Handles a complete body.
-pub(crate) fn receive(shared: &Shared, head: RequestContext, body: Bytes, cx: &mut Context<'_>) -> Next {
+pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, cx: &mut Context<'_>) -> Next {
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
@@ -111,7 +111,7 @@ fn withheld() -> Response<HttpBody> {
 
 // --- stateless requests -------------------------------------------------------------------------------------
 
-fn alone(shared: &Shared, head: RequestContext, request: Request, cx: &mut Context<'_>) -> Next {
+fn alone(shared: &Shared, head: Arc<RequestContext>, request: Arc<Request>, cx: &mut Context<'_>) -> Next {
     let features = request.caller.features();
     match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => Next::Answer(answered(shared, reply, features)),
@@ -202,7 +202,7 @@ pub(crate) struct Opening {
     storing: Option<BoxFuture<'static, Response<HttpBody>>>,
 }
 
-fn open(shared: &Shared, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
+fn open(shared: &Shared, head: Arc<RequestContext>, message: Message, cx: &mut Context<'_>) -> Next {
     let mut engine = driver::engine(&*shared.service);
     let request = match receive_message(&mut engine, &*shared.service, &head, message) {
         Event::Call(request) => request,
@@ -216,7 +216,7 @@ fn open(shared: &Shared, head: RequestContext, message: Message, cx: &mut Contex
         return refuse("this server has too many sessions; end one with DELETE or try again later");
     };
     let (id, principal) = (request.id.clone(), head.principal.clone());
-    match driver::start(&*shared.service, *request, head, cx) {
+    match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => match opened(shared, engine, place, principal, &id, reply) {
             Opened::Now(response) => Next::Answer(response),
             Opened::Later(stored) => Next::Wait(Running::Storing(stored)),
@@ -305,7 +305,7 @@ fn request_id(message: &Message) -> Option<&Id> {
 
 // --- inside a session ----------------------------------------------------------------------------------------------
 
-fn in_session(shared: &Shared, head: RequestContext, message: Message, cx: &mut Context<'_>) -> Next {
+fn in_session(shared: &Shared, head: Arc<RequestContext>, message: Message, cx: &mut Context<'_>) -> Next {
     let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(&message)) {
         Ok(session) => session,
         Err(response) => return Next::Answer(*response),
@@ -336,14 +336,14 @@ fn take(
     shared: &Shared,
     session: &Arc<HttpSession>,
     message: Message,
-    context: RequestContext,
+    context: Arc<RequestContext>,
     cx: &mut Context<'_>,
 ) -> Outcome {
     let event = receive_message(&mut session.engine(), &*shared.service, &context, message);
     match event.deliver() {
         Received::Call(request) => {
             let id = request.id.clone();
-            match driver::start(&*shared.service, *request, context, cx) {
+            match driver::start(&*shared.service, request, context, cx) {
                 // No server request was sent, so none is cancelled.
                 CallStart::Done(reply) => {
                     let (may_send, _) = session.engine().finish(&id);
@@ -366,7 +366,7 @@ fn take(
     }
 }
 
-fn batch(shared: &Shared, head: RequestContext, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
+fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
     const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
     if !head.headers.contains_key(answer::SESSION_ID) {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));

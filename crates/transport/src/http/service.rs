@@ -17,7 +17,6 @@ use super::shared::Shared;
 use super::stores::{self, Stores};
 use super::stream::Reader;
 use bytes::Bytes;
-use http::header::ORIGIN;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
@@ -235,8 +234,8 @@ impl HttpService {
         }
         let streams = intake::prefers_stream(&parts.headers);
         let (state, origin) = match self.endpoint.guard.check(&parts) {
-            Ok(()) => {
-                let origin = parts.headers.get(ORIGIN).filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
+            Ok(origin) => {
+                let origin = origin.filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
                 let origin = origin.cloned().map(Box::new);
                 let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
                 (preflight.map_or_else(|| self.endpoint.begin(parts, peer), State::Answer), origin)
@@ -270,7 +269,7 @@ pin_project_lite::pin_project! {
 enum State {
     Page(Box<PageRequest>),
     Admission(Box<Admission>),
-    Intake(RequestContext, Intake, Purpose),
+    Intake(Arc<RequestContext>, Intake, Purpose),
     /// Looks for the session elsewhere.
     Revival(Revival, Method),
     /// Waits for a store.
@@ -386,7 +385,7 @@ impl Endpoint {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
         let head = RequestContext { headers, extensions, principal, scoped: true, peer, connection: None };
-        let mut head = Some(head);
+        let mut head = Some(Arc::new(head));
         if matches!(route, Route::Mcp)
             && let Some(revival) = self.shared.sessions.revive(&mut head)
         {
@@ -399,7 +398,7 @@ impl Endpoint {
     }
 
     /// Handles a request whose session is here, if it is anywhere, as far as possible by its headers.
-    fn dispatch(&self, route: Route, method: Method, uri: &http::Uri, head: RequestContext) -> State {
+    fn dispatch(&self, route: Route, method: Method, uri: &http::Uri, head: Arc<RequestContext>) -> State {
         match (route, method) {
             (Route::Mcp, Method::POST) => {
                 let checked =
@@ -452,7 +451,7 @@ impl Endpoint {
 
     fn received(
         &self,
-        head: RequestContext,
+        head: Arc<RequestContext>,
         purpose: Purpose,
         body: Result<Bytes, intake::Refusal>,
         cx: &mut Context<'_>,
@@ -551,7 +550,7 @@ impl Endpoint {
     }
 
     #[cfg(feature = "sse")]
-    fn sse_message(&self, uri: &http::Uri, head: RequestContext) -> State {
+    fn sse_message(&self, uri: &http::Uri, head: Arc<RequestContext>) -> State {
         let peer = self.sse.as_ref().and_then(|sse| sse.find(uri.query(), head.principal.as_ref()));
         let Some(peer) = peer else {
             let why = "unknown session, or its stream was closed; open a new one with GET";

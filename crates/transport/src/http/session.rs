@@ -13,13 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// What the sessions of an endpoint have in common.
+pub(crate) struct Common {
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) stores: Option<Arc<Stores>>,
+    /// The beginning of the sessions' clock.
+    pub(crate) epoch: Instant,
+}
+
 /// A session. An idle one allocates nothing beyond itself and the client's capabilities.
 pub(crate) struct HttpSession {
     key: u128,
     /// The identity of the principal that opened it.
     owner: Option<Arc<str>>,
     features: &'static Features,
-    service: Arc<dyn Service>,
+    common: Arc<Common>,
     engine: Mutex<Engine>,
     streams: Mutex<Streams>,
     /// Bytes stored in all streams.
@@ -30,7 +38,6 @@ pub(crate) struct HttpSession {
     seen: AtomicU64,
     /// Whether its client came back after `initialize`.
     used: AtomicBool,
-    stores: Option<Arc<Stores>>,
     /// The version of the record that was stored last.
     saved: AtomicU32,
     saving: AtomicBool,
@@ -38,7 +45,6 @@ pub(crate) struct HttpSession {
     deleted: AtomicBool,
     /// Sets the numbers of its streams apart from those that it had before it went on here. 0 without a store.
     node: u32,
-    epoch: Instant,
 }
 
 #[derive(Default)]
@@ -51,32 +57,23 @@ struct Streams {
 
 impl HttpSession {
     /// A session whose engine is open. `None` when it is not.
-    pub(crate) fn new(
-        key: u128,
-        owner: Option<Arc<str>>,
-        engine: Engine,
-        service: Arc<dyn Service>,
-        stores: Option<Arc<Stores>>,
-        epoch: Instant,
-    ) -> Option<HttpSession> {
+    pub(crate) fn new(key: u128, owner: Option<Arc<str>>, engine: Engine, common: Arc<Common>) -> Option<HttpSession> {
         let features = engine.session()?.features();
         let session = HttpSession {
             key,
             owner,
             features,
-            service,
             saved: AtomicU32::new(engine.session()?.record_version()),
             saving: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
-            node: if stores.is_some() { driver::nonce() } else { 0 },
-            stores,
+            node: if common.stores.is_some() { driver::nonce() } else { 0 },
+            common,
             engine: Mutex::new(engine),
             streams: Mutex::default(),
             kept: AtomicIsize::new(0),
             readers: AtomicU32::new(0),
             seen: AtomicU64::new(0),
             used: AtomicBool::new(false),
-            epoch,
         };
         session.seen.store(session.now(), Ordering::Relaxed);
         Some(session)
@@ -103,22 +100,22 @@ impl HttpSession {
     }
 
     pub(crate) fn service(&self) -> &dyn Service {
-        &*self.service
+        &*self.common.service
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        self.service.limits()
+        self.common.service.limits()
     }
 
     /// Tells the observer that a notification was dropped.
     pub(crate) fn dropped(&self) {
-        if let Some(observer) = self.service.observer() {
+        if let Some(observer) = self.common.service.observer() {
             observer.notification_dropped();
         }
     }
 
     pub(crate) fn budget(&self) -> &Arc<Budget> {
-        self.service.budget()
+        self.common.service.budget()
     }
 
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
@@ -131,7 +128,7 @@ impl HttpSession {
 
     /// Milliseconds on the session's clock.
     pub(crate) fn now(&self) -> u64 {
-        self.epoch.elapsed().as_millis() as u64
+        self.common.epoch.elapsed().as_millis() as u64
     }
 
     /// Records activity of the client.
@@ -217,12 +214,12 @@ impl HttpSession {
 
     /// The store for events.
     pub(crate) fn event_store(&self) -> Option<&Arc<dyn EventStore>> {
-        self.stores.as_ref()?.events.as_ref()
+        self.common.stores.as_ref()?.events.as_ref()
     }
 
     /// Stores the session in the background if it has changed.
     pub(crate) fn save(self: &Arc<Self>) {
-        if self.stores.as_ref().is_none_or(|stores| stores.sessions.is_none()) || self.is_saved() {
+        if self.common.stores.as_ref().is_none_or(|stores| stores.sessions.is_none()) || self.is_saved() {
             return;
         }
         // One task at a time, so that an older record never replaces a newer one.
@@ -254,7 +251,7 @@ impl HttpSession {
 
     /// Stores the session. Does nothing without a store.
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
-        let Some(store) = self.stores.as_ref().and_then(|stores| stores.sessions.clone()) else { return Ok(()) };
+        let Some(store) = self.common.stores.as_ref().and_then(|stores| stores.sessions.clone()) else { return Ok(()) };
         let Some(session) = self.engine().session().cloned() else { return Ok(()) };
         let version = session.record_version();
         let Some(mut record) = session.record() else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::body::HttpBody;
-use super::session::HttpSession;
+use super::session::{Common, HttpSession};
 use super::session_id::{id_of, key_of};
 use super::stores::{self, Stores};
 use crate::driver;
@@ -32,13 +32,11 @@ pub(crate) struct Sessions {
     sweeping: AtomicBool,
     /// The shard that gives way next.
     turn: AtomicUsize,
-    /// Until when it is known that none can give way, on the clock of `epoch`.
+    /// Until when it is known that none can give way, on the clock of [`Common`].
     all_in_use: AtomicU64,
-    service: Arc<dyn Service>,
-    stores: Option<Arc<Stores>>,
+    common: Arc<Common>,
     /// Held while a session is brought back, so that it is once.
     reviving: Mutex<Ended>,
-    epoch: Instant,
 }
 
 /// The sessions that were deleted last: one that was just being looked up does not come back.
@@ -55,7 +53,7 @@ struct Entry {
 }
 
 /// The request that waits for a session of another process, or a refusal.
-pub(crate) type Revival = BoxFuture<'static, Result<RequestContext, Box<Response<HttpBody>>>>;
+pub(crate) type Revival = BoxFuture<'static, Result<Arc<RequestContext>, Box<Response<HttpBody>>>>;
 
 /// The right to open one session; dropping it frees the slot.
 pub(crate) struct SessionSlot {
@@ -78,15 +76,13 @@ impl Sessions {
             sweeping: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
             all_in_use: AtomicU64::new(0),
-            service,
-            stores,
             reviving: Mutex::default(),
-            epoch: Instant::now(),
+            common: Arc::new(Common { service, stores, epoch: Instant::now() }),
         }
     }
 
     fn limits(&self) -> &Limits {
-        self.service.limits()
+        self.common.service.limits()
     }
 
     fn shard(&self, key: u128) -> MutexGuard<'_, Shard> {
@@ -105,7 +101,7 @@ impl Sessions {
     /// Ends the session that is missed least. Of a shard's, if that one was never used and is not new: shards take
     /// turns, which keeps the search short and comes close to the oldest of all.
     fn end_one(&self) -> bool {
-        let now = self.epoch.elapsed().as_millis() as u64;
+        let now = self.common.epoch.elapsed().as_millis() as u64;
         if now < self.all_in_use.load(Ordering::Relaxed) {
             return false;
         }
@@ -142,8 +138,7 @@ impl Sessions {
         getrandom::fill(&mut bytes).ok()?;
         let key = u128::from_ne_bytes(bytes);
         let owner = principal.map(|principal| principal.identity().clone());
-        let session =
-            Arc::new(HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)?);
+        let session = Arc::new(HttpSession::new(key, owner, engine, self.common.clone())?);
         self.shard(key).insert(key, Entry { session: session.clone(), _place: place });
         self.keep_swept();
         Some(session)
@@ -151,8 +146,8 @@ impl Sessions {
 
     /// Goes on with a session of another process, for the request of `context`, which is returned. `None` if the session
     /// is here, or there is no store; if the store does not have it either, nothing happens.
-    pub(crate) fn revive(self: &Arc<Self>, context: &mut Option<RequestContext>) -> Option<Revival> {
-        let store = self.stores.as_ref()?.sessions.clone()?;
+    pub(crate) fn revive(self: &Arc<Self>, context: &mut Option<Arc<RequestContext>>) -> Option<Revival> {
+        let store = self.common.stores.as_ref()?.sessions.clone()?;
         let key = key_of(context.as_ref()?.headers.get(answer::SESSION_ID)?.as_bytes())?;
         if self.shard(key).contains_key(&key) {
             return None;
@@ -187,25 +182,24 @@ impl Sessions {
         if reviving.contains(&key) || self.shard(key).contains_key(&key) {
             return Ok(());
         }
-        let Some(engine) = driver::engine(&*self.service).resume(record, driver::nonce()) else {
+        let Some(engine) = driver::engine(&*self.common.service).resume(record, driver::nonce()) else {
             tracing::warn!(revision = record.revision.as_str(), "a stored session cannot be read");
             return Ok(());
         };
         let Some(state) = engine.session().cloned() else { return Ok(()) };
-        let declared = self.service.budget().reserve(state.declared_bytes()).ok_or(EXHAUSTED)?;
+        let declared = self.common.service.budget().reserve(state.declared_bytes()).ok_or(EXHAUSTED)?;
         let place = self.place(declared).ok_or("this server has too many sessions; try again later")?;
         let caller = Caller::of_session(state.clone());
-        if let Some(feed) = self.service.open_feed(&caller, context) {
+        if let Some(feed) = self.common.service.open_feed(&caller, context) {
             let max = self.limits().subscriptions.resources_max;
             for uri in &record.subscriptions {
-                if let Err(error) = feed.feed().subscribe(uri, max, self.service.budget()) {
+                if let Err(error) = feed.feed().subscribe(uri, max, self.common.service.budget()) {
                     tracing::warn!(%error, "a session goes on without one of its subscriptions");
                 }
             }
             state.set_feed(feed);
         }
-        let Some(session) = HttpSession::new(key, owner, engine, self.service.clone(), self.stores.clone(), self.epoch)
-        else {
+        let Some(session) = HttpSession::new(key, owner, engine, self.common.clone()) else {
             return Ok(());
         };
         session.touch();
@@ -213,13 +207,13 @@ impl Sessions {
         drop(reviving);
         self.keep_swept();
         // Runs handlers.
-        self.service.session_resumed(&caller, context);
+        self.common.service.session_resumed(&caller, context);
         Ok(())
     }
 
     /// The stores of the service.
     pub(crate) fn stores(&self) -> Option<&Arc<Stores>> {
-        self.stores.as_ref()
+        self.common.stores.as_ref()
     }
 
     /// The session of this key; marks it as used.
@@ -232,7 +226,7 @@ impl Sessions {
     /// Ends a session for good: it is not brought back.
     pub(crate) fn delete(&self, session: &HttpSession) {
         session.set_deleted();
-        if self.stores.is_some() {
+        if self.common.stores.is_some() {
             let mut ended = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
             ended.truncate(ENDED_MAX - 1);
             ended.push_front(session.key());
@@ -291,7 +285,7 @@ impl Sessions {
 
     /// Ends idle sessions. Returns whether any session is left, and those that were used since `since`.
     fn sweep(&self, since: u64) -> (bool, Vec<u128>) {
-        let now = self.epoch.elapsed().as_millis() as u64;
+        let now = self.common.epoch.elapsed().as_millis() as u64;
         let (mut left, mut used) = (false, Vec::new());
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,7 +300,7 @@ impl Sessions {
             }
             for session in kept {
                 session.sweep(now);
-                if self.stores.is_some() && session.used_since(since) {
+                if self.common.stores.is_some() && session.used_since(since) {
                     used.push(session.key());
                 }
             }
@@ -327,8 +321,8 @@ async fn sweep(sessions: Weak<Sessions>, tick: Duration) {
         tokio::time::sleep(tick).await;
         let Some(sessions) = sessions.upgrade() else { return };
         let (left, used) = sessions.sweep(since);
-        since = sessions.epoch.elapsed().as_millis() as u64;
-        if let Some(stores) = &sessions.stores {
+        since = sessions.common.epoch.elapsed().as_millis() as u64;
+        if let Some(stores) = &sessions.common.stores {
             stores.touch(used, Duration::from_millis(sessions.limits().sessions.idle_ms_max)).await;
         }
         if !left {

@@ -65,7 +65,7 @@ impl Peer {
     }
 
     /// Handles a POST.
-    pub(crate) fn receive(&self, shared: &Shared, head: RequestContext, body: Bytes) -> Response<HttpBody> {
+    pub(crate) fn receive(&self, shared: &Shared, head: Arc<RequestContext>, body: Bytes) -> Response<HttpBody> {
         let inner = &self.0;
         if inner.outbox().events.len() > inner.limits.messages.queued_max + inner.limits.calls.per_peer_max {
             return refuse(
@@ -205,7 +205,7 @@ impl Inner {
         }
     }
 
-    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: RequestContext) {
+    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: Arc<RequestContext>) {
         let event = {
             let mut engine = self.engine();
             let event = receive(&mut engine, &*shared.service, &door, message);
@@ -222,7 +222,7 @@ impl Inner {
         match event.deliver() {
             Received::Call(request) => {
                 let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
-                tokio::spawn(async move { inner.call(&*service, &calls, *request, door).await });
+                tokio::spawn(async move { inner.call(&*service, &calls, request, door).await });
             }
             Received::Reply(reply) => self.push(&reply.frame(), false),
             Received::Cancel(cancel, withdrawals) => {
@@ -234,7 +234,7 @@ impl Inner {
         }
     }
 
-    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Request, door: RequestContext) {
+    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Arc<Request>, door: Arc<RequestContext>) {
         let mut running = Unfinished { inner: self, id: request.id.clone(), ended: false };
         let mut input = Some((request, door));
         let started =

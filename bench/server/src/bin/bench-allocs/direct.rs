@@ -14,6 +14,7 @@ use std::task::{Context, Waker};
 pub(crate) struct Direct {
     service: Arc<dyn Service>,
     engine: Engine,
+    context: Arc<RequestContext>,
     era: Era,
 }
 
@@ -21,7 +22,7 @@ impl Direct {
     pub(crate) fn open(era: Era) -> io::Result<Direct> {
         let service = linchpin_bench::server(5).into_shared()?;
         let engine = Engine::new(service.limits().clone());
-        let mut direct = Direct { service, engine, era };
+        let mut direct = Direct { service, engine, context: Arc::default(), era };
         if era == Era::Legacy {
             direct.handle(Bytes::from_static(INITIALIZE.as_bytes()))?;
             direct.handle(Bytes::from_static(INITIALIZED.as_bytes()))?;
@@ -40,7 +41,7 @@ impl Direct {
             Event::Call(request) => {
                 let id = request.id.clone();
                 let mut cx = Context::from_waker(Waker::noop());
-                let CallStart::Done(reply) = self.service.start(*request, RequestContext::default(), &mut cx) else {
+                let CallStart::Done(reply) = self.service.start(request, self.context.clone(), &mut cx) else {
                     return Err(io::Error::other("a simple call did not finish at its first poll"));
                 };
                 self.engine.finish(&id);

@@ -113,7 +113,7 @@ impl Service for Fake {
         &self.budget
     }
 
-    fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart {
+    fn start(&self, request: Arc<Request>, door: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
         let name = match request.known() {
             Some(Method::ToolsCall) => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
             _ => request.method.as_str().to_owned(),
@@ -168,7 +168,7 @@ impl Service for Fake {
         }
     }
 
-    fn notified(&self, told: Notification, _: RequestContext) {
+    fn notified(&self, told: Notification, _: Arc<RequestContext>) {
         self.state.log(format!("notified {}", told.method));
     }
 
@@ -213,7 +213,7 @@ impl Cancel for Cell {
 }
 
 struct Play {
-    request: Request,
+    request: Arc<Request>,
     name: String,
     /// Last first.
     words: Vec<String>,
