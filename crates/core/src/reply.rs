@@ -303,8 +303,19 @@ impl ResultWriter {
         self.over = false;
     }
 
-    /// Begins a member: the name, to be followed by exactly one value.
-    pub fn key(&mut self, name: &str) {
+    /// Begins a member: the name, which needs no escapes, to be followed by exactly one value.
+    pub fn key(&mut self, name: &'static str) {
+        debug_assert!(name.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\'), "{name} needs escapes");
+        if self.frame.len() > self.start + 1 {
+            self.push(b",");
+        }
+        self.push(b"\"");
+        self.push(name.as_bytes());
+        self.push(b"\":");
+    }
+
+    /// Begins a member with any name, to be followed by exactly one value.
+    pub fn any_key(&mut self, name: &str) {
         if self.frame.len() > self.start + 1 {
             self.push(b",");
         }
@@ -371,9 +382,9 @@ impl ResultWriter {
     /// Closes the result.
     pub fn finish(mut self, kind: ReplyKind) -> Reply {
         if self.features.result_types {
-            let result_type = if kind == ReplyKind::InputRequired { "input_required" } else { "complete" };
+            let input_required = kind == ReplyKind::InputRequired;
             self.key("resultType");
-            self.string(result_type);
+            self.push(if input_required { b"\"input_required\"" } else { b"\"complete\"" });
         }
         let stamped = self.features.server_info_in_results && !self.stamps.server_info.is_empty();
         if stamped || !self.meta.is_empty() {

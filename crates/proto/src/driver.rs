@@ -32,7 +32,7 @@ pub enum Received {
 
 /// Gives a message to the peer's engine. A session that it opens gets its feed of changes at once, so that none is lost.
 #[inline]
-pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestContext, message: Message) -> Event {
+pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestContext, message: &Message) -> Event {
     let was_open = engine.session().is_some();
     let event = engine.receive(message);
     if !was_open

@@ -29,7 +29,7 @@ use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The next action for the driver of an engine.
@@ -133,19 +133,19 @@ impl Engine {
     }
 
     /// Handles a message.
-    pub fn receive(&mut self, message: Message) -> Event {
+    pub fn receive(&mut self, message: &Message) -> Event {
         if matches!(self.state, State::Closed) {
             return Event::Nothing;
         }
         match &message.kind {
             Kind::Request { .. } => self.request(message),
-            Kind::Notification { method } => self.notification(method, &message),
-            Kind::Response { id, outcome } => self.response(id, *outcome, &message),
+            Kind::Notification { method } => self.notification(method, message),
+            Kind::Response { id, outcome } => self.response(id, *outcome, message),
         }
     }
 
-    fn request(&mut self, message: Message) -> Event {
-        let request = match open(&message, self.session()) {
+    fn request(&mut self, message: &Message) -> Event {
+        let request = match open(message, self.session()) {
             Ok(request) => request,
             Err(reply) => return Event::Reply(reply),
         };
@@ -306,9 +306,8 @@ impl Drop for Engine {
 /// Determines the caller from a request alone, and whether its era has the method. Pure.
 ///
 /// A claim in `_meta` wins; `initialize` and silence belong to sessions. A message that is not a request is an error of
-/// the driver and answered as an invalid request. The message may be passed by value or by reference.
-pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Result<Arc<Request>, Reply> {
-    let message = message.borrow();
+/// the driver and answered as an invalid request.
+pub fn open(message: &Message, session: Option<&Arc<Session>>) -> Result<Arc<Request>, Reply> {
     let Kind::Request { id, method } = &message.kind else {
         return Err(Reply::error(None, code::INVALID_REQUEST, "expected a request", None));
     };

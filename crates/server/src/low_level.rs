@@ -102,7 +102,7 @@ fn write(json: &str, mut out: ResultWriter, whole: impl FnOnce(ReplyKind) -> Rep
             "resultType" => kind = Some(ReplyKind::Complete),
             "_meta" if value.starts_with('{') => out.meta(value[1..value.len() - 1].trim().as_bytes()),
             name => {
-                out.key(name);
+                out.any_key(name);
                 out.push(value.as_bytes());
             }
         }

@@ -17,7 +17,7 @@ pub(crate) fn write(members: &serde_json::Map<String, Value>, mut out: ResultWri
                 out.meta(&json.as_bytes()[1..json.len() - 1]);
             }
             _ => {
-                out.key(name);
+                out.any_key(name);
                 let _ = out.serialize(value);
             }
         }

@@ -17,7 +17,7 @@ use linchpin_proto::frame::{self, Frame};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -60,11 +60,11 @@ where
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
         match next(&mut lines, &mut waiting, peer.engine.session(), stop.as_mut()).await {
-            Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
-            Input::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
-            Input::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
+            Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => in_task(|cx| peer.receive(frame, cx)).await,
+            Input::Line(Ok(Line::TooLong(head))) => in_task(|cx| peer.too_long(&head, cx)).await,
+            Input::Line(Ok(Line::LongEnd(tail))) => in_task(|cx| peer.long_end(&tail, cx)).await,
             Input::Line(Ok(Line::End)) | Input::Stop => {
-                peer.long_end(&[]).await;
+                in_task(|cx| peer.long_end(&[], cx)).await;
                 break Ok(());
             }
             Input::Line(Err(e)) => break Err(e),
@@ -163,6 +163,12 @@ async fn next<R: AsyncRead + Unpin>(
     .await
 }
 
+/// Does work that starts calls, in the context of this task.
+async fn in_task<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let mut work = Some(work);
+    poll_fn(|cx| work.take().map_or(Poll::Pending, |work| Poll::Ready(work(cx)))).await
+}
+
 struct Peer {
     service: Arc<dyn Service>,
     engine: Engine,
@@ -184,22 +190,22 @@ impl Peer {
     }
 
     /// Responds to an oversized line, immediately if its id is near the beginning.
-    async fn too_long(&mut self, head: &[u8]) {
+    fn too_long(&mut self, head: &[u8], cx: &mut Context<'_>) {
         let mut head = partial_parse::by_head(head);
         match head.id.take() {
-            Some(id) => self.refuse_long(&head, Some(id)).await,
+            Some(id) => self.refuse_long(&head, Some(id), cx),
             None => self.long = Some(head),
         }
     }
 
     /// Responds at the end of an oversized line, which may contain its id.
-    async fn long_end(&mut self, tail: &[u8]) {
+    fn long_end(&mut self, tail: &[u8], cx: &mut Context<'_>) {
         if let Some(head) = self.long.take() {
-            self.refuse_long(&head, partial_parse::by_tail(tail)).await;
+            self.refuse_long(&head, partial_parse::by_tail(tail), cx);
         }
     }
 
-    async fn refuse_long(&mut self, head: &Head, id: Option<Id>) {
+    fn refuse_long(&mut self, head: &Head, id: Option<Id>, cx: &mut Context<'_>) {
         let limit = self.service.limits().messages.frame_bytes_max;
         // A response to a server request: the waiting handler gets the error; the advice to send less is not for it.
         let ours = id.is_some() && head.result && !head.request;
@@ -211,15 +217,14 @@ impl Peer {
         }
         let mut frame = Vec::new();
         reply.write_to(&mut frame);
-        self.receive(frame.into()).await;
+        self.receive(frame.into(), cx);
     }
 
-    async fn receive(&mut self, frame: Bytes) {
-        let read = frame::read(frame, self.service.limits());
-        match read {
+    fn receive(&mut self, frame: Bytes, cx: &mut Context<'_>) {
+        match frame::read(frame, self.service.limits()) {
             Err(reply) => self.reply(&reply),
             Ok(Frame::One(message)) => {
-                if let Some((id, call)) = self.one(message).await {
+                if let Some((id, call)) = self.one(&message, cx) {
                     let sender = self.sender.clone();
                     tokio::spawn(async move {
                         let end = run(&id, call, &sender).await;
@@ -232,12 +237,12 @@ impl Peer {
                 let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, why, None);
                 self.reply(&reply);
             }
-            Ok(Frame::Batch(parts)) => self.batch(parts).await,
+            Ok(Frame::Batch(parts)) => self.batch(parts, cx),
         }
     }
 
     /// Handles one message. Returns a call that did not complete on its first poll.
-    async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
+    fn one(&mut self, message: &Message, cx: &mut Context<'_>) -> Option<(Id, Box<dyn RunningCall>)> {
         let event = receive(&mut self.engine, &*self.service, &self.context, message);
         let request = match event.deliver() {
             Received::Call(request) => request,
@@ -257,11 +262,7 @@ impl Peer {
             Received::Nothing => return None,
         };
         let id = request.id.clone();
-        let mut request = Some(request);
-        let (service, context) = (&*self.service, &self.context);
-        let started =
-            poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, r, context.clone(), cx)))).await;
-        match started? {
+        match driver::start(&*self.service, request, self.context.clone(), cx) {
             CallStart::Done(reply) => {
                 self.pass(&id, CallEvent::Done(reply));
                 None
@@ -292,7 +293,7 @@ impl Peer {
     }
 
     /// Sends all responses of a batch as one array when the last is ready; notifications are sent immediately.
-    async fn batch(&mut self, parts: Vec<Bytes>) {
+    fn batch(&mut self, parts: Vec<Bytes>, cx: &mut Context<'_>) {
         let mut answers = Vec::new();
         let mut running = Vec::new();
         for part in parts {
@@ -304,7 +305,7 @@ impl Peer {
                 }
             };
             let keep = std::mem::take(&mut self.out);
-            let call = self.one(message).await;
+            let call = self.one(&message, cx);
             let said = std::mem::replace(&mut self.out, keep);
             for frame in said.split(|b| *b == b'\n').filter(|f| !f.is_empty()) {
                 append(&mut answers, frame);

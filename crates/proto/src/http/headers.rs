@@ -69,6 +69,9 @@ pub(crate) fn says<N: AsHeaderName + Display + Copy>(headers: &HeaderMap, header
 /// A sentence for the peer if the header is repeated.
 // A `HeaderName` is found three times as fast as a text, which is parsed first.
 pub fn single<N: AsHeaderName + Display + Copy>(headers: &HeaderMap, header: N) -> Result<Option<&[u8]>, String> {
+    if headers.keys_len() == headers.len() {
+        return Ok(headers.get(header).map(|value| value.as_bytes()));
+    }
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value.map(|v| v.as_bytes())),

@@ -66,9 +66,12 @@ pub fn classify(
     lookup: &Lookup<'_>,
     defines: &dyn Fn(&str) -> bool,
 ) -> Result<PostKind, Reply> {
-    let alone = is_stateless(message, headers);
+    let version = headers.get(&PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
+    let alone = is_stateless(message, version, headers);
     match &message.kind {
-        Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup, defines),
+        Kind::Request { id, method } if alone => {
+            check_stateless(message, id, method, version, headers, lookup, defines)
+        }
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => {
             let told = notification(message, None)
@@ -82,8 +85,7 @@ pub fn classify(
     }
 }
 
-fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
-    let version = headers.get(&PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
+fn is_stateless(message: &Message, version: Option<&[u8]>, headers: &HeaderMap) -> bool {
     let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
     let (request, initialize) = match &message.kind {
         Kind::Request { method, .. } => (Some(method), *method == MethodName::Known(Method::Initialize)),
@@ -104,6 +106,7 @@ fn check_stateless(
     message: &Message,
     id: &Id,
     method: &MethodName,
+    version: Option<&[u8]>,
     headers: &HeaderMap,
     lookup: &Lookup<'_>,
     defines: &dyn Fn(&str) -> bool,
@@ -125,7 +128,10 @@ fn check_stateless(
                 .map_or(reply, mismatch));
         }
     };
-    plainly(headers, &PROTOCOL_VERSION, request.caller.features().revision.as_str()).map_err(mismatch)?;
+    let claimed = request.caller.features().revision.as_str();
+    if version != Some(claimed.as_bytes()) || headers.keys_len() != headers.len() {
+        plainly(headers, &PROTOCOL_VERSION, claimed).map_err(mismatch)?;
+    }
     if let MethodName::Other(name) = method
         && !defines(name)
     {

@@ -63,7 +63,7 @@ impl Replay {
     }
 
     fn message(&mut self, message: Message) {
-        match self.engine.receive(message) {
+        match self.engine.receive(&message) {
             Event::Nothing => self.line("nothing"),
             Event::Reply(reply) => self.frame(&reply.frame()),
             Event::Notified(told) => self.line(format!("notified {} {}", told.method, told.params_text())),

@@ -31,25 +31,21 @@ pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that the sender of a POST accepts both response types. A missing header means any, as in HTTP.
-pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Checks that the sender of a POST accepts both response types. A missing header means any, as in HTTP. Returns whether
+/// it names `text/event-stream` before `application/json`, and so would rather have a stream.
+pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let accept = headers.get(ACCEPT).map(|v| v.as_bytes());
     // Fast path for the values that all client libraries send.
-    if headers.get(ACCEPT).is_some_and(|v| v.as_bytes() == b"application/json, text/event-stream") {
-        return Ok(());
+    if accept == Some(b"application/json, text/event-stream") {
+        return Ok(false);
     }
     if accepts(headers, b"application/json") && accepts(headers, b"text/event-stream") {
-        return Ok(());
+        return Ok(accept.is_some_and(prefers_stream));
     }
     Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: application/json, text/event-stream`: the response may be either"))
 }
 
-/// Whether a sender names `text/event-stream` before `application/json`, and so would rather have a stream.
-pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(ACCEPT).map(|v| v.as_bytes()) else { return false };
-    // Fast path for the values that all client libraries send.
-    if value == b"application/json, text/event-stream" {
-        return false;
-    }
+fn prefers_stream(value: &[u8]) -> bool {
     let place = |wanted: &[u8]| value.split(|b| *b == b',').position(|r| media_type(r).eq_ignore_ascii_case(wanted));
     matches!((place(b"text/event-stream"), place(b"application/json")), (Some(stream), Some(document)) if stream < document)
 }
@@ -221,7 +217,7 @@ mod tests {
             ("*/*", false),
         ] {
             let headers = HeaderMap::from_iter([(ACCEPT, value.parse().unwrap())]);
-            assert_eq!(prefers_stream(&headers), stream, "{value}");
+            assert_eq!(check_post_accept(&headers).is_ok_and(|streams| streams), stream, "{value}");
         }
     }
 

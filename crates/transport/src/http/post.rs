@@ -72,9 +72,9 @@ pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, c
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
                 Ok(PostKind::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => {
-                    open(shared, head, message, cx)
+                    open(shared, head, &message, cx)
                 }
-                Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, message, cx),
+                Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, &message, cx),
                 Ok(PostKind::Notification(told)) => {
                     if let Some(told) = told {
                         service.notified(told, head);
@@ -202,7 +202,7 @@ pub(crate) struct Opening {
     storing: Option<BoxFuture<'static, Response<HttpBody>>>,
 }
 
-fn open(shared: &Shared, head: Arc<RequestContext>, message: Message, cx: &mut Context<'_>) -> Next {
+fn open(shared: &Shared, head: Arc<RequestContext>, message: &Message, cx: &mut Context<'_>) -> Next {
     let mut engine = driver::engine(&*shared.service);
     let request = match receive_message(&mut engine, &*shared.service, &head, message) {
         Event::Call(request) => request,
@@ -305,8 +305,8 @@ fn request_id(message: &Message) -> Option<&Id> {
 
 // --- inside a session ----------------------------------------------------------------------------------------------
 
-fn in_session(shared: &Shared, head: Arc<RequestContext>, message: Message, cx: &mut Context<'_>) -> Next {
-    let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(&message)) {
+fn in_session(shared: &Shared, head: Arc<RequestContext>, message: &Message, cx: &mut Context<'_>) -> Next {
+    let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(message)) {
         Ok(session) => session,
         Err(response) => return Next::Answer(*response),
     };
@@ -335,7 +335,7 @@ enum Outcome {
 fn take(
     shared: &Shared,
     session: &Arc<HttpSession>,
-    message: Message,
+    message: &Message,
     context: Arc<RequestContext>,
     cx: &mut Context<'_>,
 ) -> Outcome {
@@ -392,7 +392,7 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;
         }
-        match take(shared, &session, message, head.clone(), cx) {
+        match take(shared, &session, &message, head.clone(), cx) {
             Outcome::Nothing | Outcome::Withheld => {}
             Outcome::Reply(reply) => replies.push(reply),
             Outcome::Running(id, exchange) => work.add(id, exchange, &shared.calls),

@@ -232,7 +232,6 @@ impl HttpService {
             let state = State::Answer(response);
             return HttpFuture { body, endpoint: self.endpoint.clone(), state, streams: false, origin: None };
         }
-        let streams = intake::prefers_stream(&parts.headers);
         let (state, origin) = match self.endpoint.guard.check(&parts) {
             Ok(origin) => {
                 let origin = origin.filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
@@ -245,7 +244,7 @@ impl HttpService {
                 (State::Answer(answer::refuse(status, None, why)), None)
             }
         };
-        HttpFuture { body, endpoint: self.endpoint.clone(), state, streams, origin }
+        HttpFuture { body, endpoint: self.endpoint.clone(), state, streams: false, origin }
     }
 }
 
@@ -259,7 +258,7 @@ pin_project_lite::pin_project! {
         body: B,
         endpoint: Arc<Endpoint>,
         state: State,
-        // `Accept` prefers SSE to JSON: a complete response is sent as a stream of one event.
+        // Whether a complete response is sent as a stream.
         streams: bool,
         // The allowed origin of the page that sent the request; it gets CORS headers.
         origin: Option<Box<HeaderValue>>,
@@ -281,7 +280,10 @@ enum State {
 
 /// The endpoint that a body was sent to.
 enum Purpose {
-    Mcp,
+    Mcp {
+        /// `Accept` prefers SSE to JSON: a complete response is sent as a stream of one event.
+        streams: bool,
+    },
     #[cfg(feature = "sse")]
     Message(crate::sse::Peer),
 }
@@ -293,7 +295,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
         let mut this = self.project();
         if let State::Page(page) = this.state {
             let response = std::task::ready!(page.poll(this.body.as_mut(), &*this.endpoint.shared.service, cx));
-            (*this.state, *this.streams) = (State::Answer(response), false);
+            *this.state = State::Answer(response);
         }
         if let State::Admission(waiting) = this.state {
             let decision = std::task::ready!(waiting.decision.as_mut().poll(cx));
@@ -320,6 +322,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
                 return Poll::Pending;
             };
+            *this.streams = matches!(purpose, Purpose::Mcp { streams: true });
             *this.state = this.endpoint.received(head, purpose, body, cx);
         }
         if let State::Later(later) = this.state {
@@ -404,7 +407,7 @@ impl Endpoint {
                 let checked =
                     intake::check_body_headers(&head.headers).and_then(|()| intake::check_post_accept(&head.headers));
                 match checked {
-                    Ok(()) => State::Intake(head, Intake::default(), Purpose::Mcp),
+                    Ok(streams) => State::Intake(head, Intake::default(), Purpose::Mcp { streams }),
                     Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
                 }
             }
@@ -466,10 +469,10 @@ impl Endpoint {
             return State::Answer(admission::refused(&refusal));
         }
         match purpose {
-            Purpose::Mcp if self.refuses(&head.headers) => {
+            Purpose::Mcp { .. } if self.refuses(&head.headers) => {
                 State::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING))
             }
-            Purpose::Mcp => match post::receive(&self.shared, head, body, cx) {
+            Purpose::Mcp { .. } => match post::receive(&self.shared, head, body, cx) {
                 Next::Answer(response) => State::Answer(response),
                 Next::Wait(running) => State::Running(running),
             },

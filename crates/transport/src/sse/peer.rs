@@ -208,7 +208,7 @@ impl Inner {
     fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: Arc<RequestContext>) {
         let event = {
             let mut engine = self.engine();
-            let event = receive(&mut engine, &*shared.service, &door, message);
+            let event = receive(&mut engine, &*shared.service, &door, &message);
             let mut outbox = self.outbox();
             if outbox.declared.is_none()
                 && let Some(session) = engine.session()

@@ -36,7 +36,7 @@ impl Direct {
             Ok(message) => message,
             Err(reply) => return Ok(Some(reply.into_frame())),
         };
-        match self.engine.receive(message) {
+        match self.engine.receive(&message) {
             Event::Reply(reply) => Ok(Some(reply.into_frame())),
             Event::Call(request) => {
                 let id = request.id.clone();

@@ -280,7 +280,7 @@ impl Peer {
         if let Some(id) = id.filter(|_| !self.closed) {
             *self.received.entry(id).or_default() += 1;
         }
-        match self.engine.receive(message) {
+        match self.engine.receive(&message) {
             Event::Nothing => return,
             Event::Call(request) => {
                 let known = request.known();
