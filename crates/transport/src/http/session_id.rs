@@ -7,18 +7,32 @@ pub(crate) fn id_of(key: u128) -> String {
 
 /// The key of a session id. Only ids in the format of [`id_of`] have one.
 pub(crate) fn key_of(id: &[u8]) -> Option<u128> {
-    if id.len() != 32 {
-        return None;
-    }
-    id.iter().try_fold(0u128, |key, b| {
-        let digit = match b {
-            b'0'..=b'9' => b - b'0',
-            b'a'..=b'f' => b - b'a' + 10,
-            _ => return None,
-        };
-        Some(key << 4 | u128::from(digit))
-    })
+    let ([high, low], []) = id.as_chunks::<16>() else { return None };
+    Some(u128::from(half(high)?) << 64 | u128::from(half(low)?))
 }
+
+fn half(digits: &[u8; 16]) -> Option<u64> {
+    let (mut key, mut all) = (0, 0);
+    for digit in digits {
+        let value = DIGITS[usize::from(*digit)];
+        key = key << 4 | u64::from(value & 15);
+        all |= value;
+    }
+    (all != NO_DIGIT).then_some(key)
+}
+
+const NO_DIGIT: u8 = 0xff;
+
+/// The value of each byte as a digit.
+static DIGITS: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
 
 #[cfg(test)]
 mod tests {
