@@ -63,6 +63,7 @@ def ratio_bar(work, limit, row, rival, suite, case, *keys):
 def http_bars():
     yield ratio_bar("HTTP echo, 64 connections, modern", 1.25, MODERN, "rmcp/2026-json", "http", "echo@64", CPU)
     yield ratio_bar("HTTP echo, 64 connections, legacy sessions", 1.4, LEGACY, "rmcp/2025-session-sse", "http", "echo@64", CPU)
+    yield ratio_bar("HTTP echo, 64 connections, modern, spans on at info", 1.25, "linchpin-spans/2026", "rmcp/2026-json", "http", "echo@64", CPU)
     for era, row, rival in (("modern", MODERN, "rmcp/2026-json"), ("legacy", LEGACY, "rmcp/2025-session-sse")):
         yield ratio_bar(f"1 MiB argument, {era}", 1.1, row, rival, "http", "blob_arg", CPU)
         yield ratio_bar(f"1 MiB result, {era}", 1.1, row, rival, "http", "blob_result", CPU)

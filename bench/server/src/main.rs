@@ -1,6 +1,7 @@
 //! `bench-server http PORT MODE TOOLS` or `bench-server stdio TOOLS`, like the peers under `bench/`.
 //!
-//! MODE is `default`, or `strings` for tools that take and return `String` instead of `Text`.
+//! MODE is `default`, `strings` for tools that take and return `String` instead of `Text`, or `spans` for a `tracing`
+//! subscriber at level `info` that formats its lines and throws them away.
 
 use linchpin::{Error, Result};
 
@@ -11,6 +12,10 @@ fn main() -> Result<()> {
             let tools = tools.parse()?;
             let server = match *mode {
                 "strings" => linchpin_bench::server_of_strings(tools),
+                "spans" => {
+                    tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).init();
+                    linchpin_bench::server(tools)
+                }
                 _ => linchpin_bench::server(tools),
             };
             linchpin_bench::run_http(server, port.parse()?)
