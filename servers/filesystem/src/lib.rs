@@ -26,7 +26,7 @@ mod write;
 
 use std::sync::Arc;
 
-use linchpin_kit::{ToolError, root_path};
+use linchpin_kit::{ErrorKind, ToolError, root_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -192,7 +192,7 @@ pub struct NoMore {}
 pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> ToolError {
     let (code, text, hint) = errno_words(error);
     let fault = ToolError::new(format!("{code}: {text}, {call} '{path}'"));
-    let fault = if error == rustix::io::Errno::NOENT { fault.as_missing() } else { fault };
+    let fault = if error == rustix::io::Errno::NOENT { fault.kind(ErrorKind::NotFound) } else { fault };
     hint.map_or(fault.clone(), |hint| fault.hint(hint))
 }
 

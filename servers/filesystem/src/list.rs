@@ -286,7 +286,7 @@ impl Inner {
         }
         match place.path().join(name).to_str().map(|path| self.resolve(path, Last::Follow)) {
             Some(Ok(target)) => target.meta().map_or(0, |meta| meta.size),
-            Some(Err(error)) if error.is_missing() => 0,
+            Some(Err(error)) if error.is_not_found() => 0,
             _ => own(),
         }
     }

@@ -13,7 +13,7 @@ use crate::dir::{self, Kind, Meta, OpenError};
 use crate::resolve::{self, Last, Place};
 use crate::text::{self, Decoded};
 use crate::{Answer, Inner, NoMore, io_fault};
-use linchpin_kit::{ToolError, root_path};
+use linchpin_kit::{ErrorKind, ToolError, root_path};
 
 /// Default line limit of `fs_read_range`.
 const RANGE_LINES: u64 = 2_000;
@@ -312,12 +312,12 @@ impl Inner {
     }
 
     pub(crate) fn read_resource(&self, uri: &str) -> Result<ResourceBody, ToolError> {
-        let not_found = || ToolError::missing(format!("Resource not found: {uri}"));
+        let not_found = || ToolError::not_found(format!("Resource not found: {uri}"));
         let path = uri.starts_with("file://").then(|| root_path(uri)).flatten();
         let path = path
             .and_then(|path| path.into_os_string().into_string().ok())
             .ok_or_else(|| not_found().hint("Use file:// and an absolute path, percent-encoded where needed."))?;
-        let place = self.resolve(&path, Last::Follow).map_err(ToolError::as_missing)?;
+        let place = self.resolve(&path, Last::Follow).map_err(|fault| fault.kind(ErrorKind::NotFound))?;
         let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "read a part of it with fs_read_range")?;
         let media = media_type(&place.path());
         let text = (media.is_none() && !bytes.contains(&0)).then(|| text::decode_all(bytes.clone(), false).text);

@@ -463,12 +463,12 @@ impl Walk {
 
     fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, ToolError> {
         if in_link {
-            return Err(ToolError::missing(format!("symlink target missing: {}", asked.display()))
+            return Err(ToolError::not_found(format!("symlink target missing: {}", asked.display()))
                 .hint("The path is a symlink to something that does not exist; use the path of the target itself."));
         }
         let dir = self.here();
         if self.trail.is_empty() && dir::meta_of(dir.as_fd()).is_ok_and(|meta| meta.links == 0) {
-            return Err(ToolError::missing(format!(
+            return Err(ToolError::not_found(format!(
                 "The allowed directory was deleted or replaced since the server started: {}",
                 self.root.given.display()
             ))

@@ -247,7 +247,7 @@ impl Filesystem {
     /// A file under its `file://` URI, for the opt-in resource template.
     ///
     /// # Errors
-    /// When it cannot be read; [`ToolError::is_missing`] means "resource not found".
+    /// When it cannot be read; [`ToolError::is_not_found`] means "resource not found".
     pub async fn read_resource(&self, uri: String) -> Result<ResourceBody, ToolError> {
         self.run(move |inner| inner.read_resource(&uri)).await
     }

@@ -427,7 +427,7 @@ fn populated(bounds: &Bounds, top: &Path) -> Result<Option<Place>, ToolError> {
     let shown = top.display().to_string();
     match Place::find(bounds, &shown) {
         Ok(place) => Ok(Some(place)),
-        Err(fault) if fault.is_missing() => Ok(None),
+        Err(fault) if fault.is_not_found() => Ok(None),
         Err(fault) => Err(fault),
     }
 }

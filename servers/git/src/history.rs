@@ -488,7 +488,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
             let known = worktrees(&repo).await?.iter().any(|tree| resolve_symlinks(Path::new(&tree.path)) == path);
             if !known || path == repo.place.top {
                 let fault =
-                    ToolError::missing(format!("'{}' is not a linked work tree of this repository", path.display()));
+                    ToolError::not_found(format!("'{}' is not a linked work tree of this repository", path.display()));
                 return Err(fault.hint("git_worktree lists them.").into());
             }
             let mut command = args(&["worktree", "remove"]);

@@ -114,12 +114,11 @@ impl Place {
             });
         }
         if !path.exists() {
-            return Err(
-                ToolError::missing(format!("'{shown}' does not exist")).hint("Pass the absolute path of a repository.")
-            );
+            return Err(ToolError::not_found(format!("'{shown}' does not exist"))
+                .hint("Pass the absolute path of a repository."));
         }
         let Some(place) = Self::above(bounds, &path)? else {
-            return Err(ToolError::missing(format!("'{shown}' is not in a git repository"))
+            return Err(ToolError::not_found(format!("'{shown}' is not in a git repository"))
                 .hint("Pass the top level of a repository, or a directory below it."));
         };
         place.inspect(bounds)?;
@@ -178,7 +177,7 @@ impl Place {
         };
         let common = match small_file(&git_dir.join("commondir"), "commondir") {
             Ok(text) => bounds.inside(&git_dir.join(one_path(&text, "commondir")?), "commondir")?,
-            Err(fault) if fault.is_missing() => git_dir.clone(),
+            Err(fault) if fault.is_not_found() => git_dir.clone(),
             Err(fault) => return Err(fault),
         };
         if !is_repository(&git_dir, &common) {
@@ -213,7 +212,7 @@ impl Place {
                         stores.push(other);
                     }
                 }
-                Err(fault) if fault.is_missing() => {}
+                Err(fault) if fault.is_not_found() => {}
                 Err(fault) => return Err(fault),
             }
             if stores.len() > ALTERNATES_MAX {
@@ -280,7 +279,7 @@ impl Place {
         }
         let commit = match small_file(&self.common.join(full), "branch") {
             Ok(text) => Some(object_id(text.strip_suffix('\n')?)?.to_owned()),
-            Err(fault) if fault.is_missing() => {
+            Err(fault) if fault.is_not_found() => {
                 match bounded_file(&self.common.join("packed-refs"), "packed-refs", PACKED_MAX) {
                     Ok(text) => {
                         let packed = |line: &'_ str| line.split_once(' ').is_some_and(|(_, name)| name == full);
@@ -289,7 +288,7 @@ impl Place {
                             None => None,
                         }
                     }
-                    Err(fault) if fault.is_missing() => None,
+                    Err(fault) if fault.is_not_found() => None,
                     Err(_) => return None,
                 }
             }
@@ -506,7 +505,7 @@ fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, ToolError> 
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Err(ToolError::missing(format!("{what} does not exist")));
+            return Err(ToolError::not_found(format!("{what} does not exist")));
         }
         Err(error) => return Err(ToolError::new(format!("{what} cannot be read: {}", error.kind()))),
     };

@@ -311,7 +311,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let full = format!("refs/{space}/{name}");
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-            return Err(ToolError::missing(format!("The {what} '{name}' does not exist"))
+            return Err(ToolError::not_found(format!("The {what} '{name}' does not exist"))
                 .hint("git_branch and git_tag list them.")
                 .into());
         }
@@ -435,7 +435,7 @@ impl Way {
             if plain.len() > NAMED_MAX {
                 known.push_str(&format!(" and {} more", plain.len() - NAMED_MAX));
             }
-            return Err(ToolError::missing(format!("Unknown remote {shown}"))
+            return Err(ToolError::not_found(format!("Unknown remote {shown}"))
                 .hint(format!("Pass the name of a configured remote, not a URL. Configured: {known}.")));
         }
         if !repo.guard.network.is_empty() {

@@ -494,7 +494,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     let known = tags(&repo, &full).await?.0.into_iter().find(|tag| tag.name == name);
     if q.action == TagAction::Delete {
         let Some(tag) = known else {
-            return Err(ToolError::missing(format!("Tag '{name}' does not exist"))
+            return Err(ToolError::not_found(format!("Tag '{name}' does not exist"))
                 .hint("git_tag lists the tags.")
                 .into());
         };
@@ -619,7 +619,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
         None => None,
     };
     if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
-        return Err(ToolError::missing(format!("{name} does not exist"))
+        return Err(ToolError::not_found(format!("{name} does not exist"))
             .hint("git_stash with action list lists the stashes.")
             .into());
     }

@@ -2,7 +2,8 @@
 //!
 //! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`ToolSet`]: which tools are registered and under which names, former
 //!   ones included, by one set of flags; [`as_listed`]: replaces tool names in texts by their listed names;
-//! - [`ToolError`]: tool errors for the model;
+//! - [`ToolError`], [`ErrorKind`]: tool errors for the model, and their kinds for programs; [`visible`]: text of third
+//!   parties with its hidden characters shown;
 //! - [`ToolOutput`]: text for old clients and structured content for others, with the provenance of the text;
 //! - [`clip`], [`Paging`], [`unknown_cursor`]: truncation and pagination;
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
@@ -22,13 +23,15 @@ mod output;
 mod roots;
 mod toolset;
 mod vars;
+mod visible;
 
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
-pub use error::ToolError;
+pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError};
 pub use names::as_listed;
 pub use near::near;
 pub use output::{Provenance, ToolOutput, from_outside};
 pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};
 pub use toolset::ToolSet;
 pub use vars::{Keyring, Secret, Vars};
+pub use visible::visible;

@@ -91,7 +91,7 @@ pub(crate) struct AddedObservations {
 }
 
 fn no_entity(name: &str) -> ToolError {
-    ToolError::missing(format!("Entity with name {} not found", shown(name, NAME_BYTES)))
+    ToolError::not_found(format!("Entity with name {} not found", shown(name, NAME_BYTES)))
         .hint("Nothing was saved. Look for it with memory_search, or create it with create_entities.")
 }
 
@@ -297,7 +297,7 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
     let undone = journal::undone(&entries);
     let entry = match id {
         Some(id) => entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
-            ToolError::missing(format!("Change {id} is not in the history")).hint("memory_history lists them.")
+            ToolError::not_found(format!("Change {id} is not in the history")).hint("memory_history lists them.")
         })?,
         None => entries
             .iter()

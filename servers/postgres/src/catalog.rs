@@ -288,7 +288,7 @@ impl Postgres {
                 return Ok(described(row));
             }
         }
-        Err(ToolError::missing(format!("The table or view {} does not exist.", args.table))
+        Err(ToolError::not_found(format!("The table or view {} does not exist.", args.table))
             .hint("pg_list_objects lists all; outside of the search path use schema.table."))
     }
 

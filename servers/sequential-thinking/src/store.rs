@@ -254,11 +254,11 @@ fn fresh_handle() -> Result<String, ToolError> {
 
 /// The same error for a handle that never existed, expired, or belongs to another client.
 fn unknown() -> ToolError {
-    ToolError::missing("Unknown sessionId").hint("Omit sessionId to start again; the result contains a new one.")
+    ToolError::not_found("Unknown sessionId").hint("Omit sessionId to start again; the result contains a new one.")
 }
 
 fn nothing() -> ToolError {
-    ToolError::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier result.")
+    ToolError::not_found("There are no thoughts yet").hint("Pass the sessionId of an earlier result.")
 }
 
 #[cfg(test)]
@@ -293,7 +293,7 @@ mod tests {
             let (_, standing) = store.think(by(Owner::Nobody, Some(&handle), at(second)), &step(2)).unwrap();
             assert_eq!(standing.length, length);
         }
-        assert!(store.think(by(Owner::Nobody, Some(&handle), at(178)), &step(4)).unwrap_err().is_missing());
+        assert!(store.think(by(Owner::Nobody, Some(&handle), at(178)), &step(4)).unwrap_err().is_not_found());
         assert_eq!(store.all.lock().unwrap().bytes, 0, "nothing is left of it");
     }
 
@@ -352,9 +352,9 @@ mod tests {
         let call = |principal, handle| Caller { owner: Owner::Nobody, handle, principal, now };
         let (handle, _) = store.think(call(Some("ann"), None), &step(1)).unwrap();
         for other in [Some("bob"), None] {
-            assert!(store.think(call(other, Some(&handle)), &step(2)).unwrap_err().is_missing());
-            assert!(store.page(call(other, Some(&handle)), 0, 1_000).unwrap_err().is_missing());
-            assert!(store.reset(call(other, Some(&handle))).unwrap_err().is_missing());
+            assert!(store.think(call(other, Some(&handle)), &step(2)).unwrap_err().is_not_found());
+            assert!(store.page(call(other, Some(&handle)), 0, 1_000).unwrap_err().is_not_found());
+            assert!(store.reset(call(other, Some(&handle))).unwrap_err().is_not_found());
         }
         assert_eq!(store.think(call(Some("ann"), Some(&handle)), &step(2)).unwrap().1.length, 2);
     }

@@ -381,7 +381,7 @@ pub(crate) fn about(pragma: &str, name: &str) -> Result<String, ToolError> {
 
 pub(crate) fn no_such(name: &str) -> ToolError {
     let shown: String = name.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    ToolError::missing(format!("Database error: no such table: {shown}"))
+    ToolError::not_found(format!("Database error: no such table: {shown}"))
         .hint("list_tables lists the names; pass one exactly as listed.")
 }
 

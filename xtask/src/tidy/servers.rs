@@ -1,17 +1,12 @@
 //! What the native servers have in common: small crates over one kit, which know no wire, no era and no command line.
 
-use std::collections::BTreeMap;
-
 use super::source::Source;
 use super::{Finding, Tree, rules};
-
-/// Files that one server may be made of.
-const FILES_MAX: usize = 10;
 
 /// The shared crate.
 const KIT: &str = "kit";
 
-/// Shows every part of the protocol, eras among them, and has nothing to choose: only the rules about size are for it.
+/// Shows every part of the protocol, eras among them, and has nothing to choose: these rules are not for it.
 const SHOWCASE: &str = "everything";
 
 /// Packages that a server must not depend on, and what to use instead.
@@ -37,7 +32,7 @@ fn place(path: &str) -> Option<(&str, &str)> {
 
 /// Every rule about the folders and manifests below `servers/`.
 pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
-    let mut found = too_many_files(&tree.files);
+    let mut found = Vec::new();
     for path in &tree.files {
         if let Some((server, "Cargo.toml")) = place(path)
             && let Some(text) = tree.read(path)
@@ -46,24 +41,6 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
         }
     }
     found
-}
-
-/// Servers with more source files than [`FILES_MAX`].
-fn too_many_files(files: &[String]) -> Vec<Finding> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for path in files {
-        if let Some((server, inside)) = place(path)
-            && inside.starts_with("src/")
-            && inside.ends_with(".rs")
-        {
-            *counts.entry(server).or_default() += 1;
-        }
-    }
-    let over = counts.into_iter().filter(|(_, count)| *count > FILES_MAX);
-    over.map(|(server, count)| {
-        Finding::new(format!("servers/{server}/src"), format!("{count} files, {FILES_MAX} are allowed"))
-    })
-    .collect()
 }
 
 /// What is wrong with the manifest of a server.
@@ -143,16 +120,6 @@ fn is_date_of_a_revision(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_has_at_most_ten_files() {
-        let files = |count: usize| -> Vec<String> {
-            let sources = (0..count).map(|n| format!("servers/git/src/{n}.rs"));
-            sources.chain(["servers/git/tests/a.rs".into(), "servers/git/README.md".into()]).collect()
-        };
-        assert!(too_many_files(&files(FILES_MAX)).is_empty());
-        assert_eq!(too_many_files(&files(FILES_MAX + 1)).len(), 1);
-    }
 
     #[test]
     fn a_server_stands_on_the_kit_and_brings_no_command_line_and_no_client_of_its_own() {

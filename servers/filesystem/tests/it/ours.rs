@@ -416,6 +416,6 @@ async fn resources_are_files_by_uri() {
         uri("%zz"),
     ] {
         let error = w.fs.read_resource(uri.clone()).await.expect_err("not readable");
-        assert!(error.is_missing(), "{uri}: {error}");
+        assert!(error.is_not_found(), "{uri}: {error}");
     }
 }

@@ -44,7 +44,7 @@ async fn list(_: &(), which: Which) -> Result<ToolOutput<Found>, ToolError> {
 
 async fn read(_: &(), which: Which) -> Result<ToolOutput<Found>, linchpin::Error> {
     let fault =
-        ToolError::missing(format!("No list_all has {}", which.name)).hint("list_all shows names, `query` asks.");
+        ToolError::not_found(format!("No list_all has {}", which.name)).hint("list_all shows names, `query` asks.");
     // Said while others run too: every name is that of its own server.
     tokio::task::yield_now().await;
     match which.how.first() {
