@@ -271,7 +271,8 @@ impl Reader<'_> {
             // A file that is included has whatever name the repository gives it.
             let plain = path.file_name().is_some_and(|name| name == "config" || name == "config.worktree");
             let shown = if plain { format!("file {}", path.display()) } else { "an included file".to_owned() };
-            return Err(unreadable(&done.complaint().replacen("standard input", &shown, 1)));
+            let fault = unreadable(&shown);
+            return Err(if done.good() { fault } else { fault.detail(done.words()) });
         }
         Ok(done.out)
     }

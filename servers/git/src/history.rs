@@ -56,7 +56,7 @@ pub(crate) async fn joined(
     // From here on, a failed query does not make the operation a failure.
     let conflicts = repo.conflicts().await;
     let conflicts = if done.good() { conflicts.unwrap_or_default() } else { conflicts? };
-    let complaint = done.said();
+    let complaint = done.complaint();
     // Refused because of earlier conflicts; nothing was done.
     let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
     if !done.good() && (conflicts.is_empty() || refused) {

@@ -437,13 +437,16 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
     let heading = format!("Diff with {}:\n", q.target);
     let (cursor, room) = (q.cursor.as_deref(), repo.room());
     let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor, room };
-    Ok(differences(&repo, &heading, &sides, shape).await.map_err(|fault| {
-        if !fault.message().starts_with("usage:") {
-            return fault;
+    match differences(&repo, &heading, &sides, shape).await {
+        Ok(shown) => Ok(shown),
+        Err(fault) if repo.resolve(&sides[0], "tree").await?.is_some() => Err(fault.into()),
+        Err(_) => {
+            let what = format!("'{}' is not a commit and cannot be compared", clip(&q.target, 200).text);
+            let hint =
+                "Pass a commit, branch or tag as target and the file in paths; git_show shows a file of a commit.";
+            Err(ToolError::invalid(what).hint(hint).into())
         }
-        ToolError::new(format!("'{}' is not a commit and cannot be compared", clip(&q.target, 200).text))
-            .hint("Pass a commit, branch or tag as target and the file in paths; git_show shows a file of a commit.")
-    })?)
+    }
 }
 
 /// The object ids that a target names: one, or the two ends of a range.
@@ -542,7 +545,7 @@ pub(crate) async fn differences(
     if !words.good() {
         return Err(repo.failed(&words));
     }
-    // The diff itself counts; when only the numbers took too long, they are missing.
+    // When only the numbers took too long, they are missing.
     let numbers = numbers.ok().filter(Done::good);
     let about = numbers.as_ref().map_or(0, |numbers| Mark::about(&numbers.out));
     let unlisted = numbers.as_ref().is_some_and(|numbers| numbers.cut);
@@ -702,13 +705,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     }
     let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
     no_dash("revision", revision)?;
-    let skip = match q.cursor.as_deref() {
-        None => 0,
-        Some(text) => text.parse::<usize>().map_err(|_| {
-            ToolError::new(format!("Unknown cursor: {}", clip(text, 200).text))
-                .hint("Pass next_cursor of the previous result with otherwise the same arguments, or omit cursor.")
-        })?,
-    };
+    let skip = Paging::start(q.cursor.as_deref(), usize::MAX)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     // HEAD is the one name that can mean nothing else.
     let heads = if revision == "HEAD" {
@@ -731,10 +728,9 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     command.extend(repo.paths(&q.paths)?.iter().map(Into::into));
     let done = repo.run(command, Keep::Upto(repo.max.saturating_mul(2) + LOG_BYTES), Vec::new()).await?;
     if !done.good() {
-        if revision == "HEAD" && repo.resolve(revision, "commit").await?.is_none() {
-            return Err(ToolError::new("There are no commits yet").hint("git_commit creates the first.").into());
-        }
-        return Err(repo.failed(&done).into());
+        let new = revision == "HEAD" && repo.head().await?.is_none();
+        let none = || ToolError::not_found("There are no commits yet").hint("git_commit creates the first.");
+        return Err(if new { none() } else { repo.failed(&done) }.into());
     }
     Ok(log_answer(&repo, &done.out, done.cut, skip, asked))
 }

@@ -4,16 +4,16 @@
 //! https, http, ssh, git, and directories of this machine that are allowed. A directory serves as a remote with its
 //! hooks disabled.
 
+use crate::error::{NO_RIGHTS, UPSTREAM};
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
-use crate::page::NO_RIGHTS;
 use crate::page::{LIST_BYTES_MAX, brief, few, json_len};
 use crate::place::Place;
-use crate::run::{Done, Keep, Limit, args, args_and, lossy, redacted};
+use crate::run::{Done, Keep, Limit, args, args_and, lossy};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{PAGE_ITEMS_MAX, ToolError, ToolOutput, resolve_symlinks};
+use linchpin_kit::{ErrorKind, PAGE_ITEMS_MAX, ToolError, ToolOutput, redact_urls, resolve_symlinks};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -340,7 +340,9 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let (_, words) = few(words, repo.room().part(4));
         let hint = "If the remote has newer commits, git_pull (or git_fetch and git_merge) first.";
         if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
-            return Err(ToolError::new(format!("{} refused: {}", way.shown(), words)).hint(hint).into());
+            let fault =
+                ToolError::new(format!("{} refused: {words}", way.shown())).kind(ErrorKind::Conflict).hint(hint);
+            return Err(fault.detail(summaries(&rejected, &done)).into());
         }
         // What arrived has arrived: that is no failure.
         let notice = format!("[Incomplete: {} refused {}. {hint}]", way.shown(), words);
@@ -365,6 +367,12 @@ fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<Str
     ToolOutput::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
 }
 
+/// What git and the remote said of refs that were rejected.
+fn summaries(rejected: &[&PushedRef], done: &Done) -> String {
+    let lines = rejected.iter().map(|r| format!("{} {}", r.name, r.summary));
+    lines.chain([done.words()]).collect::<Vec<_>>().join("\n")
+}
+
 /// Why a ref was rejected, in words that are git's own: a remote may say anything.
 fn why(summary: &str) -> String {
     if summary.starts_with("[remote rejected]") {
@@ -374,19 +382,15 @@ fn why(summary: &str) -> String {
     reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
 }
 
-/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong in
-/// the errors of tools that change things: what is known is said in our words, the rest is left out.
+/// Why a run that talked to a remote failed: what is known in our words, then those of git and the remote.
 fn refusal(done: &Done) -> ToolError {
     let said = lossy(&done.err);
     let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
     let (words, hint) = known.map_or(
-        (
-            "The remote rejected the request, or could not be reached",
-            "Run the same command with git to see its message.",
-        ),
+        ("The remote rejected the request, or could not be reached", "What git and the remote said is below."),
         |(_, words, hint)| (*words, *hint),
     );
-    ToolError::new(words).hint(hint)
+    ToolError::new(words).kind(UPSTREAM).hint(hint).detail(done.words())
 }
 
 /// The lines of `git push --porcelain`.
@@ -404,7 +408,7 @@ fn pushed(out: &str) -> Vec<PushedRef> {
             _ => return None,
         };
         let name = names.rsplit_once(':').map_or(names, |(_, to)| to).to_owned();
-        Some(PushedRef { name, status, summary: brief(&redacted(summary)) })
+        Some(PushedRef { name, status, summary: brief(&redact_urls(summary)) })
     };
     out.lines().filter_map(line).collect()
 }

@@ -5,9 +5,7 @@
 //! end, so that git removes its lock files, and kills it two seconds later.
 
 use crate::Config;
-use crate::page::{LEFT_OUT, own_words};
-use linchpin_kit::ToolError;
-use std::borrow::Cow;
+use linchpin_kit::{ErrorKind, ToolError, redact_urls};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -112,17 +110,11 @@ pub(crate) struct Done {
     pub(crate) cut: bool,
     /// The first 64 KiB of what it complained about.
     pub(crate) err: Vec<u8>,
-    /// What it was called with, and where.
-    args: Vec<OsString>,
+    /// The subcommand.
+    pub(crate) what: OsString,
 }
 
 impl Done {
-    /// For tests: this failed, saying `err`.
-    #[cfg(test)]
-    pub(crate) fn failed_with(err: &str, args: Vec<OsString>) -> Self {
-        Self { code: Some(128), out: Vec::new(), cut: false, err: err.into(), args }
-    }
-
     /// Whether git was content; output that was cut counts as such.
     pub(crate) fn good(&self) -> bool {
         self.code == Some(0) || self.cut && self.code.is_none()
@@ -137,66 +129,21 @@ impl Done {
         text
     }
 
-    /// What git complained about, for errors: its own words, and of all else only what it was called with. The rest is
-    /// the repository's: names of files and refs, values of its configuration, lines of its files.
+    /// What git said, for errors: its own words, those of remotes, and names and values of the repository. Passwords in
+    /// URLs are redacted.
+    pub(crate) fn words(&self) -> String {
+        let words = if self.err.trim_ascii().is_empty() { &self.out } else { &self.err };
+        redact_urls(&lossy(words))
+    }
+
+    /// The complaints to be looked into: without lists of names, which stand on lines of their own after a tab, and what
+    /// a remote said.
     pub(crate) fn complaint(&self) -> String {
-        let args: Vec<Cow<'_, str>> = self.args.iter().map(|arg| arg.to_string_lossy()).collect();
-        let told = own_words(&self.said(), &args);
-        let mut lines = told.lines();
-        let first = lines.next().unwrap_or_default();
-        // What comes later may be a part of what came before, or a list.
-        let more = lines.filter(|line| !line.contains(LEFT_OUT) && !line.contains(':')).take(2);
-        let text = std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n");
-        if text.chars().any(char::is_alphanumeric) { text } else { String::new() }
-    }
-
-    /// The complaints as text, to be looked into: without what a remote said, lists of file names, passwords in URLs
-    /// and git's own prefixes.
-    pub(crate) fn said(&self) -> String {
         let text = lossy(&self.err);
-        let lines = text.lines().filter(|line| {
-            // Names are what others wrote: git puts them on lines of their own, after a tab.
-            let named = line.starts_with('\t');
-            let line = line.trim_start();
-            let remote = line.starts_with("remote:") || line.contains("remote error:");
-            !line.is_empty()
-                && !named
-                && !remote
-                && !line.starts_with("hint:")
-                && !NOISE.iter().any(|n| line.starts_with(n))
-        });
-        let lines: Vec<Cow<'_, str>> = lines
-            .map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line))
-            .map(without_list)
-            .collect();
-        let text = redacted(&lines.join("\n"));
-        linchpin_kit::clip(&text, COMPLAINT_MAX).text.to_owned()
+        let of_others =
+            |line: &&str| line.starts_with('\t') || line.starts_with("remote:") || line.contains("remote error:");
+        text.lines().filter(|line| !of_others(line)).collect::<Vec<_>>().join("\n")
     }
-}
-
-/// Lines that tell a user at a terminal what to type, or nothing.
-const NOISE: &[&str] = &[
-    "Aborting",
-    "Please commit your changes or stash them",
-    "Please move or remove them",
-    "If you wish to commit it anyway, use:",
-    "git commit --allow-empty",
-    "Otherwise, please use 'git cherry-pick --skip'",
-    "Otherwise, please use 'git rebase --skip'",
-    "and then use:",
-    "git cherry-pick --continue",
-    "to resume cherry-picking the remaining commits.",
-    "If you wish to skip this commit, use:",
-    "git cherry-pick --skip",
-];
-
-/// The line without announcing a list of names, which is left out.
-fn without_list(line: &str) -> Cow<'_, str> {
-    let Some(words) = line.strip_suffix(':').filter(|line| line.contains(" would be ")) else { return line.into() };
-    words
-        .replace(" to the following files", "")
-        .replace("The following untracked working tree files", "Untracked files")
-        .into()
 }
 
 impl Program {
@@ -250,6 +197,7 @@ impl Program {
         tokio::time::timeout(time, self.run_unbounded(job)).await.unwrap_or_else(|_| {
             let seconds = time.as_secs();
             Err(ToolError::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
+                .kind(ErrorKind::Timeout)
                 .hint(format!(
                     "Request less, or the operator can raise the limit with {option}. Check git_status \
                      before trying again."
@@ -309,13 +257,11 @@ impl Program {
         } else {
             group.wait().await
         };
-        let (cut, err, mut args) = (sink.cut, complaints.kept(), job.args);
-        args.push(job.dir.into());
-        args.extend(job.vars.into_iter().filter(|(name, _)| *name == "GIT_DIR").map(|(_, dir)| dir));
+        let (cut, err, what) = (sink.cut, complaints.kept(), job.args.into_iter().next().unwrap_or_default());
         let most = self.memory.filter(|_| code != Some(0) && !stopped && starved(&err));
-        most.map_or(Ok(Done { code, cut, out: sink.kept(), err, args }), |most| {
+        most.map_or(Ok(Done { code, cut, out: sink.kept(), err, what }), |most| {
             let what = format!("git exceeded its memory limit ({} MiB)", most / 1024 / 1024);
-            Err(ToolError::new(what).hint(
+            Err(ToolError::new(what).kind(ErrorKind::Limited { retry_after: None }).hint(
                 "Request less: pass paths, or use a simpler pattern. The operator can raise the limit with \
                  --max-memory-bytes.",
             ))
@@ -546,26 +492,6 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The text with user names and passwords in URLs taken out.
-pub(crate) fn redacted(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        shown.push_str(before);
-        let end = after.find(|c: char| c.is_whitespace() || "/'\"<>".contains(c)).unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            Some(user) => {
-                shown.push_str("***@");
-                &after[user + 1..]
-            }
-            None => after,
-        };
-    }
-    shown.push_str(rest);
-    shown
-}
-
 /// Arguments from texts.
 pub(crate) fn args(texts: &[&str]) -> Vec<OsString> {
     texts.iter().map(OsString::from).collect()
@@ -650,26 +576,12 @@ pub(crate) fn operators(get: &dyn Fn(&str) -> Option<String>) -> Vec<(String, St
 
 const RUNS_MAX: usize = 16;
 const STDERR_MAX: usize = 64 * 1024;
-const COMPLAINT_MAX: usize = 2_000;
 const GRACE_STEP: Duration = Duration::from_millis(20);
 const GRACE_STEPS: u32 = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passwords_in_urls_are_not_shown() {
-        for (text, shown) in [
-            ("at https://u:p@h/x failed", "at https://***@h/x failed"),
-            ("https://token@h and ssh://git@x/y", "https://***@h and ssh://***@x/y"),
-            ("https://u:p@ss@h/x", "https://***@h/x"),
-            ("https://h/a@b", "https://h/a@b"),
-            ("://", "://"),
-        ] {
-            assert_eq!(redacted(text), shown);
-        }
-    }
 
     #[test]
     fn of_long_parts_the_beginning_is_kept_however_they_arrive() {

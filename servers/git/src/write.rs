@@ -335,8 +335,8 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
             let current = repo.current().await?.ok_or_else(|| {
                 ToolError::new("HEAD is detached, so there is no current branch to branch from; pass base_branch")
             })?;
-            let hash = repo.resolve("HEAD", "commit").await?.ok_or_else(|| {
-                ToolError::new(format!("Reference at 'refs/heads/{current}' does not exist"))
+            let hash = repo.head().await?.ok_or_else(|| {
+                ToolError::not_found(format!("Reference at 'refs/heads/{current}' does not exist"))
                     .hint("There are no commits yet; git_commit creates the first.")
             })?;
             (current, hash)

@@ -597,10 +597,10 @@ async fn configuration_that_cannot_be_read_is_named() {
     let w = World::new();
     let s = w.open().await;
     w.put("r/.git/config", "[core\n");
-    let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
-    let expected =
-        "The repository's configuration cannot be read: bad config line 1 in file BASE/r/.git/config\nHint: ";
+    let (text, theirs) = s.refused("git_status", on(&w.at("r"), json!({}))).await;
+    let expected = "The repository's configuration cannot be read: file BASE/r/.git/config\nHint: ";
     assert!(w.shown(&text).starts_with(expected), "{text}");
+    assert_eq!(theirs, "fatal: bad config line 1 in standard input");
     // Too long to be remembered, and heeded all the same.
     let long = format!("[core]\n\trepositoryformatversion = 0\n#{}\n\tworktree = ../../out\n", "x".repeat(100_000));
     w.put("r/.git/config", long);

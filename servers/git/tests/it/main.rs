@@ -2,6 +2,7 @@
 
 mod common;
 mod confinement;
+mod damaged;
 mod going_on;
 mod held;
 mod hostile;

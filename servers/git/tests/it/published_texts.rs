@@ -237,8 +237,9 @@ async fn staging_and_committing_answer_the_published_sentences() {
         text,
         "No changes staged for commit. Use git_add to stage changes first; git_status shows what is currently staged."
     );
-    let text = s.bad("git_add", on(&r, json!({"files": ["nope.txt"]}))).await;
-    assert!(text.starts_with("pathspec 'nope.txt' did not match any files"), "{text}");
+    let (text, theirs) = s.refused("git_add", on(&r, json!({"files": ["nope.txt"]}))).await;
+    assert!(text.starts_with("git add failed with exit code 128\nHint: git_status lists"), "{text}");
+    assert_eq!(theirs, "fatal: pathspec 'nope.txt' did not match any files");
     s.bad("git_add", on(&r, json!({"files": []}))).await;
     assert_eq!(s.text("git_add", on(&r, json!({"files": ["un.txt"]}))).await, "Files staged successfully");
     let (text, value) = s.good("git_add", on(&r, json!({"files": ["un.txt"]}))).await;

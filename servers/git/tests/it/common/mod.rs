@@ -189,12 +189,32 @@ impl Session {
         self.good(tool, args).await.0
     }
 
+    /// A call that must fail: our words, and those of others, which are marked as such.
+    pub(crate) async fn refused(&self, tool: &str, args: Value) -> (String, String) {
+        let result = self.call(tool, args.clone()).await;
+        assert!(result.is_error(), "{tool} {args} succeeded: {}", result.text());
+        parts(&result)
+    }
+
     /// A call that must fail: its text.
     pub(crate) async fn bad(&self, tool: &str, args: Value) -> String {
         let result = self.call(tool, args.clone()).await;
         assert!(result.is_error(), "{tool} {args} succeeded: {}", result.text());
         result.text()
     }
+}
+
+/// Of an error: our words, and those of others.
+pub(crate) fn parts(result: &RawCallToolResult) -> (String, String) {
+    let blocks = serde_json::to_value(&result.result().expect("a result").content).expect("JSON");
+    let blocks = blocks.as_array().expect("blocks");
+    assert!((1..=2).contains(&blocks.len()), "{blocks:?}");
+    assert_eq!(blocks[0].get("annotations"), None, "{blocks:?}");
+    if let Some(theirs) = blocks.get(1) {
+        assert_eq!(theirs["annotations"]["audience"], json!(["assistant"]), "{blocks:?}");
+    }
+    let text = |at: usize| blocks.get(at).and_then(|block| block["text"].as_str()).unwrap_or_default().to_owned();
+    (text(0), text(1))
 }
 
 pub(crate) fn first_text(result: &RawCallToolResult) -> String {
