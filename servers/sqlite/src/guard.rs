@@ -14,24 +14,27 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::functions::{self, STEP_BYTES_MIN};
 use crate::pool;
 
 /// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
-pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
-/// Bytes a single value or row may have, also while it is computed.
-pub(crate) const VALUE_BYTES_MAX: i32 = 64 << 20;
+/// Bytes of a value or row in a statement that computes nothing from values: large ones can be stored and copied.
+const VALUE_BYTES_MAX: i32 = 64 << 20;
+
+/// Bytes of a value or row in other statements, and while a statement is prepared. SQLite does not look at the clock
+/// inside a function, and some of its functions take time in proportion to the product of their arguments' lengths.
+const COMPUTED_BYTES_MAX: i32 = 1 << 20;
 
 /// Bytes of SQL text in one call.
-pub(crate) const SQL_BYTES_MAX: i32 = 1_000_000;
+const SQL_BYTES_MAX: i32 = 1_000_000;
 
 /// Bytes of a LIKE or GLOB pattern.
-pub(crate) const LIKE_BYTES_MAX: usize = 1_000;
+const LIKE_BYTES_MAX: i32 = 1_000;
 
 /// Levels of triggers that set off triggers.
 const TRIGGERS_MAX: i32 = 200;
@@ -118,28 +121,28 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     state: Mutex<State>,
-    /// Whether a virtual table was seen at work, ever.
-    shadows: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     policy: Policy,
     refused: Option<Refusal>,
-    /// Whether the statement uses a function that takes long, see [`slowness`].
-    slow: bool,
+    /// Whether the statement uses a function that is not in [`FUNCTIONS_OF_ONE_PASS`].
+    computes: bool,
+    /// Whether it is ALTER TABLE, which calls functions for the schema and copies rows.
+    alters: bool,
 }
 
 impl State {
     fn new(policy: Policy) -> State {
-        State { policy, refused: None, slow: false }
+        State { policy, refused: None, computes: false, alters: false }
     }
 }
 
 impl Authorizer {
     /// A gate that lets nothing through yet.
     pub(crate) fn new() -> Authorizer {
-        Authorizer { state: Mutex::new(State::new(Policy::Nothing)), shadows: AtomicBool::new(false) }
+        Authorizer { state: Mutex::new(State::new(Policy::Nothing)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -156,14 +159,10 @@ impl Authorizer {
         self.lock().policy
     }
 
-    /// Whether the statement uses a function that takes long.
-    pub(crate) fn slow(&self) -> bool {
-        self.lock().slow
-    }
-
-    /// Whether a virtual table was seen at work on this connection.
-    pub(crate) fn shadows(&self) -> bool {
-        self.shadows.load(Ordering::Relaxed)
+    /// Whether the statement computes something from values.
+    fn computes(&self) -> bool {
+        let state = self.lock();
+        state.computes && !state.alters
     }
 
     /// Why the last statement was refused, if it was.
@@ -174,11 +173,10 @@ impl Authorizer {
     fn decide(&self, asked: &AuthContext<'_>) -> Authorization {
         let mut state = self.lock();
         if let AuthAction::Function { function_name } = asked.action {
-            state.slow |= slowness(function_name).is_some();
+            let name = function_name.to_ascii_lowercase();
+            state.computes |= !FUNCTIONS_OF_ONE_PASS.contains(&name.as_str());
         }
-        if works_for_virtual(&asked.action) {
-            self.shadows.store(true, Ordering::Relaxed);
-        }
+        state.alters |= matches!(asked.action, AuthAction::AlterTable { .. });
         match decide(state.policy, asked) {
             Ok(()) => Authorization::Allow,
             Err(refusal) => {
@@ -259,16 +257,6 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether an action may be what a virtual table does when it is first used: it reads a table of its own, or this
-/// PRAGMA.
-fn works_for_virtual(action: &AuthAction<'_>) -> bool {
-    match action {
-        AuthAction::Read { table_name, .. } => is_of_rtree(table_name) || table_name.ends_with("_config"),
-        AuthAction::Pragma { pragma_name, .. } => *pragma_name == "page_size",
-        _ => false,
-    }
-}
-
 /// Whether an action would put something into the temporary database, or take it away.
 fn changes_temporary(action: &AuthAction<'_>) -> bool {
     match action {
@@ -322,15 +310,25 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
 /// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
 const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
 
-/// As how many steps a function counts that takes long for each byte; see [`GuardedConnection::fit`].
-pub(crate) fn slowness(function: &str) -> Option<i32> {
-    match function.to_ascii_lowercase().as_str() {
-        "strftime" => Some(300),
-        "printf" | "format" => Some(50),
-        name if name.starts_with("json") || name.starts_with("->") => Some(20),
-        _ => None,
-    }
-}
+/// Functions that go through a value once at most, or take a part of it: a statement that uses no others may have large
+/// values.
+const FUNCTIONS_OF_ONE_PASS: &[&str] = &[
+    "avg",
+    "changes",
+    "coalesce",
+    "count",
+    "ifnull",
+    "last_insert_rowid",
+    "length",
+    "max",
+    "min",
+    "octet_length",
+    "substr",
+    "substring",
+    "sum",
+    "total",
+    "typeof",
+];
 
 /// Whether a name is that of a function or module of SQLite itself, and so not the database's.
 pub(crate) fn is_of_sqlite(name: &str) -> bool {
@@ -545,8 +543,8 @@ impl Opener {
             conn.set_db_config(switch, on)?;
         }
         for (limit, most) in [
-            // More only for a statement that fits, see [`GuardedConnection::fit`].
-            (Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN),
+            (Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_BYTES_MAX),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
             (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
@@ -566,13 +564,24 @@ impl Opener {
         }
         // What nobody waits for any more is not committed, even where it could not be interrupted.
         conn.commit_hook(Some(pool::is_over))?;
-        functions::add(conn)?;
         let gate = Arc::clone(gate);
         conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
     }
 }
 
 impl GuardedConnection {
+    /// Limits values while a statement is prepared: SQLite may read the schema then, where a hostile file can have
+    /// anything computed.
+    pub(crate) fn limit_preparation(&self) -> rusqlite::Result<()> {
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX).map(drop)
+    }
+
+    /// Limits the values of the statement that was prepared last.
+    pub(crate) fn limit_values(&self) -> rusqlite::Result<()> {
+        let most = if self.gate.computes() { COMPUTED_BYTES_MAX } else { VALUE_BYTES_MAX };
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+
     /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
     pub(crate) fn vacuum<T>(
         &self,

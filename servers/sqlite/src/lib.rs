@@ -9,7 +9,6 @@
 //! other task.
 
 mod config;
-mod functions;
 mod guard;
 mod import;
 mod memo;

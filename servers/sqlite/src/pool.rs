@@ -2,9 +2,9 @@
 //!
 //! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a
 //! deadline, and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long
-//! (sorting all that memory holds) holds up its thread only: the call is answered in time, and another thread takes
-//! over. How long one step can take has a bound, see `functions` and [`GuardedConnection::fit`]. Whether a call may
-//! reach the database at all is decided where it is handed the connection, so that no tool can leave that out.
+//! (one call of a function, sorting all that memory holds) holds up its thread only: the call is answered in time, and
+//! another thread takes over. Whether a call may reach the database at all is decided where it is handed the
+//! connection, so that no tool can leave that out.
 
 use linchpin_kit::ToolError;
 use rusqlite::{Connection, InterruptHandle, OpenFlags};

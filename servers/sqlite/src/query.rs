@@ -268,7 +268,7 @@ impl GuardedConnection {
         let shown = format!("SELECT 0 AS seq, 'main' AS name, '{}' AS file", self.named.replace('\'', "''"));
         let lists = Look::at(sql).is_some_and(|look| look.begins(&["PRAGMA", "DATABASE_LIST"]));
         let sql = if lists { shown.as_str() } else { sql };
-        self.unfit().map_err(|error| self.fault(error))?;
+        self.limit_preparation().map_err(|error| self.fault(error))?;
         self.gate.set(policy);
         let prepared = match self.conn.prepare(sql) {
             Err(error) if message(&error).is_some_and(|text| text.starts_with("no such")) => {
@@ -285,7 +285,7 @@ impl GuardedConnection {
             Some(ErrorCode::OperationInterrupted) => pool::unprepared(),
             _ => self.fault(error),
         })?;
-        self.fit(&statement, sql).map_err(|error| self.fault(error))?;
+        self.limit_values().map_err(|error| self.fault(error))?;
         Ok(statement)
     }
 
@@ -329,8 +329,8 @@ impl GuardedConnection {
                 fault.hint("Another program has locked the database. Nothing was changed; try again later.")
             }
             ErrorCode::TooBig => fault.hint(
-                "A value, a row or the query exceeds the limits of this server; a longer query allows only shorter values. \
-                 Process parts: substr(column, 1, 1000).",
+                "A value, a row or the query exceeds the limits of this server: a value has at most 1 MiB where functions are \
+                 called, otherwise 64 MiB. Process parts: substr(column, 1, 1000).",
             ),
             ErrorCode::OutOfMemory => {
                 fault.hint("The statement exceeds the memory limit. Sort or group fewer rows.")
