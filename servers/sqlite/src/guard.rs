@@ -12,7 +12,6 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -307,9 +306,6 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
     "sqlite_drop_column",
 ];
 
-/// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
-const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
-
 /// Functions that go through a value once at most, or take a part of it: a statement that uses no others may have large
 /// values.
 const FUNCTIONS_OF_ONE_PASS: &[&str] = &[
@@ -329,13 +325,6 @@ const FUNCTIONS_OF_ONE_PASS: &[&str] = &[
     "total",
     "typeof",
 ];
-
-/// Whether a name is that of a function or module of SQLite itself, and so not the database's.
-pub(crate) fn is_of_sqlite(name: &str) -> bool {
-    [FUNCTIONS_ALLOWED, FUNCTIONS_REFUSED, MODULES_ALLOWED, MODULES_UNREADABLE]
-        .iter()
-        .any(|names| names.iter().any(|own| own.eq_ignore_ascii_case(name)))
-}
 
 /// Virtual tables that may be created.
 const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
@@ -471,7 +460,7 @@ impl Place {
         if roots.iter().take(ROOTS_MAX).any(holds) {
             return Ok(());
         }
-        Err(ToolError::new(format!(
+        Err(ToolError::denied(format!(
             "Error: the database {} is not in the roots of this client: {}",
             path.display(),
             listed(roots)
@@ -522,8 +511,6 @@ pub(crate) struct GuardedConnection {
     pub(crate) gate: Arc<Authorizer>,
     /// What `PRAGMA database_list` shows as its file.
     pub(crate) named: String,
-    /// What the caller wrote: its SQL, or the names it gave. Everything else in a message is the database's.
-    pub(crate) said: RefCell<String>,
     /// Which file is open, to notice when another one takes its place.
     pub(crate) identity: Option<(u64, u64)>,
 }
@@ -596,7 +583,7 @@ impl GuardedConnection {
             self.conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))?;
             stored
         };
-        let failed = |error: rusqlite::Error| ToolError::new(format!("Database error: {error}"));
+        let failed = |error| self.error(error);
         set(1, "FILE").map_err(failed)?;
         let done = work(self);
         set(0, "MEMORY").map_err(failed)?;
@@ -704,7 +691,7 @@ pub(crate) mod files {
             ),
             _ => return None,
         };
-        Some(ToolError::new(format!("Database error: {what}")).hint(advice))
+        Some(ToolError::denied(format!("Database error: {what}")).hint(advice))
     }
 
     /// The database that a name belongs to, and what follows its name.
@@ -799,6 +786,9 @@ pub(crate) mod files {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
+    const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
 
     fn asked(action: AuthAction<'_>) -> AuthContext<'_> {
         AuthContext { action, database_name: None, accessor: None }

@@ -136,7 +136,7 @@ fn shown(name: &str) -> String {
 pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<ToolOutput<Imported>, Error> {
     let dir = db.import_dir();
     if args.file.is_some() == args.csv.is_some() {
-        return Err(ToolError::new("Error: pass either file or csv").into());
+        return Err(ToolError::invalid("Error: pass either file or csv").into());
     }
     let imported = db
         .write(cx, move |desk| {
@@ -235,7 +235,7 @@ impl Reading {
             None => b',',
             Some([byte]) if byte.is_ascii() && !b"\"\r\n".contains(byte) => *byte,
             Some(b"\\t") => b'\t',
-            Some(_) => return Err(ToolError::new("Error: the delimiter must be one ASCII character")),
+            Some(_) => return Err(ToolError::invalid("Error: the delimiter must be one ASCII character")),
         };
         let empty_as_null = args.empty_as_null.unwrap_or(false);
         Ok(Reading { delimiter, header: args.header.unwrap_or(true), empty_as_null })
@@ -256,7 +256,7 @@ impl Reading {
                 return Err(pool::interrupted());
             }
             if record.len() > COLUMNS_MAX {
-                return Err(ToolError::new(format!("Error: more than {COLUMNS_MAX} columns")));
+                return Err(ToolError::invalid(format!("Error: more than {COLUMNS_MAX} columns")));
             }
             each(number, &record)?;
             number += 1;
@@ -280,7 +280,7 @@ impl Reading {
             Ok(())
         })?;
         if found.kinds.is_empty() {
-            return Err(ToolError::new("Error: the CSV text is empty"));
+            return Err(ToolError::invalid("Error: the CSV text is empty"));
         }
         Ok(found)
     }
@@ -295,13 +295,11 @@ fn unreadable(error: &csv::Error) -> ToolError {
         csv::ErrorKind::Utf8 { .. } => format!("the record at line {line} is not valid UTF-8"),
         _ => "invalid CSV".into(),
     };
-    ToolError::new(format!("Error: {why}")).hint("Nothing was imported.")
+    ToolError::invalid(format!("Error: {why}")).hint("Nothing was imported.")
 }
 
 impl GuardedConnection {
     fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, ToolError> {
-        // What the file says is not the caller's.
-        args.table.clone_into(&mut self.said.borrow_mut());
         let reading = Reading::of(args)?;
         let found = reading.look(&mut source)?;
         self.execute("BEGIN IMMEDIATE")?;
@@ -318,9 +316,9 @@ impl GuardedConnection {
             }
             for (index, field) in (1..).zip(record) {
                 let value = (!(field.is_empty() && reading.empty_as_null)).then_some(field);
-                statement.raw_bind_parameter(index, value).map_err(|error| self.fault(error))?;
+                statement.raw_bind_parameter(index, value).map_err(|error| self.error(error))?;
             }
-            statement.raw_execute().map_err(|error| self.fault(error))?;
+            statement.raw_execute().map_err(|error| self.error(error))?;
             rows += 1;
             Ok(())
         })?;
@@ -331,7 +329,7 @@ impl GuardedConnection {
 
     fn execute(&self, sql: &str) -> Result<(), ToolError> {
         let mut statement = self.prepare(Policy::Transaction, sql)?;
-        statement.raw_execute().map_err(|error| self.fault(error))?;
+        statement.raw_execute().map_err(|error| self.error(error))?;
         Ok(())
     }
 
@@ -360,9 +358,11 @@ fn check_names(names: &[String]) -> Result<(), ToolError> {
     let mut seen = BTreeSet::new();
     for (number, name) in (1..).zip(names) {
         if name.is_empty() || name.contains('\0') || !seen.insert(name.to_ascii_lowercase()) {
-            // The words of a file are not repeated in errors of a tool that writes.
-            return Err(ToolError::new(format!("Error: the header has an empty or repeated name in column {number}"))
-                .hint("Correct the first line, or pass header=false if it contains values."));
+            return Err(ToolError::invalid(format!(
+                "Error: the header has an empty or repeated name in column {number}"
+            ))
+            .hint("Correct the first line, or pass header=false if it contains values.")
+            .detail(name));
         }
     }
     Ok(())
@@ -374,16 +374,17 @@ fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, ToolError> {
         Some(names) => {
             let missing = names.iter().position(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
             match missing {
-                Some(at) => Err(ToolError::new(format!(
+                Some(at) => Err(ToolError::invalid(format!(
                     "Error: the table has no column with the header name of CSV column {}",
                     at + 1
                 ))
-                .hint("describe_table lists the columns. Correct the first line of the CSV text.")),
+                .hint("describe_table lists the columns. Correct the first line of the CSV text.")
+                .detail(&names[at])),
                 None => Ok(names.clone()),
             }
         }
         None if there.len() == found.kinds.len() => Ok(there),
-        None => Err(ToolError::new(format!(
+        None => Err(ToolError::invalid(format!(
             "Error: the table has {} columns, and the records have {} fields",
             there.len(),
             found.kinds.len()

@@ -9,6 +9,7 @@
 //! other task.
 
 mod config;
+mod error;
 mod guard;
 mod import;
 mod memo;
@@ -30,7 +31,7 @@ pub use schema::{
 
 use guard::{GuardedConnection, Opener, Place, RootsScope};
 use linchpin::{Cx, Error, Prompt, Server};
-use linchpin_kit::{ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
+use linchpin_kit::{ErrorKind, ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
 use pool::{Lane, Patience};
 use rows::{Bounds, Form};
 use rusqlite::ErrorCode;
@@ -306,7 +307,7 @@ impl Sqlite {
         work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, Error> {
         let Some(writer) = &self.inner.writer else {
-            let fault = ToolError::new("Error: this server is read-only");
+            let fault = ToolError::denied("Error: this server is read-only");
             return Err(fault.hint("The operator can allow changes by removing --read-only.").into());
         };
         let pass = self.pass(cx).await?;
@@ -331,11 +332,11 @@ fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Ve
             return Ok(None);
         };
         let code = error.sqlite_error_code();
-        let fault = desk.fault(error);
+        let fault = desk.error(error);
         match code {
             Some(ErrorCode::NotADatabase | ErrorCode::PermissionDenied | ErrorCode::OperationInterrupted) => Err(fault),
             // A lock will be gone, and of a damaged file something may be readable.
-            _ => Ok(Some(fault.message().to_owned())),
+            _ => Ok(Some([Some(fault.message()), fault.quoted()].into_iter().flatten().collect::<Vec<_>>().join(": "))),
         }
     })?;
     warnings.extend(looked);
@@ -344,7 +345,7 @@ fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Ve
 
 /// A start that took too long. Each call would have to do the same again.
 fn unopened(timeout: Duration) -> ToolError {
-    ToolError::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).hint(
+    ToolError::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).kind(ErrorKind::Timeout).hint(
         "Its schema may be very large, a long transaction may have to be rolled back, or it is malicious. If it can be trusted, \
          start with a larger --timeout.",
     )

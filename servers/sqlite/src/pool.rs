@@ -6,7 +6,7 @@
 //! another thread takes over. Whether a call may reach the database at all is decided where it is handed the
 //! connection, so that no tool can leave that out.
 
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,20 +74,25 @@ pub(crate) fn is_over() -> bool {
     CURRENT.with_borrow(|ticket| ticket.as_ref().is_some_and(|ticket| ticket.is_over()))
 }
 
-/// What was wrong when a statement was interrupted.
+/// How many seconds the call this thread works on may take.
+fn seconds() -> f64 {
+    CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()))
+}
+
+/// The error of a statement that was interrupted.
 pub(crate) fn interrupted() -> ToolError {
-    let seconds = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()));
-    ToolError::new(format!("Database error: the statement was stopped after {seconds} s"))
+    ToolError::new(format!("Database error: the statement was stopped after {} s", seconds()))
+        .kind(ErrorKind::Timeout)
         .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
 }
 
-/// What was wrong when that happened before the statement began.
+/// The error of a statement that was interrupted before it began.
 pub(crate) fn unprepared() -> ToolError {
-    let fault = interrupted();
-    let seconds = fault.message().rsplit(" after ").next().unwrap_or_default();
-    ToolError::new(format!("Database error: the statement could not be prepared within {seconds}")).hint(
-        "It is very complex, or the schema of the database is very large. The operator can raise the limit with --timeout.",
-    )
+    ToolError::new(format!("Database error: the statement could not be prepared within {} s", seconds()))
+        .kind(ErrorKind::Timeout)
+        .hint(
+            "It is very complex, or the schema of the database is very large. The operator can raise the limit with --timeout.",
+        )
 }
 
 /// Called by SQLite while another connection holds the lock it needs; says whether to try again.
@@ -129,13 +134,7 @@ impl Opener {
         let gate = Arc::new(Authorizer::new());
         self.secure(&conn, &gate)
             .map_err(|error| ToolError::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(GuardedConnection {
-            conn,
-            gate,
-            named: self.named.clone(),
-            said: RefCell::default(),
-            identity: self.identity(),
-        })
+        Ok(GuardedConnection { conn, gate, named: self.named.clone(), identity: self.identity() })
     }
 
     /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
@@ -185,6 +184,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
 
 fn unopened() -> ToolError {
     ToolError::new("Database error: unable to open database file")
+        .kind(ErrorKind::Upstream { status: None })
         .hint("The file is missing, or the server lacks the permission to open it. The operator must check it.")
 }
 
@@ -263,6 +263,7 @@ impl Lane {
         self.shared.heal();
         self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
             TrySendError::Full(_) => ToolError::new("Error: too many calls are waiting for the database")
+                .kind(ErrorKind::Limited { retry_after: None })
                 .hint("Try again when some of them have been answered."),
             TrySendError::Disconnected(_) => ToolError::new("Error: the database is closed"),
         })?;
@@ -304,13 +305,14 @@ impl Lane {
 /// A call whose thread panicked.
 fn unanswered() -> ToolError {
     ToolError::new("Database error: the database could not be read")
+        .kind(ErrorKind::Upstream { status: None })
         .hint("It may be damaged; check it with PRAGMA integrity_check.")
 }
 
 /// A call that got no answer although its time was over.
 fn stuck(ticket: &Ticket) -> ToolError {
     let seconds = ticket.patience.call.as_secs_f64();
-    let fault = ToolError::new(format!("Database error: no answer within {seconds} s"));
+    let fault = ToolError::new(format!("Database error: no answer within {seconds} s")).kind(ErrorKind::Timeout);
     if ticket.started.load(Ordering::Acquire) {
         fault.hint(
             "The statement is in a step that cannot be interrupted; a change will be rolled back at its end. Use shorter values.",

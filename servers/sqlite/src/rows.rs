@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use linchpin_kit::{Paging, ToolError};
+use linchpin_kit::{ErrorKind, Paging, ToolError};
 use rusqlite::Statement;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -189,18 +189,22 @@ fn value(json: Json) -> Result<Cell, String> {
 
 /// Binds a value to each placeholder; every one must have one, and none may be left over.
 pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Result<(), ToolError> {
-    let failed = |error: rusqlite::Error| ToolError::new(format!("Database error: {error}"));
+    let failed = |error: rusqlite::Error| {
+        ToolError::new("Database error: a value of params cannot be bound")
+            .kind(ErrorKind::Limited { retry_after: None })
+            .detail(error.to_string())
+    };
     let wanted = statement.parameter_count();
     let nothing = Params::Positional(Vec::new());
     match params.unwrap_or(&nothing) {
         Params::Wrong(why) => {
-            return Err(ToolError::new(why)
+            return Err(ToolError::invalid(why)
                 .hint("Each value is null, true, false, a number, a string, or {\"base64\": …} for binary data."));
         }
         Params::Positional(values) => {
             if values.len() != wanted {
                 let given = values.len();
-                return Err(ToolError::new(format!(
+                return Err(ToolError::invalid(format!(
                     "Database error: Incorrect number of bindings supplied. The current statement uses {wanted}, and there \
                      are {given} supplied."
                 ))
@@ -214,19 +218,21 @@ pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Re
             let mut used = BTreeSet::new();
             for index in 1..=wanted {
                 let name = statement.parameter_name(index).map(str::to_owned).ok_or_else(|| {
-                    ToolError::new(format!("Error: placeholder {index} has no name"))
+                    ToolError::invalid(format!("Error: placeholder {index} has no name"))
                         .hint("Pass params as an array, or name the placeholders as in :name.")
                 })?;
                 let bare = &name[1..];
                 let found = values.iter().find(|(key, _)| *key == name || key == bare);
                 let (key, value) = found.ok_or_else(|| {
-                    ToolError::new(format!("Database error: You did not supply a value for binding parameter {name}."))
+                    ToolError::invalid(format!(
+                        "Database error: You did not supply a value for binding parameter {name}."
+                    ))
                 })?;
                 used.insert(key.as_str());
                 statement.raw_bind_parameter(index, value).map_err(failed)?;
             }
             if let Some((key, _)) = values.iter().find(|(key, _)| !used.contains(key.as_str())) {
-                return Err(ToolError::new(format!("Error: the query has no placeholder named {key}")));
+                return Err(ToolError::invalid(format!("Error: the query has no placeholder named {key}")));
             }
         }
     }

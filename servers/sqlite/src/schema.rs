@@ -246,7 +246,7 @@ impl GuardedConnection {
         let mut statement = self.prepare(Policy::Read, sql)?;
         let params = params.iter().map(|text| Cell::Text((*text).to_owned())).collect();
         rows::bind(&mut statement, Some(&Params::Positional(params)))?;
-        rows::step(&mut statement, bounds, form, End::Stop).map_err(|error| self.fault(error))
+        rows::step(&mut statement, bounds, form, End::Stop).map_err(|error| self.error(error))
     }
 
     /// The names and types of tables and views, and whether these are all.
@@ -433,11 +433,7 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
     let view = db.view();
     let pass = db.pass(cx).await?;
     let schema = db.read_as(pass, move |desk| desk.schema(table.as_deref(), None, view)).await;
-    let (text, schema) = schema.map_err(|fault| match fault.is_outside() {
-        // An error of a request cannot be marked as the words of others.
-        true => ToolError::new("Database error: the schema cannot be read").for_resource(),
-        false => fault.for_resource(),
-    })?;
+    let (text, schema) = schema.map_err(ToolError::for_resource)?;
     if !schema.paging.truncated {
         return Ok(text);
     }

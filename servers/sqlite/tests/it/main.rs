@@ -3,6 +3,7 @@
 mod beside;
 mod bounds;
 mod common;
+mod errors;
 mod hostile;
 mod import;
 mod limits;
@@ -13,4 +14,3 @@ mod published;
 mod roots;
 mod served;
 mod tools;
-mod words;

@@ -38,8 +38,8 @@ async fn the_transcript_of_the_published_server_holds_as_json() {
         ("write_query", "PRAGMA journal_mode", r#"[{"journal_mode":"delete"}]"#),
         ("write_query", "ATTACH '/srv/demo/evil.db' AS e", "!Database error: not authorized"),
         ("write_query", "INSERT INTO t(n) VALUES('z') RETURNING id", r#"[{"id":3}]"#),
-        ("read_query", "SELEC", "!Database error: near \"SELEC\": syntax error"),
-        ("create_table", "CREATE TABLE t(id)", "!Database error: table t already exists"),
+        ("read_query", "SELEC", "!Database error: the statement failed"),
+        ("create_table", "CREATE TABLE t(id)", "!Database error: the statement failed"),
         ("write_query", "CREATE TABLE q(a)", r#"[{"affected_rows":-1}]"#),
         ("create_table", "CREATE TEMP TABLE q2(a)", "!Error: Only CREATE TABLE statements are allowed"),
         ("read_query", "INSERT INTO t(n) VALUES('x')", "!Error: Only SELECT queries are allowed for read_query"),
@@ -252,14 +252,14 @@ async fn a_statement_that_fails_changes_nothing() {
     let w = World::new().await;
     w.write("CREATE TABLE t(a INTEGER PRIMARY KEY, b CHECK (b < 10))").await;
     for (query, says) in [
-        ("INSERT INTO t VALUES (1, 1), (2, 2), (1, 3)", "Database error: UNIQUE constraint failed: t.a"),
-        ("INSERT INTO t VALUES (5, 1), (6, 99)", "Database error: CHECK constraint failed\nHint: Nothing was changed."),
-        ("INSERT INTO nope VALUES (1)", "Database error: no such table: nope"),
-        ("INSERT INTO t(c) VALUES (1)", "Database error: table t has no column named c"),
-        ("DROP TABLE nope", "Database error: no such table: nope"),
+        ("INSERT INTO t VALUES (1, 1), (2, 2), (1, 3)", "UNIQUE constraint failed: t.a"),
+        ("INSERT INTO t VALUES (5, 1), (6, 99)", "CHECK constraint failed: b < 10"),
+        ("INSERT INTO nope VALUES (1)", "no such table: nope"),
+        ("INSERT INTO t(c) VALUES (1)", "table t has no column named c"),
+        ("DROP TABLE nope", "no such table: nope"),
     ] {
         let error = w.error("write_query", sql(query)).await;
-        assert!(error.starts_with(says), "{query}: {error}");
+        assert!(error.starts_with("Database error: ") && error.ends_with(&format!("\n{says}")), "{query}: {error}");
     }
     assert_eq!(w.number("SELECT count(*) FROM t"), 0);
 }
