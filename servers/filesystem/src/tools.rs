@@ -105,39 +105,39 @@ const TOOLS: &[ToolSpec] = &[
         "Read a Range of Lines",
         "read",
         "Reads a range of lines of a text file of any size, optionally with line numbers, and returns where to continue.",
-    ),
+    ).extra(),
     ToolSpec::reads(
         "fs_search_content",
         "Search Inside Files",
         "search",
         "Finds lines that match a regular expression or plain text, in one file or in all files below a directory, with \
          line, column and context. Binary files are skipped.",
-    ),
+    ).extra(),
     ToolSpec::reads(
         "fs_glob",
         "Find Files by Glob",
         "search",
         "Finds files and directories by a glob, page by page, optionally without files ignored by .gitignore.",
-    ),
+    ).extra(),
     ToolSpec::writes(
         "fs_append",
         "Append to File",
         "write",
         "Appends text to a file. Creates the file if it does not exist.",
-    ),
+    ).extra(),
     ToolSpec::writes(
         "fs_copy",
         "Copy File",
         "write",
         "Copies a file, or a directory with recursive. Replaces an existing file only with overwrite.",
-    ).destructive(),
+    ).extra().destructive(),
     ToolSpec::writes(
         "fs_delete",
         "Delete File",
         "delete",
         "Deletes a file, a symlink (not its target) or an empty directory; with recursive, a directory and everything in it. \
          This cannot be undone.",
-    )
+    ).extra()
     .destructive()
     .needs(ALLOW_DELETE),
 ];

@@ -120,27 +120,31 @@ const BLAME: ToolSpec = ToolSpec::reads(
     "Blame",
     "read",
     "Shows for each line of a file the commit, author and date of its last change. Limit it with start_line and end_line.",
-);
+).extra();
 const GREP: ToolSpec = ToolSpec::reads(
     "git_grep",
     "Search",
     "read",
     "Finds lines that match a regular expression (or fixed text) in tracked files of the work tree or of a revision.",
-);
+)
+.extra();
 const TAG: ToolSpec = ToolSpec::writes(
     "git_tag",
     "Tags",
     "write",
     "Lists tags, creates one (annotated if a message is given), or deletes one.",
 )
+.extra()
 .destructive();
 const STASH: ToolSpec = ToolSpec::writes(
     "git_stash",
     "Stash",
-    "write",
+    "history",
     "Stashes uncommitted changes (push), lists stashes, shows one, restores it (pop removes it from the list, apply \
      keeps it) or drops it.",
 )
+.extra()
+.on_request()
 .destructive();
 const MERGE: ToolSpec = ToolSpec::writes(
     "git_merge",
@@ -148,7 +152,7 @@ const MERGE: ToolSpec = ToolSpec::writes(
     "history",
     "Merges a branch or commit into the current branch. If it stops at conflicts, the result lists their paths: resolve \
      them, git_add, git_commit; or call again with abort.",
-)
+).extra().on_request()
 .destructive();
 const REBASE: ToolSpec = ToolSpec::writes(
     "git_rebase",
@@ -156,7 +160,7 @@ const REBASE: ToolSpec = ToolSpec::writes(
     "history",
     "Replays the commits of the current branch onto another base. This replaces commits, so it requires confirm: true; \
      without it the error says what would be replaced. After conflicts: resolve, git_add, then action continue, skip or abort.",
-)
+).extra().on_request()
 .destructive();
 const CHERRY_PICK: ToolSpec = ToolSpec::writes(
     "git_cherry_pick",
@@ -164,7 +168,7 @@ const CHERRY_PICK: ToolSpec = ToolSpec::writes(
     "history",
     "Applies the changes of other commits to the current branch. After conflicts: resolve, git_add, then action continue, \
      skip or abort.",
-)
+).extra().on_request()
 .destructive();
 const WORKTREE: ToolSpec = ToolSpec::writes(
     "git_worktree",
@@ -173,6 +177,8 @@ const WORKTREE: ToolSpec = ToolSpec::writes(
     "Lists the repository's work trees, adds one (a second directory with another branch checked out), removes one, or \
      prunes those whose directory no longer exists.",
 )
+.extra()
+.on_request()
 .destructive();
 const FETCH: ToolSpec = ToolSpec::writes(
     "git_fetch",
@@ -180,6 +186,7 @@ const FETCH: ToolSpec = ToolSpec::writes(
     "remote",
     "Fetches commits from a configured remote without changing the current branch.",
 )
+.extra()
 .idempotent()
 .outside()
 .needs(REMOTE);
@@ -189,6 +196,7 @@ const PULL: ToolSpec = ToolSpec::writes(
     "remote",
     "Fetches a branch from a configured remote and merges it into the current branch.",
 )
+.extra()
 .outside()
 .needs(REMOTE);
 const PUSH: ToolSpec = ToolSpec::writes(
@@ -197,7 +205,7 @@ const PUSH: ToolSpec = ToolSpec::writes(
     "remote",
     "Pushes a branch, and optionally a tag, to a configured remote. Does not replace remote commits unless force is set \
      and the server allows it.",
-)
+).extra()
 .destructive()
 .outside()
 .needs(REMOTE);

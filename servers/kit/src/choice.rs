@@ -45,6 +45,8 @@ pub struct ToolSpec {
     pub needs: Option<&'static str>,
     /// Whether it is registered only if its name or tool set is enabled explicitly.
     pub on_request: bool,
+    /// Whether the published server lacks it.
+    pub extra: bool,
     /// Former names. They work in calls and in the operator's options, but are never listed.
     pub aliases: &'static [Alias],
 }
@@ -104,6 +106,7 @@ impl ToolSpec {
             open_world: false,
             needs: None,
             on_request: false,
+            extra: false,
             aliases: &[],
         }
     }
@@ -147,6 +150,13 @@ impl ToolSpec {
     #[must_use]
     pub const fn on_request(self) -> Self {
         Self { on_request: true, ..self }
+    }
+
+    /// Marks it as one that the published server lacks: it is not registered under that server's name, unless its name or
+    /// tool set is enabled.
+    #[must_use]
+    pub const fn extra(self) -> Self {
+        Self { extra: true, ..self }
     }
 
     /// Sets its former names.
@@ -223,8 +233,11 @@ pub struct ToolChoice {
     pub enable: Vec<String>,
     /// Tools to disable (`--disable-tools`).
     pub disable: Vec<String>,
-    /// Tool sets to enable; empty means all, unless `enable` names tools (`--toolsets`). `all` is every set.
+    /// Tool sets to enable; empty means all but the tools that are [`on_request`](ToolSpec::on_request), unless `enable` names
+    /// tools (`--toolsets`). `all` is every set.
     pub toolsets: Vec<String>,
+    /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`).
+    pub published: bool,
     /// Disables every tool that writes (`--read-only`).
     pub read_only: bool,
     /// Distinguishes this server from others of its kind in the same process; part of its resource URIs then, see
@@ -323,7 +336,7 @@ impl ToolChoice {
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
         let chosen = all.iter().filter(|tool| {
             let in_set = self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
-            (in_set || named(tool) || everything && !tool.on_request)
+            (in_set || named(tool) || everything && !tool.on_request && !(self.published && tool.extra))
                 && !disable.iter().any(|one| one.name == tool.name)
                 && !(self.read_only && tool.writes)
                 && tool.needs.is_none_or(|flag| self.grants(flag))

@@ -20,6 +20,7 @@ mod error;
 mod names;
 mod near;
 mod output;
+mod output_schema;
 mod redact;
 mod roots;
 mod toolset;

@@ -2,6 +2,7 @@
 
 use crate::ToolError;
 use crate::names::as_listed;
+use crate::output_schema;
 use linchpin::types::content::{Annotations, ContentBlock, Role};
 use linchpin::types::tool::CallToolResult;
 use linchpin::{IntoReply, Json, Reply, ResultWriter};
@@ -108,7 +109,7 @@ impl<T: Serialize + JsonSchema + 'static> IntoReply for ToolOutput<T> {
     }
 
     fn output_schema() -> Option<Value> {
-        <Json<T> as IntoReply>::output_schema()
+        <Json<T> as IntoReply>::output_schema().map(output_schema::reduce)
     }
 }
 
@@ -123,7 +124,7 @@ fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
 
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let validator = known.entry(TypeId::of::<T>()).or_insert_with(|| {
-        let schema = <Json<T> as IntoReply>::output_schema().unwrap_or(Value::Bool(true));
+        let schema = <ToolOutput<T> as IntoReply>::output_schema().unwrap_or(Value::Bool(true));
         Arc::new(jsonschema::validator_for(&schema).expect("a derived schema is valid"))
     });
     let validator = Arc::clone(validator);

@@ -84,33 +84,38 @@ const SEARCH: ToolSpec = ToolSpec::reads(
     "read",
     "Finds entities by words, best first, and returns the matching facts, and when the entities were created and changed if \
      known. Start here if you do not know the exact name; open_nodes then returns the whole entity.",
-);
+).extra();
 const READ_PAGE: ToolSpec = ToolSpec::reads(
     "memory_read_page",
     "Read Memory by Pages",
     "read",
     "Returns the whole memory page by page: first all entities, then all relations.",
-);
+)
+.extra();
 const HISTORY: ToolSpec = ToolSpec::reads(
     "memory_history",
     "Memory History",
     "history",
     "Lists the changes to the memory, newest first, with their numbers for memory_undo.",
-);
+)
+.extra()
+.on_request();
 const UNDO: ToolSpec = ToolSpec::writes(
     "memory_undo",
     "Undo Memory Change",
     "history",
     "Undoes the newest change, or the one with this number. Fails if its records were changed again since. To redo a change, \
      undo its undo.",
-)
+).extra().on_request()
 .destructive();
 const MERGE: ToolSpec = ToolSpec::writes(
     "memory_merge_entities",
     "Merge Entities",
-    "write",
+    "history",
     "Merges duplicate entities into one: their facts and relations are moved to `into`, then they are deleted.",
 )
+.extra()
+.on_request()
 .destructive();
 
 /// All tools, the published ones first.

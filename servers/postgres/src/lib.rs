@@ -61,39 +61,44 @@ pub(crate) const LIST_SCHEMAS: ToolSpec = ToolSpec::reads(
     "List schemas",
     "schema",
     "Lists schemas with their numbers of tables and views.",
-);
+)
+.extra();
 pub(crate) const LIST_OBJECTS: ToolSpec = ToolSpec::reads(
     "pg_list_objects",
     "List objects",
     "schema",
     "Lists tables, views, sequences and functions, with size and comment. Call it before writing SQL for an unknown database.",
-);
+).extra();
 pub(crate) const DESCRIBE: ToolSpec = ToolSpec::reads(
     "pg_describe",
     "Describe",
     "schema",
     "Describes a table or view: columns, keys, indexes, comments, estimated rows.",
-);
+)
+.extra();
 pub(crate) const EXPLAIN: ToolSpec =
-    ToolSpec::reads("pg_explain", "Explain", "query", "Returns the plan of a statement, without running it.");
+    ToolSpec::reads("pg_explain", "Explain", "query", "Returns the plan of a statement, without running it.").extra();
 pub(crate) const TOP_QUERIES: ToolSpec = ToolSpec::reads(
     "pg_top_queries",
     "Top queries",
     "health",
     "Lists the most expensive statements, from pg_stat_statements.",
-);
+)
+.extra();
 pub(crate) const HEALTH: ToolSpec = ToolSpec::reads(
     "pg_health",
     "Health",
     "health",
     "Checks connections, cache, vacuum, indexes, locks and replication, and reports problems.",
-);
+)
+.extra();
 pub(crate) const EXECUTE: ToolSpec = ToolSpec::writes(
     "pg_execute",
     "Execute",
     "write",
     "Runs statements that change data or schema, in one transaction.",
 )
+.extra()
 .destructive()
 .needs(WRITE);
 

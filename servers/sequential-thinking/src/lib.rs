@@ -42,6 +42,7 @@ const RESET: ToolSpec = ToolSpec::writes(
     "history",
     "Deletes all thoughts of a history, to start again with the same sessionId.",
 )
+.extra()
 .destructive()
 .idempotent()
 .on_request();
@@ -51,6 +52,7 @@ const EXPORT: ToolSpec = ToolSpec::reads(
     "history",
     "Returns the thoughts of a history in order, page by page.",
 )
+.extra()
 .on_request();
 
 /// All tools, the published one first.

@@ -82,21 +82,21 @@ const SQLITE_SCHEMA: ToolSpec = ToolSpec::reads(
     "read",
     "Returns the CREATE statements of the tables, views, indexes and triggers, with indexes and foreign keys as structured \
      content. Use it first on an unknown database.",
-);
+).extra();
 const SQLITE_EXPLAIN: ToolSpec = ToolSpec::reads(
     "sqlite_explain",
     "Explain Query",
     "read",
     "Returns the query plan of a statement, without running it: SCAN reads a whole table, SEARCH uses an index. Use it if a \
      query is slow.",
-);
+).extra();
 const SQLITE_IMPORT_CSV: ToolSpec = ToolSpec::writes(
     "sqlite_import_csv",
     "Import CSV",
     "import",
     "Adds the rows of a CSV file in the import directory, or of CSV text, to a table, which is created if it is missing. Either \
      all rows are added or none.",
-)
+).extra()
 .needs(IMPORT_DIR);
 
 /// The service: the published tools first, in their order.
