@@ -26,17 +26,16 @@ fn warning(code: &'static str, about: &str, message: impl Into<String>) -> Warni
 }
 
 /// How the token cost is estimated.
-pub(crate) const TOKENS_METHOD: &str = "bytes of name, description and inputSchema as compact JSON, divided by 4";
+pub(crate) const TOKENS_METHOD: &str = "bytes of the tool list as compact JSON, divided by 4";
 
 /// Token cost of a tool list above which there is a warning.
 const TOKENS_LIST_MAX: usize = 10_000;
 /// The same for a single tool.
 const TOKENS_TOOL_MAX: usize = 1_500;
 
-/// Estimates the token cost of a tool's definition, by [`TOKENS_METHOD`].
+/// Estimates the token cost of a tool's definition, output schema and hints included, by [`TOKENS_METHOD`].
 pub(crate) fn tokens(tool: &Tool) -> usize {
-    let schema = describe::input(tool).to_string();
-    (tool.name.len() + tool.description.as_deref().unwrap_or_default().len() + schema.len() + 40).div_ceil(4)
+    serde_json::to_string(tool).unwrap_or_default().len().div_ceil(4)
 }
 
 /// Checks all tools.
@@ -233,6 +232,10 @@ fn walk(
             let message = format!("{which}{path} has several types; some Google models support only one");
             once("schema-not-portable", "type", message);
         }
+        if members.contains_key("$ref") {
+            let message = format!("{which}{path} uses $ref, which some hosts do not resolve before they call a model");
+            once("schema-not-portable", "$ref", message);
+        }
         if members.get("type").and_then(Value::as_str) == Some("array") && !members.contains_key("items") {
             let message = format!("{which}{path} is an array without items, which OpenAI and Google models reject");
             once("schema-not-portable", "items", message);
@@ -292,8 +295,16 @@ mod tests {
             ("/inputSchema/type", json!("array"), &["schema-not-object", "schema-not-portable"]),
             ("/inputSchema/properties/a", json!({ "type": "strin", "description": "d" }), &["schema-invalid"]),
             ("/inputSchema/properties/a", json!({ "type": "string" }), &["argument-no-description"]),
-            ("/inputSchema/properties/a", json!({ "$ref": "https://x/y.json" }), &["schema-elsewhere"]),
-            ("/inputSchema/properties/a", json!({ "$ref": "#/$defs/none" }), &["schema-invalid"]),
+            (
+                "/inputSchema/properties/a",
+                json!({ "$ref": "https://x/y.json" }),
+                &["schema-elsewhere", "schema-not-portable"],
+            ),
+            (
+                "/inputSchema/properties/a",
+                json!({ "$ref": "#/$defs/none" }),
+                &["schema-invalid", "schema-not-portable"],
+            ),
             (
                 "/inputSchema/properties/a",
                 json!({ "type": ["string", "null"], "description": "d" }),
@@ -304,6 +315,7 @@ mod tests {
             ("/inputSchema/patternProperties", json!({ "^x": {} }), &["schema-not-portable"]),
             ("/inputSchema/required", json!(["b"]), &["required-unknown"]),
             ("/outputSchema", json!({ "type": "string" }), &["schema-not-object"]),
+            ("/outputSchema", json!({ "type": "object", "description": "x".repeat(8000) }), &["token-cost"]),
             ("/description", json!("x".repeat(8000)), &["token-cost"]),
         ] {
             assert_eq!(codes(with(at, value.clone())), want, "{at} {value}");

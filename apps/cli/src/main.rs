@@ -69,7 +69,7 @@ mod trim;
 mod wrap;
 
 use clap::Parser;
-use servers::Entry;
+use servers::{Entry, Tools};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -96,7 +96,7 @@ fn published(entry: &'static Entry, mut given: Vec<OsString>) -> ExitCode {
     match command.try_get_matches_from(words) {
         Ok(matches) => {
             log::start(matches.get_count("verbose"), true);
-            ended(commands::serve::alone(entry, matches))
+            ended(commands::serve::alone(entry, matches, Tools::Published))
         }
         Err(e) => cli::usage(&e, false),
     }

@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 1_500;
 pub struct EditFile {
     /// The file to edit.
     pub path: String,
-    /// The replacements, applied in order; nothing is written unless all of them match.
+    /// The replacements, in order.
     pub edits: Vec<Edit>,
     /// Preview changes using git-style diff format
     #[serde(default)]

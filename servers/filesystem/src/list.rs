@@ -28,7 +28,7 @@ const LINE_MAX: usize = 500;
 pub struct ListDirectory {
     /// The directory to list.
     pub path: String,
-    /// Continue a truncated listing: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct ListDirectoryWithSizes {
     /// Sort entries by name or size
     #[serde(default)]
     pub sort_by: SortBy,
-    /// Continue a truncated listing: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -65,13 +65,13 @@ pub enum SortBy {
 pub struct DirectoryTree {
     /// The directory to show.
     pub path: String,
-    /// Globs of entries to exclude; one without `*` matches at any depth
+    /// Globs to exclude; one without `*` matches at any depth
     #[serde(default)]
     pub exclude_patterns: Vec<String>,
-    /// Exclude files ignored by .gitignore
+    /// Exclude what .gitignore does
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Continue a truncated tree: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -82,16 +82,15 @@ pub struct DirectoryTree {
 pub struct SearchFiles {
     /// The directory to search.
     pub path: String,
-    /// The glob, matched against paths relative to the directory: `*.txt` matches only in the directory itself,
-    /// `**/*.txt` at any depth.
+    /// `*.txt` matches only in the directory itself, `**/*.txt` at any depth.
     pub pattern: String,
-    /// Globs of entries to exclude
+    /// Globs to exclude
     #[serde(default)]
     pub exclude_patterns: Vec<String>,
-    /// Exclude files ignored by .gitignore
+    /// Exclude what .gitignore does
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Continue a truncated search: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -101,19 +100,18 @@ pub struct SearchFiles {
 pub struct FsGlob {
     /// The directory to search.
     pub path: String,
-    /// The glob, matched against paths relative to the directory: `*.txt` matches only in the directory itself,
-    /// `**/*.txt` at any depth.
+    /// `*.txt` matches only in the directory itself, `**/*.txt` at any depth.
     pub pattern: String,
-    /// Globs of entries to exclude
+    /// Globs to exclude
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Exclude files ignored by .gitignore
+    /// Exclude what .gitignore does
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Maximum number of paths (default 1000)
+    /// Default 1000
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Continue after a page: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -123,30 +121,30 @@ pub struct FsGlob {
 pub struct FsSearchContent {
     /// The file or directory to search.
     pub path: String,
-    /// A regular expression (Rust syntax), matched line by line; plain text with `literal`.
+    /// A regular expression, matched line by line.
     pub pattern: String,
-    /// Treat the pattern as plain text
+    /// The pattern is plain text
     #[serde(default)]
     pub literal: bool,
     /// Ignore case
     #[serde(default)]
     pub ignore_case: bool,
-    /// Only search files that match this glob, relative to the directory
+    /// Only files that match this glob
     #[serde(default)]
     pub glob: Option<String>,
-    /// Globs of entries to exclude
+    /// Globs to exclude
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Exclude files ignored by .gitignore
+    /// Exclude what .gitignore does
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Lines to show before and after each match (default 0, at most 20)
+    /// Lines around each match, at most 20
     #[serde(default)]
     pub context: Option<u64>,
-    /// Maximum number of matching lines (default 200)
+    /// Default 200
     #[serde(default)]
     pub max_results: Option<u64>,
-    /// Continue a truncated search: its next_cursor
+    /// From next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }

@@ -23,10 +23,10 @@ const RANGE_LINES: u64 = 2_000;
 pub struct ReadFile {
     /// The file to read.
     pub path: String,
-    /// If provided, returns only the last N lines of the file
+    /// Only the last N lines
     #[serde(default)]
     pub tail: Option<u64>,
-    /// If provided, returns only the first N lines of the file
+    /// Only the first N lines
     #[serde(default)]
     pub head: Option<u64>,
 }
@@ -41,7 +41,7 @@ pub struct ReadMediaFile {
 /// Arguments of `read_multiple_files`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct ReadMultipleFiles {
-    /// Array of file paths to read. Each path must be a string pointing to a valid file within allowed directories.
+    /// The files to read.
     #[schemars(length(min = 1))]
     pub paths: Vec<String>,
 }
@@ -51,10 +51,10 @@ pub struct ReadMultipleFiles {
 pub struct FsReadRange {
     /// The file to read.
     pub path: String,
-    /// The first line to return, from 1 (default 1)
+    /// The first line, from 1
     #[serde(default)]
     pub offset: Option<u64>,
-    /// Maximum number of lines (default 2000)
+    /// Default 2000
     #[serde(default)]
     pub limit: Option<u64>,
     /// Prefix each line with its number and a tab

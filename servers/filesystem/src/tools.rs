@@ -26,8 +26,7 @@ const TOOLS: &[ToolSpec] = &[
         "read_text_file",
         "Read Text File",
         "read",
-        "Reads a text file, whole or only its first (head) or last (tail) lines. Encodings other than UTF-8 are \
-         detected and named in the result. For a range of lines of a large file use fs_read_range.",
+        "Reads a text file, whole or only its first (head) or last (tail) lines. For other lines of a large file use fs_read_range.",
     ),
     ToolSpec::reads(
         "read_media_file",
@@ -52,9 +51,7 @@ const TOOLS: &[ToolSpec] = &[
         "edit_file",
         "Edit File",
         "write",
-        "Replaces text in a file and returns a diff. Each edit replaces the first exact occurrence of oldText (or, if \
-         there is none, lines that are equal except for leading and trailing whitespace). Nothing is written if any edit \
-         fails. Use dryRun for a preview.",
+        "Replaces text in a file and returns a diff. Each edit replaces the first occurrence of oldText: exact, or else lines that differ only in leading and trailing whitespace. Nothing is written if any edit fails.",
     ).destructive(),
     ToolSpec::writes(
         "create_directory",
@@ -85,8 +82,7 @@ const TOOLS: &[ToolSpec] = &[
         "search_files",
         "Search Files",
         "search",
-        "Finds files and directories by a glob on the path relative to the start directory: *.rs matches only in the start \
-         directory, **/*.rs at any depth. Returns full paths. To search file contents use fs_search_content.",
+        "Finds files and directories by a glob, and returns full paths. To search file contents use fs_search_content.",
     ),
     ToolSpec::reads(
         "get_file_info",
@@ -104,20 +100,19 @@ const TOOLS: &[ToolSpec] = &[
         "fs_read_range",
         "Read a Range of Lines",
         "read",
-        "Reads a range of lines of a text file of any size, optionally with line numbers, and returns where to continue.",
+        "Reads a range of lines of a text file of any size, and returns where to continue.",
     ).extra(),
     ToolSpec::reads(
         "fs_search_content",
         "Search Inside Files",
         "search",
-        "Finds lines that match a regular expression or plain text, in one file or in all files below a directory, with \
-         line, column and context. Binary files are skipped.",
+        "Finds lines that match a regular expression or plain text, in a file or in all text files below a directory.",
     ).extra(),
     ToolSpec::reads(
         "fs_glob",
         "Find Files by Glob",
         "search",
-        "Finds files and directories by a glob, page by page, optionally without files ignored by .gitignore.",
+        "Finds files and directories by a glob, page by page.",
     ).extra(),
     ToolSpec::writes(
         "fs_append",

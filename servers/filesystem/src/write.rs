@@ -21,7 +21,7 @@ use linchpin_kit::ToolError;
 /// Arguments of `write_file`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct WriteFile {
-    /// The file to create or replace; its directory must exist.
+    /// The file to create or replace.
     pub path: String,
     /// The complete new content.
     pub content: String,

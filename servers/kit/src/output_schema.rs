@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 /// Reduces a derived output schema to its structure.
 ///
-/// Names, types, and which members are required stay. Descriptions, bounds of numbers and `null` as the type of members
+/// Names, types, and which members every result has stay. Descriptions, bounds of numbers and `null` as the type of members
 /// that may be left out go: the servers leave these members out. A part that occurs several times stands once, in
 /// `$defs`, where that is shorter.
 pub(crate) fn reduce(mut schema: Value) -> Value {
     strip(&mut schema);
+    if let Some(members) = schema.as_object_mut() {
+        subschemas(members, &mut |_, inner| without_required(inner));
+    }
     while let Some((name, part)) = longest_repeat(&schema) {
         share(&mut schema, &name, &part);
     }
@@ -53,6 +56,13 @@ fn strip(schema: &mut Value) {
     if members.contains_key("enum") || members.contains_key("const") {
         members.remove("type");
     }
+}
+
+/// Takes out which members parts must have: only the result itself says so.
+fn without_required(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    members.remove("required");
+    subschemas(members, &mut |_, inner| without_required(inner));
 }
 
 /// Takes `null` out of the types of a member that is left out instead.
@@ -210,10 +220,12 @@ mod tests {
 
     #[test]
     fn a_long_part_that_occurs_twice_stands_once() {
-        let time = json!({ "type": "object", "properties": {
-            "timezone": { "type": "string" }, "datetime": { "type": "string" }, "is_dst": { "type": "boolean" } } });
+        let mut time = json!({ "type": "object", "properties": {
+            "timezone": { "type": "string" }, "datetime": { "type": "string" }, "is_dst": { "type": "boolean" } },
+            "required": ["timezone"] });
         let reduced = reduce(json!({ "type": "object", "properties": {
             "start": time, "ends": { "type": "array", "items": time }, "days": { "type": "integer" } } }));
+        time.as_object_mut().unwrap().remove("required");
         let mention = json!({ "$ref": "#/$defs/start" });
         assert_eq!(
             reduced,

@@ -19,17 +19,17 @@ pub(crate) struct ThinkArgs {
     thought: String,
     /// Whether another thought step is needed
     next_thought_needed: Switch,
-    /// Current thought number, starting at 1 (numeric value, e.g., 1, 2, 3)
+    /// Current thought number, from 1
     thought_number: Number,
-    /// Estimated total thoughts needed, at least 1 (numeric value, e.g., 5, 10)
+    /// Estimated total thoughts needed
     total_thoughts: Number,
     /// Whether this revises previous thinking
     #[serde(default)]
     is_revision: Option<Switch>,
-    /// Which thought is being reconsidered
+    /// Its number
     #[serde(default)]
     revises_thought: Option<Number>,
-    /// Branching point thought number
+    /// The thought it branches from
     #[serde(default)]
     branch_from_thought: Option<Number>,
     /// Branch identifier
@@ -38,7 +38,7 @@ pub(crate) struct ThinkArgs {
     /// If more thoughts are needed
     #[serde(default)]
     needs_more_thoughts: Option<Switch>,
-    /// The sessionId of the previous result, to continue the same thoughts; omit it to start
+    /// From the previous result; omit it to start
     #[serde(default)]
     pub(crate) session_id: Option<String>,
 }
@@ -207,7 +207,7 @@ impl JsonSchema for Number {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": NUMBER_MAX })
+        json_schema!({ "type": "integer", "minimum": 1 })
     }
 }
 
@@ -221,7 +221,7 @@ impl JsonSchema for Switch {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["boolean", "string"] })
+        json_schema!({ "type": "boolean" })
     }
 }
 

@@ -27,14 +27,13 @@ const SEQUENTIALTHINKING: ToolSpec = ToolSpec::writes(
     "sequentialthinking",
     "Sequential thinking",
     "thinking",
-    "Records one step of your thinking and returns the current state. Use it for problems with several steps, where the plan \
-     may change or the full scope is not clear yet; not for questions you can answer at once.\n\
-     - Estimate totalThoughts at the start. Adjust it at any time; you may exceed it.\n\
-     - One call is one step: an analysis, a doubt, a hypothesis, its verification.\n\
-     - To revise a thought, set isRevision, and revisesThought to the number of the earlier thought.\n\
-     - To try an alternative, set branchFromThought and a branchId; repeat the branchId for each thought on that branch.\n\
-     - If the result contains a sessionId, pass it with the next thought: it keeps your thoughts together.\n\
-     - Set nextThoughtNeeded to false only when you have a verified answer. Then stop.",
+    "Records one step of your thinking and returns the current state. For problems with several steps whose plan may change; \
+     not for questions you can answer at once.\n\
+     - Estimate totalThoughts; adjust it at any time.\n\
+     - To revise a thought, set isRevision and revisesThought.\n\
+     - To try an alternative, set branchFromThought and a branchId; repeat the branchId on that branch.\n\
+     - Pass the sessionId of the result with the next thought.\n\
+     - Set nextThoughtNeeded to false only when you have a verified answer.",
 );
 const RESET: ToolSpec = ToolSpec::writes(
     "sequentialthinking_reset",

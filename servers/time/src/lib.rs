@@ -41,16 +41,15 @@ const TIME_ADD: ToolSpec = ToolSpec::reads(
     "time_add",
     "Add to a time",
     "reckon",
-    "Adds years, months, weeks, days, hours, minutes or seconds to a time (or subtracts them, with negative numbers). Years to \
-     days keep the local time of day; hours to seconds are elapsed time, across daylight-saving changes.",
+    "Adds a duration to a time; negative numbers subtract. Years to days keep the local time of day, hours to seconds are elapsed time.",
 ).extra();
 const TIME_DIFF: ToolSpec = ToolSpec::reads(
     "time_diff",
     "Time between",
     "reckon",
-    "Returns the duration from one time to another, in seconds and as a calendar duration. The times may be in different zones; \
-     an omitted time is now.",
-).extra();
+    "Returns the duration between two times, in seconds and by calendar. The zones may differ.",
+)
+.extra();
 
 /// All tools, the published ones first.
 pub const SERVICE: Service = Service { name: "time", tools: &[GET_CURRENT_TIME, CONVERT_TIME, TIME_ADD, TIME_DIFF] };

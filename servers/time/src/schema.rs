@@ -13,25 +13,24 @@ fn zone(which: &str, examples: &str, argument: &str, local: &str) -> Value {
     })
 }
 
+fn short_zone(local: &str) -> Value {
+    json!({ "type": "string", "description": format!("IANA time zone name; the local one is '{local}'") })
+}
+
 fn fold() -> Value {
     json!({
         "type": "integer",
         "enum": [0, 1],
-        "description": "Selects one of two equal local times when the clock is set back: 0 the first (default), 1 the second.",
+        "description": "For a local time that occurs twice: 0 = first (default), 1 = second",
     })
 }
 
-fn datetime(default: &str) -> Value {
-    json!({
-        "type": "string",
-        "description": format!(
-            "Date and local time in the zone (2026-03-29T14:30), or with an offset (2026-03-29T14:30:00+02:00, …Z). {default}"
-        ),
-    })
+fn datetime() -> Value {
+    json!({ "type": "string", "description": "2026-03-29T14:30, local or with an offset. Default: now." })
 }
 
 fn count(what: &str) -> Value {
-    json!({ "type": "integer", "default": 0, "description": format!("{what}; negative to subtract.") })
+    json!({ "type": "integer", "default": 0, "description": what })
 }
 
 const EXAMPLES: &str = "'America/New_York', 'Europe/London'";
@@ -62,16 +61,16 @@ pub(crate) fn add(local: &str) -> Value {
     json!({
         "type": "object",
         "properties": {
-            "timezone": zone("", EXAMPLES, "timezone", local),
-            "datetime": datetime("Default: now."),
+            "timezone": short_zone(local),
+            "datetime": datetime(),
             "fold": fold(),
-            "years": count("Calendar years to add"),
-            "months": count("Calendar months to add (the day is limited to the last day of the month)"),
-            "weeks": count("Calendar weeks to add"),
-            "days": count("Calendar days to add"),
-            "hours": count("Hours to add after that"),
-            "minutes": count("Minutes to add after that"),
-            "seconds": count("Seconds to add after that"),
+            "years": count("Years"),
+            "months": count("Months; the day is limited to the last of the month"),
+            "weeks": count("Weeks"),
+            "days": count("Days"),
+            "hours": count("Hours"),
+            "minutes": count("Minutes"),
+            "seconds": count("Seconds"),
         },
         "required": ["timezone"],
     })
@@ -81,14 +80,14 @@ pub(crate) fn diff(local: &str) -> Value {
     json!({
         "type": "object",
         "properties": {
-            "start_timezone": zone("The first time's", EXAMPLES, "timezone", local),
-            "start": datetime("Default: now."),
+            "start_timezone": short_zone(local),
+            "start": datetime(),
             "start_fold": fold(),
             "end_timezone": {
                 "type": "string",
-                "description": "The other time's IANA time zone name. Default: that of the first time.",
+                "description": "Default: that of the first time",
             },
-            "end": datetime("Default: now."),
+            "end": datetime(),
             "end_fold": fold(),
         },
         "required": ["start_timezone"],

@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::place::{Card, without_alias};
-use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, keyring};
+use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, Tools, keyring};
 use crate::serving::ServingArgs;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
@@ -54,7 +54,7 @@ impl FromArgMatches for Serve {
 
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     match serve {
-        Serve::One(entry, matches) => alone(entry, matches),
+        Serve::One(entry, matches) => alone(entry, matches, Tools::All),
         Serve::Several(args) => {
             let read = Environment::default();
             let together = args.open(Vars::new(&|name| read.get(name)).keyring(&keyring))?;
@@ -64,9 +64,10 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 }
 
 /// Serves one server with its published tool names.
-pub(crate) fn alone(entry: &'static Entry, matches: ArgMatches) -> Result<(), Failure> {
+pub(crate) fn alone(entry: &'static Entry, matches: ArgMatches, tools: Tools) -> Result<(), Failure> {
     let read = Environment::default();
-    let Alone { server, serving, words } = entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring))?;
+    let Alone { server, serving, words } =
+        entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring), tools)?;
     go(server, serving, entry.name, words, read)
 }
 

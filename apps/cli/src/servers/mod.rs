@@ -216,6 +216,15 @@ impl Part {
     }
 }
 
+/// The tools that a server offers unless some are chosen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tools {
+    /// All but the rare ones.
+    All,
+    /// Those of the published server.
+    Published,
+}
+
 impl Entry {
     const fn of<A: Native>() -> Entry {
         Entry {
@@ -282,12 +291,18 @@ impl Entry {
     }
 
     /// Builds it as the only server, with the published tool names.
-    pub(crate) fn alone(&'static self, mut matches: ArgMatches, vars: Vars<'_>) -> Result<Alone, Failure> {
+    pub(crate) fn alone(
+        &'static self,
+        mut matches: ArgMatches,
+        vars: Vars<'_>,
+        offered: Tools,
+    ) -> Result<Alone, Failure> {
         let words = self.words(&self.own_command(), &matches);
         let serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
         let part = (self.part)(&mut matches, vars)?;
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
-        let tools = part.tools.clone();
+        let mut tools = part.tools.clone();
+        tools.published = matches!(offered, Tools::Published);
         tell_long_name([(&part.service, &tools)])?;
         let server = part.add_to((self.introduce)(server), tools, serving.clients())?;
         Ok(Alone { server, serving, words })

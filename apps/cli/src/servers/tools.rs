@@ -11,7 +11,7 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     read_only: bool,
 
-    /// Offer only these tools, separated by commas; with --toolsets, offer them in addition.
+    /// Offer only these tools, separated by commas; together with --toolsets, those of both.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     enable_tools: Vec<String>,
 
@@ -19,7 +19,7 @@ pub(crate) struct ToolArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     disable_tools: Vec<String>,
 
-    /// Offer only these toolsets, separated by commas.
+    /// Offer only these toolsets, separated by commas; `all` is every tool, rare ones too.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     toolsets: Vec<String>,
 
