@@ -66,6 +66,27 @@ pub(crate) fn portable(schema: &mut Value) {
     }
 }
 
+/// Removes the bounds that every value of a Rust integer type has. To be called before [`portable`].
+pub(crate) fn without_type_bounds(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            for bound in ["minimum", "maximum"] {
+                if members.get(bound).is_some_and(|value| of_the_type(members, bound, value)) {
+                    members.remove(bound);
+                }
+            }
+            for (key, value) in members.iter_mut() {
+                // These contain instances, not schemas.
+                if !matches!(key.as_str(), "default" | "examples" | "const" | "enum") {
+                    without_type_bounds(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_type_bounds),
+        _ => {}
+    }
+}
+
 /// Replaces descriptions: `words` receives each one and returns its replacement, if any.
 pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>) {
     match schema {
@@ -89,7 +110,7 @@ pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>)
 }
 
 /// Removes `null` from the listed schema of optional members: some models accept only one type, and omitting the member
-/// means the same. Calls are checked against the original schema, so that `null` is still accepted wherever the Rust
+/// means the same; and defaults that say nothing. Calls are checked against the original schema, so that `null` is still accepted wherever the Rust
 /// type accepts it.
 ///
 /// Required members keep their `null`, and so do items of lists and values of maps, where it has a meaning.
@@ -106,6 +127,7 @@ pub(crate) fn without_nulls(schema: &mut Value) {
                 for (name, property) in properties {
                     if !required.contains(name) {
                         drop_null(property);
+                        drop_empty_default(property);
                     }
                     without_nulls(property);
                 }
@@ -151,6 +173,14 @@ fn drop_null(schema: &mut Value) {
         }
     }
     if dropped && members.get("default").is_some_and(Value::is_null) {
+        members.retain(|key, _| key != "default");
+    }
+}
+
+/// Removes a default of `false` or `[]`, which is what leaving the member out means to everybody.
+fn drop_empty_default(schema: &mut Value) {
+    let is_empty = |value: &Value| *value == Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty);
+    if let Some(members) = schema.as_object_mut().filter(|members| members.get("default").is_some_and(is_empty)) {
         members.retain(|key, _| key != "default");
     }
 }
@@ -346,6 +376,30 @@ mod tests {
         #[schemars(required)]
         must: Option<String>,
         plain: String,
+    }
+
+    #[test]
+    fn bounds_of_rust_integers_and_empty_defaults_are_not_listed() {
+        let mut schema = json!({ "type": "object", "properties": {
+            "small": { "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255 },
+            "some": { "type": "integer", "format": "uint8", "minimum": 1, "maximum": 255 },
+            "off": { "type": "boolean", "default": false },
+            "on": { "type": "boolean", "default": true },
+            "names": { "type": "array", "items": {}, "default": [] },
+        } });
+        without_type_bounds(&mut schema);
+        portable(&mut schema);
+        without_nulls(&mut schema);
+        assert_eq!(
+            schema["properties"],
+            json!({
+                "small": { "type": "integer" },
+                "some": { "type": "integer", "minimum": 1 },
+                "off": { "type": "boolean" },
+                "on": { "type": "boolean", "default": true },
+                "names": { "type": "array", "items": {} },
+            })
+        );
     }
 
     #[test]

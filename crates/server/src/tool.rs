@@ -346,7 +346,10 @@ fn arguments(name: &str, given: Option<Value>, bound: &Bound, problems_max: usiz
     let derived = given.is_none();
     let mut input = given.unwrap_or_else(bound.input);
     let checks = !derived || schema::beyond_serde(&input);
+    let mut listed = input.clone();
     if derived {
+        schema::without_type_bounds(&mut listed);
+        schema::portable(&mut listed);
         schema::portable(&mut input);
     }
     if input["type"] != "object" {
@@ -355,11 +358,11 @@ fn arguments(name: &str, given: Option<Value>, bound: &Bound, problems_max: usiz
     let headers = headers::header_params(&input.to_string())?;
     let explain = validate::checker(name, &input, !derived, problems_max)?;
     if derived {
-        // After the checker is built: `null` for an optional member is accepted, but not listed.
-        schema::without_nulls(&mut input);
+        // `null` for an optional member is accepted, but not listed.
+        schema::without_nulls(&mut listed);
     }
     let run = if checks { checked(bound.run.clone(), explain.clone()) } else { bound.run.clone() };
-    Ok(Input { schema: schema::raw(&input), headers: (!headers.is_empty()).then(|| headers.into()), explain, run })
+    Ok(Input { schema: schema::raw(&listed), headers: (!headers.is_empty()).then(|| headers.into()), explain, run })
 }
 
 /// Wraps a handler in a check of its arguments.

@@ -269,7 +269,7 @@ async fn tools_are_listed_with_what_the_attributes_and_comments_say() {
         ("nothing", "/inputSchema", json!({ "type": "object", "properties": {} })),
         ("add", "/inputSchema/properties/a", json!({ "type": "number", "description": "The first number." })),
         ("add", "/inputSchema/properties/b/description", json!("The second number; nothing when left out.")),
-        ("add", "/inputSchema/properties/timesTen/default", json!(false)),
+        ("add", "/inputSchema/properties/timesTen", json!({ "type": "boolean" })),
         ("add", "/inputSchema/required", json!(["a"])),
         ("scale", "/inputSchema/properties/factor/maximum", json!(10)),
         ("dig", "/inputSchema/properties/depth/description", json!("How deep.")),
