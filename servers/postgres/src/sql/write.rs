@@ -1,0 +1,42 @@
+//! What a statement may be in write mode.
+
+use super::lexer::tokens;
+use super::rules::{leading, single};
+use linchpin_kit::ToolError;
+
+/// Statements that would end or escape the transaction, or that only a session could use.
+const NOT_WRITABLE: [&str; 20] = [
+    "abort",
+    "begin",
+    "close",
+    "commit",
+    "copy",
+    "deallocate",
+    "declare",
+    "discard",
+    "end",
+    "execute",
+    "fetch",
+    "listen",
+    "load",
+    "move",
+    "prepare",
+    "release",
+    "rollback",
+    "savepoint",
+    "start",
+    "unlisten",
+];
+
+/// The bytes of a statement for write mode.
+pub(crate) fn writable(sql: &str) -> Result<usize, ToolError> {
+    let tokens = tokens(sql)?;
+    let (tokens, length) = single(&tokens, sql.len())?;
+    let word = leading(tokens);
+    if NOT_WRITABLE.contains(&word) {
+        return Err(ToolError::denied(format!("{} is not allowed.", word.to_uppercase())).hint(
+            "Every call is its own transaction, without session state; pg_execute runs several statements in one transaction.",
+        ));
+    }
+    Ok(length)
+}
