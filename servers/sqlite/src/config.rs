@@ -4,7 +4,7 @@ use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::guard::{self, Place};
+use crate::open::place::{Place, check_kind};
 
 /// The flag that enables `sqlite_import_csv`.
 pub const IMPORT_DIR: &str = "--import-dir";
@@ -136,7 +136,7 @@ impl Config {
             return Ok(Place::Memory);
         }
         let path = in_full(&self.db_path)?;
-        if guard::check_kind(&path)? {
+        if check_kind(&path)? {
             return Ok(Place::File(path));
         }
         if self.tools.read_only || !self.create {

@@ -5,8 +5,10 @@
 use linchpin_kit::{ErrorKind, ToolError};
 use rusqlite::{ErrorCode, ffi};
 
-use crate::guard::{GuardedConnection, Policy, files};
-use crate::pool;
+use crate::call;
+use crate::open::authorizer::Policy;
+use crate::open::{GuardedConnection, vfs};
+use crate::statement::several_statements;
 
 const LIMITED: ErrorKind = ErrorKind::Limited { retry_after: None };
 const UPSTREAM: ErrorKind = ErrorKind::Upstream { status: None };
@@ -23,7 +25,7 @@ impl GuardedConnection {
                     .kind(UPSTREAM);
             }
         };
-        if let Some(refused) = files::fault(code.extended_code) {
+        if let Some(refused) = vfs::error(code.extended_code) {
             return refused;
         }
         let known = ffi::code_to_str(code.extended_code);
@@ -39,7 +41,7 @@ impl GuardedConnection {
 /// What an error code of SQLite means, and what to do.
 fn explained(code: ffi::Error, known: &str) -> ToolError {
     let (what, kind, hint) = match code.code {
-        ErrorCode::OperationInterrupted => return pool::interrupted(),
+        ErrorCode::OperationInterrupted => return call::interrupted(),
         ErrorCode::ConstraintViolation => return constraint(code.extended_code),
         ErrorCode::AuthorizationForStatementDenied => {
             ("not authorized", ErrorKind::Denied, "This kind of statement is not allowed.")
@@ -83,7 +85,7 @@ fn explained(code: ffi::Error, known: &str) -> ToolError {
 fn constraint(extended: i32) -> ToolError {
     let (what, kind, hint) = match extended {
         // The commit was turned down because the call was over.
-        ffi::SQLITE_CONSTRAINT_COMMITHOOK => return pool::interrupted(),
+        ffi::SQLITE_CONSTRAINT_COMMITHOOK => return call::interrupted(),
         ffi::SQLITE_CONSTRAINT_CHECK => {
             ("CHECK constraint failed", ErrorKind::Invalid, "sqlite_schema shows the constraints of the table.")
         }
@@ -111,10 +113,4 @@ fn constraint(extended: i32) -> ToolError {
         _ => ("constraint failed", ErrorKind::Invalid, "sqlite_schema shows the constraints of the table."),
     };
     ToolError::new(format!("Database error: {what}")).kind(kind).hint(format!("Nothing was changed. {hint}"))
-}
-
-/// More than one statement in a call.
-pub(crate) fn several_statements() -> ToolError {
-    ToolError::invalid("Database error: You can only execute one statement at a time.")
-        .hint("Use one call per statement.")
 }

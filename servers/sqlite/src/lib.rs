@@ -8,37 +8,44 @@
 //! revisions or command lines. [`Sqlite`] is the state; dedicated threads own the connections, so a slow query blocks no
 //! other task.
 
+mod call;
 mod config;
 mod error;
-mod guard;
-mod import;
-mod memo;
+mod open;
 mod pool;
-mod query;
-mod rows;
-mod schema;
+mod python;
+mod run;
+mod statement;
+mod table;
+mod tools;
+mod value;
 
 pub use config::{Config, IMPORT_DIR, ROOTS};
-pub use import::{ImportCsv, Imported};
 pub use linchpin_kit::RootsPolicy;
-pub use memo::{AppendInsight, Appended};
-pub use query::{CreateTable, Created, Explain, Plan, PlanStep, ReadQuery, Rows, WriteQuery, Written};
-pub use rows::{Cell, Params};
-pub use schema::{
-    Column, Columns, DescribeTable, ForeignKey, Index, ListTables, Schema, SchemaOf, TableName, TableSchema, Tables,
-    Trigger,
-};
+pub use tools::describe::{Column, Columns, DescribeTable};
+pub use tools::explain::{Explain, Plan, PlanStep};
+pub use tools::import::{ImportCsv, Imported};
+pub use tools::list::{ListTables, TableName, Tables};
+pub use tools::memo::{AppendInsight, Appended};
+pub use tools::read::{ReadQuery, Rows};
+pub use tools::schema::{ForeignKey, Index, Schema, SchemaOf, TableSchema, Trigger};
+pub use tools::write::{CreateTable, Created, WriteQuery, Written};
+pub use value::{Cell, Params};
 
-use guard::{GuardedConnection, Opener, Place, RootsScope};
+use call::Patience;
 use linchpin::{Cx, Error, Prompt, Server};
 use linchpin_kit::{ErrorKind, ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
-use pool::{Lane, Patience};
-use rows::{Bounds, Form};
+use open::authorizer::Policy;
+use open::place::{Place, RootsScope};
+use open::{GuardedConnection, Opener};
+use pool::Lane;
 use rusqlite::ErrorCode;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use table::{Bounds, Form};
+use tools::{describe, explain, import, list, memo, read, schema, write};
 
 const READ_QUERY: ToolSpec = ToolSpec::reads(
     "read_query",
@@ -211,14 +218,14 @@ impl Sqlite {
         let (writes, insights) =
             (toolbox.has(&WRITE_QUERY) && toolbox.has(&CREATE_TABLE), toolbox.has(&APPEND_INSIGHT));
         let toolbox = toolbox
-            .tool(&READ_QUERY, query::read_query)
-            .tool(&WRITE_QUERY, query::write_query)
-            .tool(&CREATE_TABLE, query::create_table)
-            .tool(&LIST_TABLES, schema::list_tables)
-            .tool(&DESCRIBE_TABLE, schema::describe_table)
+            .tool(&READ_QUERY, read::read_query)
+            .tool(&WRITE_QUERY, write::write_query)
+            .tool(&CREATE_TABLE, write::create_table)
+            .tool(&LIST_TABLES, list::list_tables)
+            .tool(&DESCRIBE_TABLE, describe::describe_table)
             .tool(&APPEND_INSIGHT, memo::append_insight)
             .tool(&SQLITE_SCHEMA, schema::schema)
-            .tool(&SQLITE_EXPLAIN, query::explain)
+            .tool(&SQLITE_EXPLAIN, explain::explain)
             .tool(&SQLITE_IMPORT_CSV, import::import_csv);
         let description = "A guided demonstration of this database, about a topic of your choice.";
         let titled = |prompt: Prompt| prompt.title("Demonstration");
@@ -326,7 +333,7 @@ fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Ve
     let lane = Lane::open(opener, threads)?;
     let Some(patience) = now else { return Ok(lane) };
     let looked = lane.start(patience, RootsScope::as_configured(), |desk| {
-        desk.gate.set(guard::Policy::Read);
+        desk.gate.set(Policy::Read);
         let Err(error) = desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
         else {
             return Ok(None);

@@ -7,17 +7,17 @@
 //! connection, so that no tool can leave that out.
 
 use linchpin_kit::{ErrorKind, ToolError};
-use rusqlite::{Connection, InterruptHandle, OpenFlags};
-use std::cell::{Cell, RefCell};
+use rusqlite::InterruptHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use crate::guard::{Authorizer, GuardedConnection, Opener, Place, RootsScope, check_kind, files};
+use crate::call::{self, GRACE, Patience, Ticket, interrupted};
+use crate::open::place::{Place, RootsScope};
+use crate::open::{GuardedConnection, Opener};
 
 /// Calls that wait for a thread.
 const QUEUE_MAX: usize = 64;
@@ -25,168 +25,11 @@ const QUEUE_MAX: usize = 64;
 /// Threads that are left to finish something that cannot be interrupted.
 const STUCK_MAX: usize = 4;
 
-/// How long after its end a statement may take to notice it.
-const GRACE: Duration = Duration::from_secs(1);
-
 /// How often a waiting call looks at the threads.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The stack of a thread: SQLite's parser and its trees may be deep.
 const STACK_BYTES: usize = 8 << 20;
-
-/// How long a call may take, in all and for a lock.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    pub(crate) call: Duration,
-    pub(crate) lock: Duration,
-}
-
-/// A call, as its thread and its caller both see it.
-#[derive(Debug)]
-struct Ticket {
-    deadline: Instant,
-    patience: Patience,
-    cancelled: OnceLock<Instant>,
-    started: AtomicBool,
-}
-
-impl Ticket {
-    fn is_over(&self) -> bool {
-        self.cancelled.get().is_some() || Instant::now() >= self.deadline
-    }
-
-    /// Whether it should have ended some time ago.
-    fn is_late(&self) -> bool {
-        let end = self.cancelled.get().copied().map_or(self.deadline, |cancelled| cancelled.min(self.deadline));
-        Instant::now() >= end + GRACE
-    }
-}
-
-thread_local! {
-    /// The call this thread works on.
-    static CURRENT: RefCell<Option<Arc<Ticket>>> = const { RefCell::new(None) };
-    /// Since when it waits for a lock.
-    static WAITING: Cell<Option<Instant>> = const { Cell::new(None) };
-}
-
-/// Whether the call this thread works on is cancelled or has taken too long. SQLite asks this every few microseconds.
-pub(crate) fn is_over() -> bool {
-    CURRENT.with_borrow(|ticket| ticket.as_ref().is_some_and(|ticket| ticket.is_over()))
-}
-
-/// How many seconds the call this thread works on may take.
-fn seconds() -> f64 {
-    CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()))
-}
-
-/// The error of a statement that was interrupted.
-pub(crate) fn interrupted() -> ToolError {
-    ToolError::new(format!("Database error: the statement was stopped after {} s", seconds()))
-        .kind(ErrorKind::Timeout)
-        .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
-}
-
-/// The error of a statement that was interrupted before it began.
-pub(crate) fn unprepared() -> ToolError {
-    ToolError::new(format!("Database error: the statement could not be prepared within {} s", seconds()))
-        .kind(ErrorKind::Timeout)
-        .hint(
-            "It is very complex, or the schema of the database is very large. The operator can raise the limit with --timeout.",
-        )
-}
-
-/// Called by SQLite while another connection holds the lock it needs; says whether to try again.
-pub(crate) fn wait_for_lock(tries: i32) -> bool {
-    let now = Instant::now();
-    if tries == 0 {
-        WAITING.set(Some(now));
-    }
-    let patience = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(Duration::ZERO, |t| t.patience.lock));
-    let waited = now - WAITING.get().unwrap_or(now);
-    if is_over() || waited >= patience {
-        return false;
-    }
-    let pause = Duration::from_millis(match tries {
-        0..2 => 1,
-        2..10 => 5,
-        _ => 20,
-    });
-    std::thread::sleep(pause.min(patience - waited));
-    true
-}
-
-impl Opener {
-    /// Opens a connection that can do nothing but what [`Authorizer::set`] allows.
-    pub(crate) fn open(&self) -> Result<GuardedConnection, ToolError> {
-        let access = match (self.read_only, self.create && !self.only_reads) {
-            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        };
-        self.make()?;
-        let conn = match &self.place {
-            Place::Memory => Connection::open_in_memory_with_flags(
-                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-            )
-            .map_err(|_| unopened())?,
-            Place::File(path) => connect(path, access)?,
-        };
-        let gate = Arc::new(Authorizer::new());
-        self.secure(&conn, &gate)
-            .map_err(|error| ToolError::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(GuardedConnection { conn, gate, named: self.named.clone(), identity: self.identity() })
-    }
-
-    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
-    fn make(&self) -> Result<(), ToolError> {
-        let Place::File(path) = &self.place else { return Ok(()) };
-        if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
-            self.made.store(true, Ordering::Release);
-            return Ok(());
-        }
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| ToolError::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
-        }
-        connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        self.made.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Whether the path leads to another file than the one that is open.
-    pub(crate) fn has_moved(&self, desk: &GuardedConnection) -> bool {
-        desk.identity.is_some() && self.identity() != desk.identity
-    }
-
-    #[cfg(unix)]
-    fn identity(&self) -> Option<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt;
-        let Place::File(path) = &self.place else { return None };
-        std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
-    }
-
-    #[cfg(not(unix))]
-    fn identity(&self) -> Option<(u64, u64)> {
-        None
-    }
-}
-
-/// A connection to a file, through [`files`].
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
-    if path.as_os_str().len() > files::PATH_BYTES_MAX {
-        return Err(ToolError::new(format!("The path of the database is longer than {} bytes", files::PATH_BYTES_MAX))
-            .hint("Move it, or use a symlink to it."));
-    }
-    let vfs = files::vfs().ok_or_else(unopened)?;
-    // One thread uses it at a time, so it needs no lock of its own.
-    Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs).map_err(|_| unopened())
-}
-
-fn unopened() -> ToolError {
-    ToolError::new("Database error: unable to open database file")
-        .kind(ErrorKind::Upstream { status: None })
-        .hint("The file is missing, or the server lacks the permission to open it. The operator must check it.")
-}
 
 type Work = Box<dyn FnOnce(Result<&mut GuardedConnection, ToolError>) + Send>;
 
@@ -398,7 +241,7 @@ impl Shared {
                 (job.work)(Err(stuck(&job.ticket)));
                 continue;
             }
-            CURRENT.set(Some(Arc::clone(&job.ticket)));
+            call::set(Some(Arc::clone(&job.ticket)));
             // What panics here is a name that is not a string; the connection is not used again.
             let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk, &job.pass) {
                 Ok(desk) => {
@@ -414,7 +257,7 @@ impl Shared {
             } else if let Some(desk) = &desk {
                 desk.clear();
             }
-            CURRENT.set(None);
+            call::set(None);
             if slot.abandoned.load(Ordering::Acquire) {
                 self.stuck.fetch_sub(1, Ordering::AcqRel);
                 return;
@@ -462,7 +305,7 @@ mod tests {
     }
 
     fn view() -> crate::View {
-        crate::View { bounds: crate::rows::Bounds { rows: 10, bytes: 1_000 }, form: crate::rows::Form::Json }
+        crate::View { bounds: crate::table::Bounds { rows: 10, bytes: 1_000 }, form: crate::table::Form::Json }
     }
 
     /// A call whose work is one long step: it is over when the sender is dropped.

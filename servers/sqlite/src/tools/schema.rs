@@ -1,15 +1,15 @@
-//! Tools and resources for the schema: tables, columns, indexes, keys, triggers.
+//! `sqlite_schema`, and the schema as resources.
 
+use crate::open::GuardedConnection;
+use crate::statement::quote;
+use crate::table::{Bounds, Form};
+use crate::value::Cell;
+use crate::{Sqlite, View};
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Completion, Cx, Error, NoArgs, Resource};
 use linchpin_kit::{Paging, ToolError, ToolOutput, ToolSet, as_listed, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::guard::{GuardedConnection, Policy};
-use crate::query::quote;
-use crate::rows::{self, Bounds, Cell, End, Form, Params, Table};
-use crate::{Sqlite, View};
 
 /// The whole schema as a resource.
 pub(crate) const SCHEMA_URI: &str = "sqlite:///schema";
@@ -21,38 +21,16 @@ const TABLE_URI: &str = "sqlite:///{table}/schema";
 const TABLES_MAX: usize = 100;
 
 /// Tables that are looked at in all.
-const OBJECTS_MAX: usize = 10_000;
+pub(super) const OBJECTS_MAX: usize = 10_000;
 
 /// Indexes, triggers and keys of one table in one answer.
 const PARTS_MAX: usize = 1_000;
 
 /// Bytes of the definitions of one table that are read.
-const TABLE_BYTES_MAX: usize = 4 << 20;
+pub(super) const TABLE_BYTES_MAX: usize = 4 << 20;
 
-/// Tables and columns that are looked at to make a page. SQLite has at most 32,767 columns.
-const ALL_TABLES: Bounds = Bounds { rows: OBJECTS_MAX, bytes: TABLE_BYTES_MAX };
-const ALL_COLUMNS: Bounds = Bounds { rows: 32_767, bytes: TABLE_BYTES_MAX };
-
-/// Bytes of the type that the structured list of tables has and the text has not.
-const KIND_BYTES: usize = 16;
-
-/// Arguments of `list_tables`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-pub struct ListTables {
-    /// Also list views, with the type of each entry. Default false.
-    pub include_views: Option<bool>,
-    /// next_cursor of the previous result, to continue.
-    pub cursor: Option<String>,
-}
-
-/// Arguments of `describe_table`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-pub struct DescribeTable {
-    /// The name of the table or view, exactly as in list_tables, without quotes.
-    pub table_name: String,
-    /// next_cursor of the previous result, to continue.
-    pub cursor: Option<String>,
-}
+/// Tables that are looked at to make a page.
+pub(super) const ALL_TABLES: Bounds = Bounds { rows: OBJECTS_MAX, bytes: TABLE_BYTES_MAX };
 
 /// Arguments of `sqlite_schema`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -61,54 +39,6 @@ pub struct SchemaOf {
     pub table: Option<String>,
     /// next_cursor of the previous result, to continue.
     pub cursor: Option<String>,
-}
-
-/// Tables by name.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Tables {
-    /// In creation order.
-    pub tables: Vec<TableName>,
-    /// Whether the result is truncated.
-    #[serde(flatten)]
-    pub paging: Paging,
-}
-
-/// A table or view.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct TableName {
-    /// Its name.
-    pub name: String,
-    /// `table` or `view`.
-    #[serde(rename = "type")]
-    pub kind: String,
-}
-
-/// The columns of a table.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Columns {
-    /// The columns in order.
-    pub columns: Vec<Column>,
-    /// Whether the result is truncated.
-    #[serde(flatten)]
-    pub paging: Paging,
-}
-
-/// A column, as in PRAGMA table_info.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Column {
-    /// Its position, from 0.
-    pub cid: i64,
-    /// Its name.
-    pub name: String,
-    /// Its declared type; may be empty.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// 1 if NULL is not allowed.
-    pub notnull: i64,
-    /// Its default expression.
-    pub dflt_value: Option<String>,
-    /// Its position in the primary key, from 1; 0 if it is not part of it.
-    pub pk: i64,
 }
 
 /// The schema.
@@ -178,59 +108,6 @@ pub struct Trigger {
     pub sql: String,
 }
 
-/// `list_tables`.
-pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<ToolOutput<Tables>, Error> {
-    let view = db.view();
-    let views = args.include_views.unwrap_or(false);
-    let sql = if views {
-        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
-    } else {
-        "SELECT name FROM sqlite_master WHERE type = 'table'"
-    };
-    let page = move |desk: &GuardedConnection| {
-        desk.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
-    };
-    let (table, paging) = db.read(cx, page).await?;
-    let tables = table.rows.iter().filter_map(|row| {
-        let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
-        Some(TableName { name: row.first()?.text()?.to_owned(), kind })
-    });
-    let notice = paging.notice().or_else(|| all_that_is_looked_at(paging.truncated));
-    let value = Tables { tables: tables.collect(), paging };
-    Ok(ToolOutput::outside(table.text, value).notice(notice))
-}
-
-fn all_that_is_looked_at(truncated: bool) -> Option<String> {
-    truncated.then(|| format!("[Truncated: there are more than {OBJECTS_MAX}. Query sqlite_master to list them.]"))
-}
-
-/// `describe_table`.
-pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<ToolOutput<Columns>, Error> {
-    let view = db.view();
-    let (table, paging) = db
-        .read(cx, move |desk| {
-            let table = desk.rows(&about("table_info", &args.table_name)?, &[], ALL_COLUMNS, Form::Json)?;
-            if table.rows.is_empty() && table.cut.is_none() {
-                return Err(no_such(&args.table_name));
-            }
-            table.page(args.cursor.as_deref(), view.bounds, 0, view.form)
-        })
-        .await?;
-    let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
-    let number = |cell: Option<&Cell>| cell.and_then(Cell::integer).unwrap_or_default();
-    let columns = table.rows.iter().map(|row| Column {
-        cid: number(row.first()),
-        name: text(row.get(1)).unwrap_or_default(),
-        kind: text(row.get(2)).unwrap_or_default(),
-        notnull: number(row.get(3)),
-        dflt_value: text(row.get(4)),
-        pk: number(row.get(5)),
-    });
-    let notice = paging.notice().or_else(|| table.notice());
-    let value = Columns { columns: columns.collect(), paging };
-    Ok(ToolOutput::outside(table.text, value).notice(notice))
-}
-
 /// `sqlite_schema`.
 pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<ToolOutput<Schema>, Error> {
     let view = db.view();
@@ -241,14 +118,6 @@ pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<ToolO
 }
 
 impl GuardedConnection {
-    /// The rows of a statement of our own, which only reads.
-    pub(crate) fn rows(&self, sql: &str, params: &[&str], bounds: Bounds, form: Form) -> Result<Table, ToolError> {
-        let mut statement = self.prepare(Policy::Read, sql)?;
-        let params = params.iter().map(|text| Cell::Text((*text).to_owned())).collect();
-        rows::bind(&mut statement, Some(&Params::Positional(params)))?;
-        rows::step(&mut statement, bounds, form, End::Stop).map_err(|error| self.error(error))
-    }
-
     /// The names and types of tables and views, and whether these are all.
     fn names(&self) -> Result<(Vec<(String, String)>, bool), ToolError> {
         let sql = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')";

@@ -59,7 +59,7 @@ impl Memo {
     pub(crate) fn open(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let Some(path) = file else { return Ok((Memo::default(), Vec::new())) };
         let (mut insights, mut warnings) = (Vec::new(), Vec::new());
-        if crate::guard::check_kind(&path)? {
+        if crate::open::place::check_kind(&path)? {
             let failed =
                 |error: std::io::Error| ToolError::new(format!("{} cannot be read: {}", path.display(), error.kind()));
             let mut lines = BufReader::new(File::open(&path).map_err(failed)?.take(FILE_BYTES_MAX)).split(b'\n');

@@ -1,0 +1,96 @@
+//! The call that a thread works on: its deadline, and whether it is over.
+
+use linchpin_kit::{ErrorKind, ToolError};
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long after its end a statement may take to notice it.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a call may take, in all and for a lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) call: Duration,
+    pub(crate) lock: Duration,
+}
+
+/// A call, as its thread and its caller both see it.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) deadline: Instant,
+    pub(crate) patience: Patience,
+    pub(crate) cancelled: OnceLock<Instant>,
+    pub(crate) started: AtomicBool,
+}
+
+impl Ticket {
+    pub(crate) fn is_over(&self) -> bool {
+        self.cancelled.get().is_some() || Instant::now() >= self.deadline
+    }
+
+    /// Whether it should have ended some time ago.
+    pub(crate) fn is_late(&self) -> bool {
+        let end = self.cancelled.get().copied().map_or(self.deadline, |cancelled| cancelled.min(self.deadline));
+        Instant::now() >= end + GRACE
+    }
+}
+
+thread_local! {
+    /// The call this thread works on.
+    static CURRENT: RefCell<Option<Arc<Ticket>>> = const { RefCell::new(None) };
+    /// Since when it waits for a lock.
+    static WAITING: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether the call this thread works on is cancelled or has taken too long. SQLite asks this every few microseconds.
+pub(crate) fn is_over() -> bool {
+    CURRENT.with_borrow(|ticket| ticket.as_ref().is_some_and(|ticket| ticket.is_over()))
+}
+
+/// Says which call this thread works on from now on.
+pub(crate) fn set(ticket: Option<Arc<Ticket>>) {
+    CURRENT.set(ticket);
+}
+
+/// How many seconds the call this thread works on may take.
+fn seconds() -> f64 {
+    CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()))
+}
+
+/// The error of a statement that was interrupted.
+pub(crate) fn interrupted() -> ToolError {
+    ToolError::new(format!("Database error: the statement was stopped after {} s", seconds()))
+        .kind(ErrorKind::Timeout)
+        .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
+}
+
+/// The error of a statement that was interrupted before it began.
+pub(crate) fn unprepared() -> ToolError {
+    ToolError::new(format!("Database error: the statement could not be prepared within {} s", seconds()))
+        .kind(ErrorKind::Timeout)
+        .hint(
+            "It is very complex, or the schema of the database is very large. The operator can raise the limit with --timeout.",
+        )
+}
+
+/// Called by SQLite while another connection holds the lock it needs; says whether to try again.
+pub(crate) fn wait_for_lock(tries: i32) -> bool {
+    let now = Instant::now();
+    if tries == 0 {
+        WAITING.set(Some(now));
+    }
+    let patience = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(Duration::ZERO, |t| t.patience.lock));
+    let waited = now - WAITING.get().unwrap_or(now);
+    if is_over() || waited >= patience {
+        return false;
+    }
+    let pause = Duration::from_millis(match tries {
+        0..2 => 1,
+        2..10 => 5,
+        _ => 20,
+    });
+    std::thread::sleep(pause.min(patience - waited));
+    true
+}

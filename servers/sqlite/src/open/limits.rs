@@ -1,0 +1,87 @@
+//! Settings and limits of a connection.
+
+use super::authorizer::Authorizer;
+use super::{GuardedConnection, Opener};
+use crate::call;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::AuthContext;
+use rusqlite::limits::Limit;
+use std::sync::Arc;
+
+/// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
+
+/// Bytes of a value or row in a statement that computes nothing from values: large ones can be stored and copied.
+const VALUE_BYTES_MAX: i32 = 64 << 20;
+
+/// Bytes of a value or row in other statements, and while a statement is prepared. SQLite does not look at the clock
+/// inside a function, and some of its functions take time in proportion to the product of their arguments' lengths.
+const COMPUTED_BYTES_MAX: i32 = 1 << 20;
+
+/// Bytes of SQL text in one call.
+const SQL_BYTES_MAX: i32 = 1_000_000;
+
+/// Bytes of a LIKE or GLOB pattern.
+const LIKE_BYTES_MAX: i32 = 1_000;
+
+/// Levels of triggers that set off triggers.
+const TRIGGERS_MAX: i32 = 200;
+
+/// Instructions between two looks at whether a statement is still wanted: some microseconds.
+const PROGRESS_STEPS: i32 = 1_000;
+
+impl Opener {
+    /// Puts the guard on a connection.
+    pub(super) fn secure(&self, conn: &Connection, gate: &Arc<Authorizer>) -> rusqlite::Result<()> {
+        for (switch, on) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, self.foreign_keys),
+        ] {
+            conn.set_db_config(switch, on)?;
+        }
+        for (limit, most) in [
+            (Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+            (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+        ] {
+            conn.set_limit(limit, most)?;
+        }
+        conn.busy_handler(Some(call::wait_for_lock))?;
+        conn.progress_handler(PROGRESS_STEPS, Some(call::is_over))?;
+        // Sorting happens in memory, so that the limit on memory holds for it and nothing spills into files.
+        conn.execute_batch(&format!(
+            "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; \
+             PRAGMA hard_heap_limit={MEMORY_BYTES_MAX};"
+        ))?;
+        if self.only_reads {
+            conn.execute_batch("PRAGMA query_only=ON;")?;
+        }
+        // What nobody waits for any more is not committed, even where it could not be interrupted.
+        conn.commit_hook(Some(call::is_over))?;
+        let gate = Arc::clone(gate);
+        conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
+    }
+}
+
+impl GuardedConnection {
+    /// Limits values while a statement is prepared: SQLite may read the schema then, where a hostile file can have
+    /// anything computed.
+    pub(crate) fn limit_preparation(&self) -> rusqlite::Result<()> {
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX).map(drop)
+    }
+
+    /// Limits the values of the statement that was prepared last.
+    pub(crate) fn limit_values(&self) -> rusqlite::Result<()> {
+        let most = if self.gate.computes() { COMPUTED_BYTES_MAX } else { VALUE_BYTES_MAX };
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+}

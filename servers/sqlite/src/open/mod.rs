@@ -1,0 +1,128 @@
+//! Opening the database, and what holds its connections: the authorizer, limits and settings, and the files that SQLite
+//! may touch.
+
+pub(crate) mod authorizer;
+mod limits;
+pub(crate) mod place;
+pub(crate) mod vfs;
+
+use authorizer::{Authorizer, Policy};
+use linchpin_kit::{ErrorKind, ToolError};
+use place::{Place, check_kind};
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How connections are opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opener {
+    pub(crate) place: Place,
+    /// The database as the operator named it; empty in memory.
+    pub(crate) named: String,
+    /// The whole server is read-only: the file is opened so.
+    pub(crate) read_only: bool,
+    /// This connection only reads (`query_only`), even where others write.
+    pub(crate) only_reads: bool,
+    /// A missing file is created.
+    pub(crate) create: bool,
+    /// Whether that was done; all connections share it.
+    pub(crate) made: Arc<AtomicBool>,
+    pub(crate) foreign_keys: bool,
+}
+
+/// A connection with its guard. Lives on one thread.
+#[derive(Debug)]
+pub(crate) struct GuardedConnection {
+    pub(crate) conn: Connection,
+    pub(crate) gate: Arc<Authorizer>,
+    /// What `PRAGMA database_list` shows as its file.
+    pub(crate) named: String,
+    /// Which file is open, to notice when another one takes its place.
+    pub(crate) identity: Option<(u64, u64)>,
+}
+
+impl Opener {
+    /// Opens a connection that can do nothing but what [`Authorizer::set`] allows.
+    pub(crate) fn open(&self) -> Result<GuardedConnection, ToolError> {
+        let access = match (self.read_only, self.create && !self.only_reads) {
+            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        };
+        self.make()?;
+        let conn = match &self.place {
+            Place::Memory => Connection::open_in_memory_with_flags(
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            )
+            .map_err(|_| unopened())?,
+            Place::File(path) => connect(path, access)?,
+        };
+        let gate = Arc::new(Authorizer::new());
+        self.secure(&conn, &gate)
+            .map_err(|error| ToolError::new(format!("Database error: the connection could not be secured: {error}")))?;
+        Ok(GuardedConnection { conn, gate, named: self.named.clone(), identity: self.identity() })
+    }
+
+    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
+    fn make(&self) -> Result<(), ToolError> {
+        let Place::File(path) = &self.place else { return Ok(()) };
+        if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
+            self.made.store(true, Ordering::Release);
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| ToolError::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
+        }
+        connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        self.made.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the path leads to another file than the one that is open.
+    pub(crate) fn has_moved(&self, desk: &GuardedConnection) -> bool {
+        desk.identity.is_some() && self.identity() != desk.identity
+    }
+
+    #[cfg(unix)]
+    fn identity(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let Place::File(path) = &self.place else { return None };
+        std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn identity(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+/// A connection to a file, through [`vfs`].
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
+    if path.as_os_str().len() > vfs::PATH_BYTES_MAX {
+        return Err(ToolError::new(format!("The path of the database is longer than {} bytes", vfs::PATH_BYTES_MAX))
+            .hint("Move it, or use a symlink to it."));
+    }
+    let vfs = vfs::name().ok_or_else(unopened)?;
+    // One thread uses it at a time, so it needs no lock of its own.
+    Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs).map_err(|_| unopened())
+}
+
+fn unopened() -> ToolError {
+    ToolError::new("Database error: unable to open database file")
+        .kind(ErrorKind::Upstream { status: None })
+        .hint("The file is missing, or the server lacks the permission to open it. The operator must check it.")
+}
+
+impl GuardedConnection {
+    /// Leaves nothing behind for the next call.
+    pub(crate) fn clear(&self) {
+        if !self.conn.is_autocommit() {
+            self.gate.set(Policy::Transaction);
+            // It fails only when SQLite has rolled back by itself already.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        self.gate.set(Policy::Nothing);
+    }
+}

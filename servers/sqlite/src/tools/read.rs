@@ -1,0 +1,82 @@
+//! `read_query`.
+
+use crate::open::GuardedConnection;
+use crate::open::authorizer::{Policy, Refusal};
+use crate::run::{self, End};
+use crate::statement::{look, single};
+use crate::table::Table;
+use crate::value::{Cell, Params};
+use crate::{Sqlite, View};
+use linchpin::{Cx, Error};
+use linchpin_kit::{ErrorKind, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Arguments of `read_query`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct ReadQuery {
+    /// One read-only statement: SELECT, WITH … SELECT, VALUES, EXPLAIN, or a PRAGMA that reads a setting.
+    pub query: String,
+    /// Values for placeholders: an array for ?, or an object for :name. Use them for all values from other sources.
+    pub params: Option<Params>,
+}
+
+/// Rows of a query.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Rows {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, each with one value per column.
+    pub rows: Vec<Vec<Cell>>,
+    /// Whether the result is truncated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// `read_query`.
+pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<ToolOutput<Rows>, Error> {
+    let view = db.view();
+    let table = db.read(cx, move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
+    Ok(shown(table))
+}
+
+fn shown(table: Table) -> ToolOutput<Rows> {
+    let (truncated, notice) = (table.cut.is_some(), table.notice());
+    ToolOutput::outside(table.text, Rows { columns: table.columns, rows: table.rows, truncated }).notice(notice)
+}
+
+impl GuardedConnection {
+    /// Runs a statement that only reads.
+    pub(crate) fn read(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Table, ToolError> {
+        let only_reads = || {
+            ToolError::denied("Error: Only SELECT queries are allowed for read_query")
+                .hint("For changes use write_query and create_table, if they are available.")
+        };
+        let look = look(sql)?;
+        single(&look)?;
+        // These read only as long as there is nothing to do for them.
+        if matches!(look.verb(), "REINDEX" | "ANALYZE" | "VACUUM") {
+            return Err(only_reads());
+        }
+        let prepared = self.prepare(Policy::Read, sql);
+        if prepared.is_err() && self.gate.refused() == Some(Refusal::Change) {
+            return Err(only_reads());
+        }
+        let mut statement = prepared?;
+        // Under this policy a PRAGMA only shows something, and SQLite does not say so of journal_mode.
+        if !statement.readonly() && look.verb() != "PRAGMA" {
+            return Err(only_reads());
+        }
+        run::bind(&mut statement, params)?;
+        let table = run::step(&mut statement, view.bounds, view.form, End::Stop).map_err(|e| self.error(e))?;
+        if table.rows.is_empty() && table.cut.is_some() {
+            return Err(ToolError::new(format!(
+                "Error: the first row alone is longer than {} bytes",
+                view.bounds.bytes
+            ))
+            .kind(ErrorKind::Limited { retry_after: None })
+            .hint("Select fewer columns, or parts of long values: substr(column, 1, 1000), length(column)."));
+        }
+        Ok(table)
+    }
+}
