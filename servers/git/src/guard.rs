@@ -89,9 +89,6 @@ impl Reader<'_> {
             self.index(place, entries.iter().any(|(name, _)| name == OBJECT_FORMAT)).await?;
         }
         for (name, value) in entries {
-            if name.starts_with("diff.") && name.ends_with(".xfuncname") && check_pattern(&value).is_ok() {
-                continue;
-            }
             if name == "pull.twohead" {
                 strategy |= !value.split_whitespace().all(|word| STRATEGIES.contains(&word));
             } else if name == "core.worktree" {
@@ -516,94 +513,6 @@ fn pairs(of: &[(&str, &str)]) -> Settings {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Refuses a regular expression whose expanded repetitions are too large.
-pub(crate) fn check_pattern(pattern: &str) -> Result<(), ToolError> {
-    if expanded(pattern) <= PATTERN_STEPS_MAX {
-        return Ok(());
-    }
-    Err(ToolError::new("The pattern is too complex: its nested repetitions would need too much memory")
-        .hint("Use smaller numbers in {…}, fewer nested +, or omit the repetition."))
-}
-
-/// How many steps an extended regular expression has with its repetitions written out.
-fn expanded(pattern: &str) -> u64 {
-    // Of each group that is open: all its steps, and the last of its parts, which a repetition is about.
-    let mut outer: Vec<u64> = Vec::new();
-    let (mut all, mut last) = (0_u64, 0_u64);
-    let mut rest = pattern;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        let times = match c {
-            '(' => {
-                outer.push(all);
-                (all, last) = (0, 0);
-                continue;
-            }
-            ')' => {
-                last = all.saturating_add(1);
-                all = outer.pop().unwrap_or_default();
-                0
-            }
-            '*' | '?' => 1,
-            '+' => 2,
-            '{' => {
-                let (times, after) = repetition(rest).unwrap_or((0, rest));
-                rest = after;
-                times
-            }
-            '[' => {
-                rest = after_bracket(rest);
-                0
-            }
-            '\\' => {
-                rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
-                0
-            }
-            _ => 0,
-        };
-        if times == 0 {
-            // One more part; of a group its steps are known already.
-            last = if c == ')' { last } else { 1 };
-            all = all.saturating_add(last);
-        } else {
-            let grown = last.saturating_mul(times);
-            all = all.saturating_sub(last).saturating_add(grown);
-            last = grown;
-        }
-    }
-    outer.into_iter().fold(all, u64::saturating_add)
-}
-
-/// The most times that `m}`, `m,}` or `m,n}` stands for, and what comes after it.
-fn repetition(text: &str) -> Option<(u64, &str)> {
-    let (bounds, after) = text.split_once('}')?;
-    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
-    let times = match bounds.split_once(',') {
-        None => number(bounds)?,
-        Some((least, "")) => number(least)?.saturating_add(1),
-        Some((least, most)) => number(least)?.max(number(most)?),
-    };
-    Some((times, after))
-}
-
-/// What comes after a bracket expression that has just begun.
-fn after_bracket(text: &str) -> &str {
-    let inner = text.strip_prefix('^').unwrap_or(text);
-    let mut rest = inner.strip_prefix(']').unwrap_or(inner);
-    while let Some(at) = rest.find([']', '[']) {
-        let found = &rest[at..];
-        // `[:alpha:]`, `[.x.]`, `[=x=]`
-        let class =
-            [":", ".", "="].into_iter().find(|kind| found[1..].starts_with(kind)).filter(|_| found.starts_with('['));
-        rest = match class {
-            Some(kind) => found[2..].split_once(&format!("{kind}]")).map_or("", |(_, after)| after),
-            None if found.starts_with(']') => return &found[1..],
-            None => &found[1..],
-        };
-    }
-    ""
-}
-
 /// Whether a name has a middle part.
 enum Sub {
     Any,
@@ -708,7 +617,8 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("lfs", Sub::None, "storage", "lfs"),
 ];
 
-/// What a repository's own configuration may not raise: processes and threads, memory, and what is compared with what.
+/// What a repository's own configuration may not raise: processes and threads (the limit on memory is one for each
+/// process), memory, and what is compared with what.
 /// The values are git's own or smaller; the user's configuration keeps its say where the repository has none. The last
 /// lines are for a file whose times the repository could otherwise have taken for those of one outside.
 const KNOBS: &[(&str, &str, &str)] = &[
@@ -729,15 +639,9 @@ const KNOBS: &[(&str, &str, &str)] = &[
     ("diff", "renamelimit", "1000"),
     ("merge", "renamelimit", "7000"),
     ("status", "renamelimit", "1000"),
-    ("diff", "funcname", DEFAULT_FUNCTION),
-    ("diff", "xfuncname", DEFAULT_FUNCTION),
-    ("diff", "wordregex", "[^[:space:]]+"),
     ("core", "checkstat", "default"),
     ("core", "trustctime", "true"),
 ];
-
-/// What git takes for the beginning of a function where nothing is configured. The same in both kinds of expressions.
-const DEFAULT_FUNCTION: &str = "^[[:alpha:]_$].*";
 
 const OBJECT_FORMAT: &str = "extensions.objectformat";
 
@@ -789,7 +693,6 @@ const FILE_ENDS: &[&str] = &["file", "skiplist"];
 /// Sections that a repository does not heed while it serves as a remote.
 const CLIENT_ONLY: &[&str] = &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];
 
-const PATTERN_STEPS_MAX: u64 = 20_000;
 const INCLUDE_DEPTH_MAX: usize = 10;
 const FILES_MAX: usize = 256;
 const SUBMODULES_MAX: usize = 256;
@@ -803,41 +706,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_measured_with_their_repetitions_written_out() {
-        let nested = "(".repeat(40) + "a" + &"+)".repeat(40);
-        for (pattern, most) in [
-            ("abc", 3),
-            ("a{1000}", 1_001),
-            ("(ab){3,5}c", 20),
-            ("a{2,}", 3),
-            ("a{x}b", 5),
-            ("[]{1000}]{2}", 4),
-            ("[[:alpha:]{9}]{2}", 4),
-            (r"\{1000}", 10),
-            (r"([)](b|c)+){2}", 20),
-        ] {
-            assert!(expanded(pattern) <= most, "{pattern}: {}", expanded(pattern));
-        }
-        for pattern in [
-            "((a{1000}){1000}){1000}",
-            "(a{1000}){1000}",
-            "a{1000}{1000}",
-            "(a{1000}[(]){1000}",
-            "(([)]a{1000}){1000}){1000}",
-            r"(a{1000}\(){1000}",
-            "x|(y|a{200,}){200}",
-            "a{99999999999}{9999999999999}",
-            &nested,
-        ] {
-            assert!(check_pattern(pattern).is_err(), "{pattern}: {}", expanded(pattern));
-        }
-    }
-
-    #[test]
     fn what_a_repository_may_not_raise_is_set_whatever_it_says() {
         for (section, key, value) in KNOBS {
-            let of_driver = matches!(*key, "xfuncname" | "funcname" | "wordregex");
-            let name = if of_driver { format!("{section}.a=b.{key}") } else { format!("{section}.{key}") };
+            let name = format!("{section}.{key}");
             let mut guard = Guard::default();
             guard.answer(&name, Mode::Read);
             assert_eq!(guard.settings, [(name, (*value).to_owned())]);

@@ -3,13 +3,13 @@
 //! A merge that stops at conflicts has made changes, so it is a result, not an error.
 
 use crate::guard::{Mode, STRATEGIES};
-use crate::page::{LIST_BYTES_MAX, Page, few, json_len, page};
+use crate::page::{LIST_BYTES_MAX, few};
 use crate::place::PATH_MAX;
 use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, resolve_symlinks};
+use linchpin_kit::{PAGE_ITEMS_MAX, Page, Paging, ToolError, ToolOutput, json_len, page, resolve_symlinks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

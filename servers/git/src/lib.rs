@@ -27,10 +27,10 @@ mod write;
 pub use config::{Config, ROOTS};
 pub use linchpin_kit::RootsPolicy;
 
-use guard::{Guard, Listings, Mode, Reader, check_pattern};
+use guard::{Guard, Listings, Mode, Reader};
 use linchpin::{Cx, Error, Server};
-use linchpin_kit::{ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
-use page::{Budget, LIST_BYTES_MAX};
+use linchpin_kit::{Budget, ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
+use page::LIST_BYTES_MAX;
 use place::{Bounds, Place};
 use run::{Done, Job, Keep, Limit, Program, Share};
 use std::collections::BTreeMap;
@@ -539,9 +539,6 @@ impl Repo {
             || revision.len() > REV_MAX
         {
             return Ok(None);
-        }
-        for (at, mark) in [":/", "^{/"].iter().flat_map(|mark| revision.match_indices(*mark)) {
-            check_pattern(&revision[at + mark.len()..])?;
         }
         // After a colon comes a path or a text, to which the suffix for the kind cannot be appended.
         let plain = if revision.contains(':') {

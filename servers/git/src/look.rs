@@ -1,15 +1,15 @@
 //! Tools for one commit or file: show, blame and grep.
 
-use crate::guard::{Mode, check_pattern};
-use crate::page::{
-    Budget, LIST_BYTES_MAX, PART_BYTES_MAX, Page, brief, fitting, json_len, page, unknown_cursor, whole_lines,
-};
+use crate::guard::Mode;
+use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, brief};
 use crate::place::Place;
 use crate::read::{COMMIT_FORMAT, Commit, FileStat, commits, cut_about, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use linchpin::{Cx, Error};
-use linchpin_kit::{Paging, ToolError, ToolOutput};
+use linchpin_kit::{Budget, Page, Paging, ToolError, ToolOutput, json_len, page, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,13 +81,12 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<O
 /// A file from the byte on that the cursor holds.
 async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let size: u64 = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().unwrap_or(u64::MAX);
-    let start = cursor.map_or(Some(0), |cursor| cursor.parse::<u64>().ok()).filter(|start| *start <= size);
-    let start = start.ok_or_else(unknown_cursor)?;
+    let start = Paging::start(cursor, usize::try_from(size).unwrap_or(usize::MAX))? as u64;
     let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::From(start, repo.max), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let (text, taken) = fitting(&done.out, repo.room(), 0, done.cut);
+    let (text, taken) = repo.room().text(&done.out, 0, done.cut);
     let more = done.cut || taken < done.out.len();
     let next = (start + taken as u64).to_string();
     let notice = more.then(|| {
@@ -129,7 +128,7 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
     let start: usize = match cursor {
         None => 0,
         Some(text) => text.strip_prefix('m').and_then(|start| start.parse().ok()).ok_or_else(|| {
-            unknown_cursor()
+            unknown_cursor(text)
                 .hint("Cursors are for files, directories and long messages. git_diff shows parts of a commit.")
         })?,
     };
@@ -153,12 +152,15 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
         return Err(ToolError::new("The commit's header is too large to show"));
     };
     let message = std::mem::take(&mut commit.message);
-    let message = message.get(start..).filter(|rest| start == 0 || !rest.is_empty()).ok_or_else(unknown_cursor)?;
+    let message = message
+        .get(start..)
+        .filter(|rest| start == 0 || !rest.is_empty())
+        .ok_or_else(|| unknown_cursor(cursor.unwrap_or_default()))?;
     let mut text =
         format!("commit {}\nAuthor: {} <{}>\nDate:   {}\n\n", commit.hash, commit.author, commit.email, commit.date);
     commit.date = iso_date(&commit.date);
     let room = repo.room().beside(text.len() + 8, json_len(&commit));
-    let (part, taken) = whole_lines(message.as_bytes(), room, 4, false);
+    let (part, taken) = room.lines(message.as_bytes(), 4, false);
     for line in part.trim_end_matches('\n').split('\n') {
         text.push_str("    ");
         text.push_str(line);
@@ -203,7 +205,7 @@ async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(String, Opti
         return Err(repo.failed(&done));
     }
     let patch = patches(&done.out);
-    let (text, taken) = whole_lines(&patch, room, 0, done.cut);
+    let (text, taken) = room.lines(&patch, 0, done.cut);
     if !done.cut && taken == patch.len() {
         return Ok((text, None));
     }
@@ -557,7 +559,7 @@ fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, Str
             let content = if text.is_empty() {
                 // One line there is always, and as much of it as fits.
                 let left = room.beside(head.len() + 1, around);
-                let (part, taken) = fitting(content.as_bytes(), left, 0, false);
+                let (part, taken) = left.text(content.as_bytes(), 0, false);
                 long = (taken < content.len()).then_some(line);
                 part
             } else {
@@ -601,20 +603,11 @@ fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, Str
 
 /// The day of a time in seconds since 1970, in a zone such as `+0130`.
 fn day(seconds: i64, zone: &str) -> String {
-    let number: i64 = zone.parse().unwrap_or(0);
-    let offset = (number / 100) * 3_600 + (number % 100) * 60;
-    let days = seconds.saturating_add(offset).div_euclid(86_400);
-    // Days to a date of the Gregorian calendar, counted in eras of 400 years from 1 March of year 0.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let number: i32 = zone.parse().unwrap_or(0);
+    let offset = Offset::from_seconds((number / 100) * 3_600 + (number % 100) * 60).unwrap_or(Offset::UTC);
+    // Of what no calendar holds, the end of the calendar.
+    let time = Timestamp::from_second(seconds).unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX });
+    offset.to_datetime(time).date().to_string()
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -668,9 +661,6 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     if q.pattern.is_empty() || q.pattern.contains(['\0', '\n']) || q.pattern.len() > PATTERN_MAX {
         let fault = ToolError::new("The pattern is empty, longer than 10000 bytes or contains a line feed");
         return Err(fault.hint("Search for text within one line.").into());
-    }
-    if !q.fixed {
-        check_pattern(&q.pattern)?;
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     let mut command =
@@ -799,6 +789,8 @@ mod tests {
             (951_782_400, "+0000", "2000-02-29"),
             (1_767_225_599, "-0800", "2025-12-31"),
             (1_767_225_599, "+0100", "2026-01-01"),
+            (1_767_225_599, "+9999", "2025-12-31"),
+            (i64::MAX, "+0000", "9999-12-30"),
         ] {
             assert_eq!(day(seconds, zone), expected, "{seconds} {zone}");
         }

@@ -1,16 +1,14 @@
 //! The published tools that list and compare: status, the three diffs and log.
 
 use crate::guard::Mode;
-use crate::look::{patch_stats, unquoted};
-use crate::page::{Both, Budget, LIST_BYTES_MAX, Mark, both, brief, fitting, json_len};
-use crate::place::BranchHead;
-use crate::run::{Done, Keep, Limit, args, lossy};
+use crate::look::patch_stats;
+use crate::page::{Both, LIST_BYTES_MAX, both, brief, is_start, mark, still};
+use crate::run::{Done, Keep, Limit, args};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
-use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, clip};
+use linchpin_kit::{Budget, PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, clip, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 type Answered<T> = Result<ToolOutput<T>, Error>;
 
@@ -64,37 +62,26 @@ struct StatusEntry {
 }
 
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
-    let mark = Mark::parse(q.cursor.as_deref())?;
+    let mark = mark(q.cursor.as_deref())?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     // Nothing here depends on the alphabet, and the plain locale is loaded faster.
-    let plain = vec![("LC_ALL", "C".into())];
-    let command = args(&["status", "--ignore-submodules=dirty"]);
-    let keep = Keep::From(mark.shown.unwrap_or(u64::MAX), repo.max);
-    let words = repo.run_with(command, keep, Vec::new(), plain, Limit::of(repo.config(), false));
-    let place = repo.place.clone();
-    let head = tokio::task::spawn_blocking(move || place.branch_head());
-    let (words, head) = tokio::join!(words, head);
-    let words = words?;
+    let plain = || vec![("LC_ALL", "C".into())];
+    let limit = Limit::of(repo.config(), false);
+    let words = args(&["status", "--ignore-submodules=dirty"]);
+    let words = repo.run_with(words, Keep::From(mark.at[0], repo.max), Vec::new(), plain(), limit);
+    let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
+    let parts = repo.run_with(parts, Keep::Upto(LIST_BYTES_MAX), Vec::new(), plain(), limit);
+    let (words, parts) = tokio::join!(words, parts);
+    let (words, parts) = (words?, parts?);
     if !words.good() {
         return Err(repo.failed(&words).into());
     }
-    // One run of git says it once, in words or in parts. The words say it all in most states; a second run is for the
-    // others.
-    let head = head.ok().flatten().filter(|_| mark.is_start() && !words.cut);
-    if let Some(status) = head.and_then(|head| status_told(&words.out, head)) {
-        let text = format!("{STATUS_HEADING}{}", words.text());
-        if text.len() <= repo.max && json_len(&status) <= repo.max && status.entries.len() <= PAGE_ITEMS_MAX {
-            return Ok(ToolOutput::outside(text, status));
-        }
-    }
-    let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
-    let parts = repo.run(parts, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !parts.good() {
         return Err(repo.failed(&parts).into());
     }
     let mut status = parse_status(&parts.out);
     let entries = std::mem::take(&mut status.entries);
-    let mark = mark.still(Mark::about(&parts.out), &words.out, &entries)?;
+    let mark = still(mark, &parts.out, &words.out, &entries)?;
     let room = repo.room().beside(STATUS_HEADING.len(), json_len(&status));
     let Both { text, items, next } = both(mark, &words.out, words.cut, entries, room);
     status.entries = items;
@@ -167,183 +154,6 @@ fn parse_status(out: &[u8]) -> Status {
     status.clean = status.entries.is_empty();
     status
 }
-
-/// What a list of paths in git's words is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listed {
-    Staged,
-    Unstaged,
-    Unmerged,
-    Untracked,
-}
-
-/// The same as [`parse_status`] from the words of `git status`; `None` when they hold anything that is not known to
-/// mean one thing only, and git has to be asked for the parts.
-fn status_told(words: &[u8], head: BranchHead) -> Option<Status> {
-    let mut lines = words.split(|byte| *byte == b'\n');
-    if lines.next()?.strip_prefix(b"On branch ")? != head.branch.as_bytes() {
-        return None;
-    }
-    let (mut changed, mut unmerged, mut untracked) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-    let mut status = Status::empty();
-    let (mut told, mut unborn, mut parted) = (None, false, false);
-    for line in lines {
-        if let Some(entry) = line.strip_prefix(b"\t") {
-            told_entry(told?, entry, &mut changed, &mut unmerged, &mut untracked)?;
-            continue;
-        }
-        let line = std::str::from_utf8(line).ok()?;
-        if let Some((_, section)) = TOLD_SECTIONS.iter().find(|(heading, _)| *heading == line) {
-            told = Some(*section);
-        } else if line == "No commits yet" {
-            unborn = true;
-        } else if line.starts_with("Your branch ") {
-            (status.upstream, parted) = (Some(told_upstream(line, &mut status)?), line.ends_with("have diverged,"));
-        } else if let Some(counts) = line.strip_prefix("and have ").filter(|_| parted) {
-            let (ahead, behind) = counts.strip_suffix(" different commits each, respectively.")?.split_once(" and ")?;
-            (status.ahead, status.behind, parted) = (Some(ahead.parse().ok()?), Some(behind.parse().ok()?), false);
-        } else {
-            let hint = line.starts_with("  (") && line.ends_with(')');
-            let known = line.is_empty() || hint || TOLD_ASIDE.iter().any(|known| line.starts_with(known));
-            (known && !parted).then_some(())?;
-        }
-    }
-    // A branch without its first commit and a look at HEAD that found one, or the other way: something else was at work.
-    if unborn != head.commit.is_none() || unmerged.keys().any(|path| changed.contains_key(path)) {
-        return None;
-    }
-    (status.branch, status.head) = (Some(head.branch), head.commit);
-    status.entries = changed.into_values().chain(unmerged.into_values()).chain(untracked).collect();
-    status.clean = status.entries.is_empty();
-    Some(status)
-}
-
-/// The branch that is followed, from the sentence about it; how far apart the two are goes into `status`.
-fn told_upstream(line: &str, status: &mut Status) -> Option<String> {
-    // Names of branches hold no blanks, so that what follows them is not part of one.
-    let quoted =
-        |rest: &str| rest.strip_prefix('\'')?.strip_suffix('\'').filter(|name| !name.contains(' ')).map(str::to_owned);
-    let counted = |rest: &str, after: &str| {
-        let (name, count) = rest.strip_suffix(after)?.rsplit_once(" by ")?;
-        let (count, noun) = count.split_once(' ')?;
-        matches!(noun, "commit" | "commits").then_some((quoted(name)?, count.parse::<u64>().ok()?))
-    };
-    let rest = line.strip_prefix("Your branch ")?;
-    if let Some(rest) = rest.strip_prefix("is up to date with ") {
-        (status.ahead, status.behind) = (Some(0), Some(0));
-        quoted(rest.strip_suffix('.')?)
-    } else if let Some(rest) = rest.strip_prefix("is ahead of ") {
-        let (name, count) = counted(rest, ".")?;
-        (status.ahead, status.behind) = (Some(count), Some(0));
-        Some(name)
-    } else if let Some(rest) = rest.strip_prefix("is behind ") {
-        let (name, count) = counted(rest, ", and can be fast-forwarded.")?;
-        (status.ahead, status.behind) = (Some(0), Some(count));
-        Some(name)
-    } else if let Some(rest) = rest.strip_prefix("is based on ") {
-        quoted(rest.strip_suffix(", but the upstream is gone.")?)
-    } else {
-        // The numbers are in the next line.
-        quoted(rest.strip_prefix("and ")?.strip_suffix(" have diverged,")?)
-    }
-}
-
-type ByPath = BTreeMap<Vec<u8>, StatusEntry>;
-
-/// Takes one path in: `modified:   name`.
-fn told_entry(
-    told: Listed,
-    entry: &[u8],
-    changed: &mut ByPath,
-    unmerged: &mut ByPath,
-    untracked: &mut Vec<StatusEntry>,
-) -> Option<()> {
-    let of = |path: &[u8], staged, unstaged, from| StatusEntry { path: lossy(path), staged, unstaged, from };
-    if told == Listed::Untracked {
-        untracked.push(of(&unquoted(entry), '?', '?', None));
-        return Some(());
-    }
-    if told == Listed::Unmerged {
-        let known =
-            TOLD_UNMERGED.iter().find_map(|(label, a, b)| Some((entry.strip_prefix(label.as_bytes())?, *a, *b)));
-        let (name, staged, unstaged) = known?;
-        let path = unquoted(name);
-        let entry = of(&path, staged, unstaged, None);
-        return unmerged.insert(path, entry).is_none().then_some(());
-    }
-    let known = TOLD_CHANGES.iter().find_map(|(label, letter)| Some((entry.strip_prefix(label.as_bytes())?, *letter)));
-    let (name, letter) = known?;
-    // What follows a submodule's name could also end a file's.
-    if name.ends_with(b" commits)") || name.ends_with(b" content)") {
-        return None;
-    }
-    let (path, from) = if matches!(letter, 'R' | 'C') {
-        let arrows: Vec<usize> = (0..name.len()).filter(|at| name[*at..].starts_with(b" -> ")).collect();
-        let [arrow] = arrows[..] else { return None };
-        (unquoted(&name[arrow + 4..]), Some(lossy(&unquoted(&name[..arrow]))))
-    } else {
-        (unquoted(name), None)
-    };
-    let entry = changed.entry(path.clone()).or_insert_with(|| of(&path, '.', '.', None));
-    let side = if told == Listed::Staged { &mut entry.staged } else { &mut entry.unstaged };
-    if *side != '.' || entry.from.is_some() && from.is_some() {
-        return None;
-    }
-    *side = letter;
-    if from.is_some() {
-        entry.from = from;
-    }
-    Some(())
-}
-
-const TOLD_SECTIONS: &[(&str, Listed)] = &[
-    ("Changes to be committed:", Listed::Staged),
-    ("Changes not staged for commit:", Listed::Unstaged),
-    ("Unmerged paths:", Listed::Unmerged),
-    ("Untracked files:", Listed::Untracked),
-];
-
-const TOLD_CHANGES: &[(&str, char)] = &[
-    ("new file:   ", 'A'),
-    ("copied:     ", 'C'),
-    ("deleted:    ", 'D'),
-    ("modified:   ", 'M'),
-    ("renamed:    ", 'R'),
-    ("typechange: ", 'T'),
-];
-
-const TOLD_UNMERGED: &[(&str, char, char)] = &[
-    ("both deleted:    ", 'D', 'D'),
-    ("added by us:     ", 'A', 'U'),
-    ("deleted by them: ", 'U', 'D'),
-    ("added by them:   ", 'U', 'A'),
-    ("deleted by us:   ", 'D', 'U'),
-    ("both added:      ", 'A', 'A'),
-    ("both modified:   ", 'U', 'U'),
-];
-
-/// How lines begin that say nothing about branch or paths. A rebase is not among them: its HEAD is on no branch.
-const TOLD_ASIDE: &[&str] = &[
-    "no changes added to commit",
-    "nothing added to commit",
-    "nothing to commit",
-    "You have unmerged paths.",
-    "All conflicts fixed but you are still merging.",
-    "You are currently cherry-picking",
-    "Cherry-pick currently in progress.",
-    "You are currently reverting",
-    "Revert currently in progress.",
-    "You are currently bisecting",
-    "You are in a sparse checkout",
-    "Your stash currently has",
-    "Untracked files not listed",
-    // How long it took, and what to do about that.
-    "It took ",
-    "but the results were cached",
-    "See 'git help status'",
-    "may speed it up",
-    "new files yourself",
-];
 
 fn three() -> i64 {
     3
@@ -508,7 +318,7 @@ pub(crate) async fn differences(
             ToolError::new(format!("Invalid context_lines: {context_lines}")).hint("Use a number from 0 to 100000.")
         );
     }
-    let mark = Mark::parse(wanted.cursor)?;
+    let mark = mark(wanted.cursor)?;
     let paths = repo.paths(wanted.paths)?;
     let unified = format!("--unified={context_lines}");
     let command = |shape: &[&str]| {
@@ -522,10 +332,10 @@ pub(crate) async fn differences(
     };
     let shape = if stat_only { "--stat=120" } else { unified.as_str() };
     let room = wanted.room.beside(heading.len(), 0);
-    let words = repo.run(command(&[shape]), Keep::From(mark.shown.unwrap_or(u64::MAX), room.text), Vec::new());
+    let words = repo.run(command(&[shape]), Keep::From(mark.at[0], room.text), Vec::new());
     let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(LIST_BYTES_MAX), Vec::new());
     // What is shown of a file through a program of the user's is not what git counts.
-    let (words, numbers) = if stat_only || !mark.is_start() || repo.config().trust_repo_config {
+    let (words, numbers) = if stat_only || !is_start(mark) || repo.config().trust_repo_config {
         let (words, numbers) = tokio::join!(words, numbers);
         (words?, numbers)
     } else {
@@ -547,11 +357,11 @@ pub(crate) async fn differences(
     }
     // When only the numbers took too long, they are missing.
     let numbers = numbers.ok().filter(Done::good);
-    let about = numbers.as_ref().map_or(0, |numbers| Mark::about(&numbers.out));
+    let about = numbers.as_ref().map(|numbers| numbers.out.clone()).unwrap_or_default();
     let unlisted = numbers.as_ref().is_some_and(|numbers| numbers.cut);
     let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
-    let mark = mark.still(about, &words.out, &files)?;
-    let whole = cut_about(&files, mark.is_start(), room.text / 8);
+    let mark = still(mark, &about, &words.out, &files)?;
+    let whole = cut_about(&files, is_start(mark), room.text / 8);
     let Both { text, items, next } = both(mark, &words.out, words.cut, files, room);
     let mut paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
     let notice = paging
@@ -759,7 +569,7 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
             // One commit there is always, and as much of its message as fits.
             let message = std::mem::take(&mut commit.message);
             let left = room.beside(head.len() + 2, json_len(&commit) + 2);
-            let (text, taken) = fitting(message.as_bytes(), left, 0, false);
+            let (text, taken) = left.text(message.as_bytes(), 0, false);
             long = (taken < message.len()).then(|| commit.hash.clone());
             commit.message = text;
         }

@@ -7,13 +7,13 @@
 use crate::error::{NO_RIGHTS, UPSTREAM};
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
-use crate::page::{LIST_BYTES_MAX, brief, few, json_len};
+use crate::page::{LIST_BYTES_MAX, brief, few};
 use crate::place::Place;
 use crate::run::{Done, Keep, Limit, args, args_and, lossy};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{ErrorKind, PAGE_ITEMS_MAX, ToolError, ToolOutput, redact_urls, resolve_symlinks};
+use linchpin_kit::{ErrorKind, PAGE_ITEMS_MAX, ToolError, ToolOutput, json_len, redact_urls, resolve_symlinks};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

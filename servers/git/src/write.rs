@@ -1,13 +1,13 @@
 //! Tools for the index, branches and tags: add, commit, reset, branch, create_branch, checkout, tag, stash.
 
 use crate::guard::Mode;
-use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, Page, brief, few, json_len, page};
+use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, brief, few};
 use crate::place::BranchHead;
 use crate::read::{Diff, DiffShape, cut_about, differences};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, clip};
+use linchpin_kit::{PAGE_ITEMS_MAX, Page, Paging, ToolError, ToolOutput, clip, json_len, page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

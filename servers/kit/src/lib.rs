@@ -5,7 +5,7 @@
 //! - [`ToolError`], [`ErrorKind`]: tool errors for the model, and their kinds for programs; [`visible`]: text of third
 //!   parties with its hidden characters shown; [`redact_urls`]: without credentials;
 //! - [`ToolOutput`]: text for old clients and structured content for others, with the provenance of the text;
-//! - [`clip`], [`Paging`], [`unknown_cursor`]: truncation and pagination;
+//! - [`clip`], [`Budget`], [`page`], [`Paging`], [`Cursor`], [`unknown_cursor`]: truncation and pagination;
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
 //!   resolution;
 //! - [`near`]: the nearest name to an unknown one;
@@ -14,6 +14,7 @@
 //! The shared HTTP client is `linchpin::transport::web`. This crate must not depend on transports, protocol revisions,
 //! command lines or any single server.
 
+mod budget;
 mod choice;
 mod cut;
 mod error;
@@ -27,6 +28,7 @@ mod toolset;
 mod vars;
 mod visible;
 
+pub use budget::{Budget, Cursor, Page, json_len, page};
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
 pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError};

@@ -667,7 +667,7 @@ async fn an_unchanged_repository_costs_no_process_but_those_that_answer() {
     assert_eq!(w.read("log").lines().filter(|line| *line == "config").count(), 1, "{}", w.read("log"));
     w.put("r/f.txt", "changed\n");
     for (tool, args, runs) in [
-        ("git_status", json!({}), "status"),
+        ("git_status", json!({}), "status status"),
         ("git_diff_unstaged", json!({}), "diff"),
         ("git_diff_staged", json!({}), "diff"),
         ("git_diff", json!({"target": "v1"}), "rev-parse diff"),
@@ -677,7 +677,7 @@ async fn an_unchanged_repository_costs_no_process_but_those_that_answer() {
         // Before anything is changed, what submodules bring along is looked at.
         ("git_add", json!({"files": ["f.txt"]}), "ls-files add"),
         ("git_commit", json!({"message": "m"}), "ls-files diff commit"),
-        ("git_status", json!({}), "status"),
+        ("git_status", json!({}), "status status"),
     ] {
         w.put("log", "");
         s.text(tool, on(&r, args.clone())).await;
