@@ -22,7 +22,7 @@
 //! library does not have.
 
 #[cfg(unix)]
-pub(crate) use unix::{Group, Keeper};
+pub(crate) use unix::{Group, Keeper, pid};
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::{Group, Keeper};
@@ -197,7 +197,7 @@ mod unix {
         }
     }
 
-    fn pid(process: &Child) -> Option<Pid> {
+    pub(crate) fn pid(process: &Child) -> Option<Pid> {
         process.id().and_then(|id| Pid::from_raw(id.try_into().ok()?))
     }
 

@@ -4,9 +4,12 @@
 //! returns its streams and a [`Process`]: dropping that kills the child and what it has started. The last lines of standard
 //! error are kept for errors, and secrets are masked in everything that is shown.
 //!
+//! [`Confined`] runs a program once, within [`Limits`] on memory, time and output.
+//!
 //! This crate must not know what the processes say to each other: `linchpin-transport` has the protocol.
 
 mod command;
+mod confined;
 mod environment;
 mod find;
 mod group;
@@ -15,6 +18,7 @@ mod process;
 mod stderr;
 
 pub use command::{Command, Event};
+pub use confined::{Confined, Limits, Stopped};
 pub use environment::{Environment, PASSED};
 pub use mask::{Secrets, is_secret_name};
 pub use process::{Exit, Process, Running, exit_text};

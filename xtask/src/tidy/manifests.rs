@@ -171,7 +171,6 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-transport",
     "linchpin-auth",
     "linchpin-web",
-    "linchpin-process",
     "linchpin-macros",
     "linchpin-middleware",
     "linchpin-otel",
