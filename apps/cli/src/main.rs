@@ -75,6 +75,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().collect();
+    #[cfg(feature = "fetch")]
+    if let Some(done) = servers::fetch::converts(&given) {
+        return done;
+    }
     match given.first().map_or(Ok(None), |program| Entry::called_as(program)) {
         Ok(None) => {}
         Ok(Some(entry)) => return published(entry, given),

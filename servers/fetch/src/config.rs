@@ -1,5 +1,6 @@
 //! Configuration from flags and environment variables.
 
+use crate::convert::worker::Converter;
 use http::{HeaderName, HeaderValue};
 use linchpin::transport::web::{HostRule, Proxy, Reach, WebOptions};
 use linchpin_kit::{ToolChoice, ToolError, Vars};
@@ -45,6 +46,8 @@ pub struct Config {
     pub headers: Vec<HostHeader>,
     /// Uses the result formats of the published server where ours differ (`--compat`).
     pub compat: bool,
+    /// Where HTML, feeds and PDF documents are converted. Default: in this process, which is for small pages only.
+    pub converter: Converter,
     /// The enabled tools and their names.
     pub tools: ToolChoice,
 }
@@ -69,6 +72,7 @@ impl Default for Config {
             retries_max: 3,
             headers: Vec::new(),
             compat: false,
+            converter: Converter::default(),
             tools: ToolChoice::default(),
         }
     }

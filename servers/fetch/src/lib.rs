@@ -4,38 +4,35 @@
 //! absolute links, structured content, PDF documents, feeds, formatted JSON, selectors, and slices of one download.
 //!
 //! All requests use `linchpin::transport::web`, which connects to checked addresses only. Page content is data: it is
-//! converted on a separate thread with bounded stack, memory and work, which ends soon after the request's deadline
-//! (`text::Work`), and marked as third-party content. This crate must never run scripts, store cookies, follow anything
-//! but redirects, or write files.
+//! converted in a process of its own, with limits of memory and time ([`Converter`]), and marked as third-party content.
+//! This crate must never run scripts, store cookies, follow anything but redirects, or write files.
 //!
 //! - [`Config`]: the configuration; [`Fetch`]: the server;
-//! - `page`: fetches a page; `robots`: robots.txt;
-//! - `text`, `html`, `markdown`, `feed`, `pdf`: convert content to text.
+//! - `get`: fetches a page: requests, robots.txt, the cache;
+//! - `convert`: makes text of it: HTML, feeds, PDF documents, and where that runs.
 
 mod config;
-mod feed;
-mod html;
-mod markdown;
-mod page;
-#[cfg(feature = "pdf")]
-mod pdf;
-mod robots;
-mod text;
+mod convert;
+mod get;
 
 pub use config::{Config, HostHeader, read_hosts, read_proxy};
+pub use convert::worker::{Converter, convert_stdin};
+pub use linchpin_process::Confined;
 
-use html::Form;
+use convert::worker::Worker;
+use convert::{Form, Job, Rendered, Want};
+use get::address::{parse, shown};
+use get::cache::Cache;
+use get::page::{Getter, Page, Who};
 use linchpin::Server;
 use linchpin::transport::web::{Lookup, RETRIES_MAX, Web};
 use linchpin::types::content::ContentBlock;
 use linchpin::types::prompt::{GetPromptResult, PromptMessage};
 use linchpin_kit::{Service, ToolError, ToolOutput, ToolSet, ToolSpec, chars_from, from_outside};
-use page::{Cache, Getter, Page, Rendered, Want, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, oneshot};
 
 const FETCH: ToolSpec = ToolSpec::reads(
     "fetch",
@@ -61,12 +58,9 @@ struct Inner {
     config: Config,
     getter: Getter,
     rendered: Cache<Rendered>,
-    /// Threads that convert pages: one that exceeds the deadline is abandoned, but counts until it ends.
-    threads: Arc<Semaphore>,
+    worker: Worker,
 }
 
-const THREADS_MAX: usize = 4;
-const STACK_BYTES: usize = 16 << 20;
 const RENDERED_KEPT_MAX: usize = 64;
 const RENDERED_BYTES_MAX: usize = 32 << 20;
 const LENGTH_MAX: u32 = 999_999;
@@ -111,8 +105,8 @@ impl Fetch {
         let getter = Getter::new(&config, web)?;
         let ttl = Duration::from_millis(config.cache_ttl_ms);
         let rendered = Cache::new(RENDERED_KEPT_MAX, RENDERED_BYTES_MAX, ttl);
-        let threads = Arc::new(Semaphore::new(THREADS_MAX));
-        Ok((Self { inner: Arc::new(Inner { config, getter, rendered, threads }) }, warnings))
+        let worker = Worker::new(config.converter.clone(), config.max_bytes);
+        Ok((Self { inner: Arc::new(Inner { config, getter, rendered, worker }) }, warnings))
     }
 
     /// Registers the tool and the prompt on a server.
@@ -128,7 +122,7 @@ impl Fetch {
     }
 
     async fn fetch(&self, args: FetchArgs) -> Result<ToolOutput<Fetched>, ToolError> {
-        let url = page::parse(&args.url)?;
+        let url = parse(&args.url)?;
         let want = Want {
             form: args.format.into(),
             raw: args.raw,
@@ -145,7 +139,7 @@ impl Fetch {
     /// annotation.
     async fn prompt(&self, args: PromptArgs) -> GetPromptResult {
         let read = async {
-            let url = page::parse(&args.url)?;
+            let url = parse(&args.url)?;
             let want = Want { form: Form::Markdown, raw: false, selector: None };
             let got = self.within(&url, |by| self.read(&url, Who::Person, want, true, by)).await?;
             Ok::<_, ToolError>((url, got))
@@ -156,7 +150,7 @@ impl Fetch {
                 let text = text.unwrap_or_default();
                 let more = if total > LENGTH_MAX as usize { truncated(LENGTH_MAX.into()) } else { String::new() };
                 let text = ContentBlock::text(format!("{}{text}{more}", got.rendered.prefix));
-                (format!("Contents of {}", page::shown(&url)), from_outside(text))
+                (format!("Contents of {}", shown(&url)), from_outside(text))
             }
             Err(fault) => ("No page was fetched".to_owned(), ContentBlock::text(fault.to_string())),
         };
@@ -172,7 +166,7 @@ impl Fetch {
         let by = Instant::now() + Duration::from_millis(self.inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
         tokio::time::timeout_at(by.into(), work(by)).await.unwrap_or_else(|_| {
             let seconds = self.inner.config.timeout_ms.div_ceil(1_000);
-            Err(ToolError::new(format!("Failed to fetch {}: it took longer than {seconds} s", page::shown(url)))
+            Err(ToolError::new(format!("Failed to fetch {}: it took longer than {seconds} s", shown(url)))
                 .hint("Try again later, or fetch another page; the operator can raise the limit with --timeout."))
         })
     }
@@ -185,31 +179,17 @@ impl Fetch {
         if let Some(rendered) = self.inner.rendered.get(&key, now) {
             return Ok(Got { page, rendered, cached });
         }
-        let (input, compat) = (page.clone(), self.inner.config.compat);
-        let rendered = self.in_thread(move || page::render(&input, &want, compat, by)).await??;
+        let job = Job {
+            asked: page.asked.clone(),
+            base: page.final_url.to_string(),
+            content_type: page.content_type.clone(),
+            want,
+            compat: self.inner.config.compat,
+        };
+        let rendered = self.inner.worker.convert(job, page.body.clone(), by).await?;
         let rendered = Arc::new(rendered);
         self.inner.rendered.put(key, rendered.clone(), rendered.text.len() + 1_024, now);
         Ok(Got { page, rendered, cached })
-    }
-
-    /// Runs a conversion on a separate thread.
-    async fn in_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
-        let failed = || {
-            ToolError::new("The page could not be converted")
-                .hint("Fetch it with raw=true for the unconverted content.")
-        };
-        let permit = self.inner.threads.clone().acquire_owned().await.map_err(|_| failed())?;
-        let (send, receive) = oneshot::channel();
-        let worker = std::thread::Builder::new().name("fetch".to_owned()).stack_size(STACK_BYTES);
-        worker
-            .spawn(move || {
-                // A panic of a parser must not affect the server.
-                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                drop(permit);
-                let _ = send.send(done);
-            })
-            .map_err(|_| failed())?;
-        receive.await.ok().and_then(Result::ok).ok_or_else(failed)
     }
 }
 
@@ -238,7 +218,7 @@ fn answer(url: &url::Url, got: &Got, start: u64, length: u32) -> ToolOutput<Fetc
     let (slice, total) = chars_from(&rendered.text, from, length as usize);
     let end = start.saturating_add(length.into());
     let next = slice.is_some().then_some(end).filter(|end| *end < total as u64);
-    let url = page::shown(url);
+    let url = shown(url);
     let shown = slice.unwrap_or("<error>No more content available.</error>");
     let more = next.map(truncated).unwrap_or_default();
     let text = format!("{}Contents of {url}:\n{shown}{more}", rendered.prefix);

@@ -3,11 +3,22 @@
 use super::{Main, Native};
 use clap::Args;
 use linchpin::Server;
-use linchpin_fetch::{Config, Fetch, SERVICE, read_hosts, read_proxy};
+use linchpin_fetch::{Config, Converter, Fetch, SERVICE, convert_stdin, read_hosts, read_proxy};
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fmt;
+use std::process::ExitCode;
 use std::str::FromStr;
+
+/// The command that the server gives this very program to convert a page. It is not for people.
+const CONVERT: &str = "__convert";
+
+/// Converts the page on standard input, if that is what these words say.
+pub(crate) fn converts(given: &[OsString]) -> Option<ExitCode> {
+    let asked = given.len() == 2 && given[1] == CONVERT;
+    asked.then(|| convert_stdin().unwrap_or(ExitCode::FAILURE))
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
@@ -115,6 +126,7 @@ impl Native for FetchArgs {
 
     fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
+        config.converter = Converter::this_program([CONVERT]).unwrap_or_default();
         if self.user_agent.is_some() {
             config.user_agent = self.user_agent;
         }

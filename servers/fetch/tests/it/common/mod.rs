@@ -6,7 +6,7 @@ use linchpin::client::{Client, Connection};
 use linchpin::prelude::*;
 use linchpin::transport::web::Lookup;
 use linchpin::types::version::Revision;
-use linchpin_fetch::{Config, Fetch};
+use linchpin_fetch::{Config, Converter, Fetch};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io;
@@ -204,6 +204,7 @@ pub fn open() -> Config {
         config.retries_max = 0;
         config.env_proxies = false;
         config.timeout_ms = 20_000;
+        config.converter = Converter::program(env!("CARGO_BIN_EXE_linchpin-fetch-convert"));
     })
 }
 
@@ -213,6 +214,7 @@ pub fn guarded() -> Config {
         config.retries_max = 0;
         config.env_proxies = false;
         config.timeout_ms = 20_000;
+        config.converter = Converter::program(env!("CARGO_BIN_EXE_linchpin-fetch-convert"));
     })
 }
 

@@ -1,7 +1,6 @@
 //! Renders a tree as Markdown in the dialect of the published server: ATX headings, `*` for bullets, pipe tables, fences
 //! without a language, `*` and `_` escaped. [`crate::html`] limits the depth of the tree, so recursion is safe.
 
-use crate::text::Work;
 use dom_query::{NodeId, NodeRef};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -26,8 +25,6 @@ pub(crate) struct Links<'a> {
     /// The URL of the page, to resolve links; links that run scripts are dropped. `None` keeps links unchanged.
     base: Option<&'a Url>,
     left: Cell<usize>,
-    /// The maximum cost of writing a page. Text is copied once per nesting level.
-    work: &'a Work,
     /// The last written item of each numbered list, with its number.
     counted: RefCell<HashMap<NodeId, (NodeId, u64)>>,
 }
@@ -36,12 +33,8 @@ pub(crate) struct Links<'a> {
 const ADDED_BYTES_MAX: usize = 16 << 20;
 
 impl<'a> Links<'a> {
-    pub(crate) fn new(base: Option<&'a Url>, work: &'a Work) -> Self {
-        Links { base, left: Cell::new(ADDED_BYTES_MAX), work, counted: RefCell::default() }
-    }
-
-    pub(crate) fn work(&self) -> &'a Work {
-        self.work
+    pub(crate) fn new(base: Option<&'a Url>) -> Self {
+        Links { base, left: Cell::new(ADDED_BYTES_MAX), counted: RefCell::default() }
     }
 
     /// Takes so many bytes from the budget; `false` if it is used up.
@@ -61,7 +54,6 @@ impl<'a> Links<'a> {
         }
         // Without budget the base is not used, which would cost its length for each link.
         let url = if self.left.get() > 0 {
-            self.work.spend(base.as_str().len() + href.len());
             base.join(href).ok()?
         } else {
             match Url::parse(href) {
@@ -90,17 +82,14 @@ impl<'a> Links<'a> {
 /// Maximum indented levels of lists and quotations; deeper ones are not indented further, which limits the size.
 const INDENTS_MAX: usize = 12;
 const COLUMNS_MAX: usize = 200;
-/// Bytes copied per unit of work.
-const COPIED_EACH: usize = 16;
 
-/// Renders a tree as text; incomplete if the work budget is used up.
+/// Renders a tree as text.
 pub(crate) fn render(node: NodeRef<'_>, style: Style, links: &Links<'_>) -> String {
     let text = Renderer { style, links }.node(&node, Context::default());
     let text = text.trim_matches(['\n', ' ', '\t']);
     let mut out = String::with_capacity(text.len());
     let mut blank = 0;
     let mut fenced = false;
-    links.work.spend(text.len());
     for line in text.split('\n') {
         fenced ^= line.trim_start().starts_with("```");
         blank = if line.trim().is_empty() { blank + 1 } else { 0 };
@@ -154,20 +143,12 @@ impl Renderer<'_> {
         inside.item |= name == "li";
         inside.indents += usize::from(matches!(name, "li" | "blockquote" | "dd"));
         let text = self.children(node, name, inside);
-        // Most elements only copy their text; these process each character.
-        let heavy = inside.inline || inside.verbatim || matches!(name, "li" | "blockquote" | "dt" | "dd");
-        if !self.links.work.spend(if heavy { text.len() } else { text.len() / COPIED_EACH }) {
-            return String::new();
-        }
         self.element(node, name, text, context)
     }
 
     fn children(&self, node: &NodeRef<'_>, name: &str, inside: Context) -> String {
         let mut out = String::new();
         for child in node.children_it(false) {
-            if self.links.work.is_over() {
-                break;
-            }
             if child.is_text() && ignorable(&child, name) && !inside.pre {
                 continue;
             }
@@ -192,7 +173,6 @@ impl Renderer<'_> {
 
     fn text(&self, node: &NodeRef<'_>, context: Context) -> String {
         let text = node.text();
-        self.links.work.spend(text.len());
         let mut out: Cow<'_, str> = if context.pre { Cow::Borrowed(&text) } else { Cow::Owned(collapsed(&text)) };
         if !context.verbatim && self.style == Style::Markdown && out.contains(['*', '_']) {
             out = Cow::Owned(out.replace('*', "\\*").replace('_', "\\_"));
@@ -330,9 +310,6 @@ impl Renderer<'_> {
         while let Some(sibling) = before {
             if let Some((_, number)) = known.filter(|(id, _)| *id == sibling.id) {
                 found = Some(number.saturating_add(1));
-                break;
-            }
-            if !self.links.work.spend(1) {
                 break;
             }
             more += u64::from(sibling.has_name("li"));
@@ -509,7 +486,7 @@ fn heading(name: &str) -> Option<usize> {
     }
 }
 
-fn is_block(name: &str) -> bool {
+pub(super) fn is_block(name: &str) -> bool {
     heading(name).is_some() || BLOCKS.contains(&name)
 }
 
@@ -545,7 +522,7 @@ const BLOCKS: [&str; 30] = [
     "summary",
     "fieldset",
 ];
-const SKIPPED: [&str; 12] = [
+pub(super) const SKIPPED: [&str; 12] = [
     "script", "style", "noscript", "template", "head", "title", "svg", "iframe", "object", "canvas", "textarea",
     "select",
 ];
@@ -554,15 +531,10 @@ const SKIPPED: [&str; 12] = [
 mod tests {
     use super::*;
     use dom_query::Document;
-    use std::time::{Duration, Instant};
-
-    fn work() -> Work {
-        Work::until(Instant::now() + Duration::from_secs(60))
-    }
 
     fn markdown(html: &str) -> String {
         let base = Url::parse("http://a.test/d/").unwrap();
-        render(Document::from(html).root(), Style::Markdown, &Links::new(Some(&base), &work()))
+        render(Document::from(html).root(), Style::Markdown, &Links::new(Some(&base)))
     }
 
     #[test]
@@ -600,8 +572,7 @@ mod tests {
         ] {
             assert_eq!(markdown(html), want, "{html}");
         }
-        let as_written =
-            render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, &Links::new(None, &work()));
+        let as_written = render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, &Links::new(None));
         assert_eq!(as_written, "[l](/x)");
     }
 
@@ -609,7 +580,7 @@ mod tests {
     fn plain_text_has_no_marks() {
         let html = "<h1>H</h1><p>a <b>b</b> <a href=/x>l</a> 1*2</p><ul><li>x</li></ul><pre>  c</pre>";
         let base = Url::parse("http://a.test/").unwrap();
-        let text = render(Document::from(html).root(), Style::Plain, &Links::new(Some(&base), &work()));
+        let text = render(Document::from(html).root(), Style::Plain, &Links::new(Some(&base)));
         assert_eq!(text, "H\n\na b l 1*2\n\n* x\n\n  c");
     }
 
@@ -633,8 +604,7 @@ mod tests {
             format!("<table>{}", "<tr><td colspan=200>".repeat(3_000)),
             "<table><tr><td colspan=200>x</table>".repeat(600),
         ] {
-            let work = work();
-            let links = Links::new(Some(&long), &work);
+            let links = Links::new(Some(&long));
             // A part of ADDED_BYTES_MAX, so that small pages come to it.
             links.left.set(ADDED);
             let text = render(Document::from(html.as_str()).root(), Style::Markdown, &links);
@@ -642,8 +612,7 @@ mod tests {
             assert!(text.len() <= most, "{}…: {} of {most}", &html[..30], text.len());
             assert_eq!(links.left.get(), 0, "{}… comes to the bound", &html[..30]);
         }
-        let work = work();
-        let links = Links::new(Some(&long), &work);
+        let links = Links::new(Some(&long));
         links.left.set(0);
         let text = render(Document::from("<a href=x>l</a><ul><li>a<p>b</ul>").root(), Style::Markdown, &links);
         assert_eq!(text, "[l](x)\n\n* a\n\nb", "what is written stays");

