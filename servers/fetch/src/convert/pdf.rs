@@ -896,41 +896,41 @@ mod tests {
             (10..12).map(|n| (n, stream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", &bomb))).collect();
         // Rows of a length that no memory has.
         let rows = "/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 65536/Colors 65536/BitsPerComponent 65536>>";
-        // A map that gives one byte 32 characters, shown a hundred thousand times.
+        // A map that gives one byte 32 characters, shown many times.
         let long = format!("1 beginbfchar <41> <{}> endbfchar", "0058".repeat(32));
         let wordy = file(
             &[
                 (2, b"<</Type/Page/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>".to_vec()),
-                (4, stream("/Filter/FlateDecode", &packed(format!("/F 1 Tf ({}) Tj", "A".repeat(100_000)).as_bytes()))),
+                (4, stream("/Filter/FlateDecode", &packed(format!("/F 1 Tf ({}) Tj", "A".repeat(10_000)).as_bytes()))),
                 (5, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec()),
                 (7, stream("", long.as_bytes())),
             ],
             "",
         );
-        // A thousand fonts of 65,536 codes each by one small map.
-        let fonts: String = (0..1_000).map(|n| format!("/F{n} {} 0 R", 100 + n)).collect();
-        let chosen: String = (0..1_000).map(|n| format!("/F{n} 1 Tf (x) Tj ")).collect();
+        // Many fonts of 65,536 codes each by one small map.
+        let fonts: String = (0..200).map(|n| format!("/F{n} {} 0 R", 100 + n)).collect();
+        let chosen: String = (0..200).map(|n| format!("/F{n} 1 Tf (x) Tj ")).collect();
         let mut many_fonts = vec![
             (2, format!("<</Type/Page/Contents 4 0 R/Resources<</Font<<{fonts}>>>>>>").into_bytes()),
             (4, stream("", chosen.as_bytes())),
             (7, stream("", format!("1 beginbfrange <0000> <FFFF> <{}> endbfrange", "0058".repeat(16)).as_bytes())),
         ];
-        many_fonts.extend((0..1_000).map(|n| (100 + n, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec())));
-        // Every number of an object stream means the same large page.
-        let numbers: String = (1_000..20_000).map(|n| format!("{n} 0 ")).collect();
-        let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "0 ".repeat(20_000));
+        many_fonts.extend((0..200).map(|n| (100 + n, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec())));
+        // Every number of an object stream means the same page.
+        let numbers: String = (1_000..2_000).map(|n| format!("{n} 0 ")).collect();
+        let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "0 ".repeat(200));
         let same = format!("/Type/ObjStm/N 1/First {}/Filter/FlateDecode", numbers.len());
         let documents = [
             file(&[(2, b"<</Type/Page/Contents 4 0 R>>".to_vec()), (4, stream(rows, &packed(b"x")))], ""),
             wordy,
             file(&many_fonts, ""),
             file(&[(9, stream(&same, &packed(body.as_bytes())))], ""),
-            b"trailer<</a(".repeat(20_000),
-            page(&[&b"["[..], &b"0 ".repeat(400_000)].concat()),
-            [b"1 0 obj ".to_vec(), b"[".repeat(200_000)].concat(),
-            [b"1 0 obj ".to_vec(), b"<</a".repeat(50_000)].concat(),
-            b"1 0 obj ".repeat(50_000),
-            b"1 0 obj (".repeat(20_000),
+            b"trailer<</a(".repeat(1_000),
+            page(&[&b"["[..], &b"0 ".repeat(40_000)].concat()),
+            [b"1 0 obj ".to_vec(), b"[".repeat(20_000)].concat(),
+            [b"1 0 obj ".to_vec(), b"<</a".repeat(20_000)].concat(),
+            b"1 0 obj ".repeat(20_000),
+            b"1 0 obj (".repeat(1_000),
             file(&[(1, b"1 0 R".to_vec()), (2, b"<</Type/Page/Contents 1 0 R>>".to_vec())], ""),
             page(&b"(x".repeat(100_000)),
             page(&b"q ".repeat(100_000)),

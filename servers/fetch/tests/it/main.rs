@@ -6,3 +6,4 @@ mod published;
 mod rebinding;
 mod safety;
 mod semantics;
+mod worker;

@@ -328,11 +328,20 @@ async fn hostile_pages_do_not_take_the_server_with_them() {
         ("/pdf", typed("application/pdf"), [b"%PDF-1.4\n1 0 obj ".to_vec(), b"[".repeat(1_000_000)].concat()),
         ("/json", typed("application/json"), b"[".repeat(1_000_000)),
         ("/feed", typed("application/rss+xml"), format!("<rss>{}", "<a>".repeat(200_000)).into_bytes()),
+        // An object for each trailer, or each number, which reach to the end of the document.
+        ("/pdf-trailers", typed("application/pdf"), [&b"%PDF-1.4\n"[..], &b"trailer<</a(".repeat(200_000)].concat()),
+        ("/pdf-objects", typed("application/pdf"), [&b"%PDF-1.4\n"[..], &b"1 0 obj (".repeat(200_000)].concat()),
     ];
+    let paths: Vec<&str> = pages.iter().map(|page| page.0).collect();
     let site = Site::of(pages).await;
-    let caller = Caller::of(open()).await;
-    for path in ["/deep", "/formats", "/pdf", "/json", "/feed"] {
-        let _ = caller.get(&site.url(path)).await;
+    let caller = Caller::of(open().with(|config| config.timeout_ms = 5_000)).await;
+    let good = |answer: &Answer| match answer {
+        Ok(_) => true,
+        Err(error) => error.contains("raw=true") || error.contains("Look for the same content as a web page."),
+    };
+    for path in paths {
+        let answer = caller.get(&site.url(path)).await;
+        assert!(good(&answer), "{path}: {answer:?}");
     }
     assert!(caller.get(&site.url("/json")).await.is_ok(), "it still answers");
 }
