@@ -22,7 +22,7 @@ mod tools;
 #[cfg(feature = "everything")]
 mod everything;
 #[cfg(feature = "fetch")]
-mod fetch;
+pub(crate) mod fetch;
 #[cfg(all(feature = "filesystem", unix))]
 mod filesystem;
 #[cfg(feature = "git")]

@@ -60,6 +60,18 @@ async fn a_converter_without_a_result_is_an_error_that_says_what_to_do() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_converter_has_the_limits_of_the_longest_page_and_no_variables() {
+    let site = Site::of(vec![("/page", typed("text/html"), b"<p>the page</p>".to_vec())]).await;
+    let says = || script("cat >&2; echo '{\"Ok\":{\"prefix\":\"\"}}'; echo $(ulimit -d; ulimit -c) $HOME");
+    for (bytes, want) in [(1 << 20, "262144 0"), (10 << 20, "262144 0"), (100 << 20, "2457600 0")] {
+        let caller = Caller::of(converting(says()).with(|config| config.max_bytes = bytes)).await;
+        let text = caller.text(json!({"url": site.url("/page")})).await;
+        assert_eq!(text.lines().nth(1), Some(want), "kilobytes of memory, core dumps, a home");
+    }
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_converter_that_does_not_end_is_killed_before_the_fetch_is_over() {

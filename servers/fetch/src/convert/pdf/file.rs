@@ -1,285 +1,18 @@
 //! The objects of a PDF file: found by scanning, decompressed within limits.
 
+use super::filters::{ascii85, lzw, unpredicted};
+use super::lexer::{DEPTH_MAX, Dict, Lexer, Value, is};
 use flate2::read::ZlibDecoder;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::rc::Rc;
 
-const DEPTH_MAX: usize = 40;
 const OBJECTS_MAX: usize = 300_000;
-const VALUES_MAX: usize = 4_000_000;
-/// Maximum nested values in memory: each takes far more memory than its text.
-const HELD_VALUES_MAX: usize = 250_000;
-/// The weight of an inline page in a page list, instead of a reference.
-const LIGHT_MAX: usize = 4_096;
 pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 /// Maximum mappings and widths of all fonts of a document.
 const CODES_MAX: usize = 300_000;
 pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
 const PAGES_MAX: usize = 5_000;
-
-pub(super) type Dict = BTreeMap<String, Value>;
-
-#[derive(Debug, Clone)]
-pub(super) enum Value {
-    Null,
-    Number(f64),
-    Name(String),
-    Text(Vec<u8>),
-    List(Rc<Vec<Value>>),
-    Dict(Rc<Dict>),
-    Reference(u32),
-    /// An operator of a content stream, or another bare word.
-    Word(String),
-}
-
-impl Value {
-    pub(super) fn number(&self) -> Option<f64> {
-        if let Value::Number(n) = self { Some(*n) } else { None }
-    }
-
-    pub(super) fn name(&self) -> Option<&str> {
-        if let Value::Name(name) = self { Some(name) } else { None }
-    }
-
-    /// Whether it may be kept while pages are searched: a reference, or a small dictionary.
-    fn is_light(&self) -> bool {
-        matches!(self, Value::Reference(_)) || matches!(self, Value::Dict(_)) && self.weight() <= LIGHT_MAX
-    }
-
-    /// Its approximate memory use.
-    fn weight(&self) -> usize {
-        1 + match self {
-            Value::Null | Value::Number(_) | Value::Reference(_) => 0,
-            Value::Name(text) | Value::Word(text) => text.len(),
-            Value::Text(bytes) => bytes.len(),
-            Value::List(list) => list.iter().map(Value::weight).sum(),
-            Value::Dict(dict) => dict.iter().map(|(key, value)| key.len() + value.weight()).sum(),
-        }
-    }
-}
-
-/// Parses values.
-pub(super) struct Lexer<'a> {
-    bytes: &'a [u8],
-    pub(super) at: usize,
-    values: usize,
-    held: usize,
-}
-
-fn is_blank(b: u8) -> bool {
-    matches!(b, 0 | 9 | 10 | 12 | 13 | 32)
-}
-
-fn is_end(b: u8) -> bool {
-    is_blank(b) || b"()<>[]{}/%".contains(&b)
-}
-
-impl<'a> Lexer<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at, values: 0, held: 0 }
-    }
-
-    /// Releases the values parsed so far.
-    pub(super) fn let_go(&mut self) {
-        self.held = 0;
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn skip_blanks(&mut self) {
-        while let Some(b) = self.peek() {
-            if b == b'%' {
-                while self.peek().is_some_and(|b| b != b'\n' && b != b'\r') {
-                    self.at += 1;
-                }
-            } else if is_blank(b) {
-                self.at += 1;
-            } else {
-                break;
-            }
-        }
-    }
-
-    /// The next value; `None` at the end, or if it is invalid.
-    pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
-        self.values += 1;
-        self.held += usize::from(depth > 0);
-        if depth > DEPTH_MAX || self.values > VALUES_MAX || self.held > HELD_VALUES_MAX {
-            self.at = self.bytes.len();
-            return None;
-        }
-        self.skip_blanks();
-        match self.peek()? {
-            b'/' => Some(Value::Name(self.name())),
-            b'(' => Some(Value::Text(self.text())),
-            b'<' if self.bytes.get(self.at + 1) == Some(&b'<') => {
-                self.at += 2;
-                Some(Value::Dict(Rc::new(self.dict(depth))))
-            }
-            b'<' => Some(Value::Text(self.hex())),
-            b'[' => {
-                self.at += 1;
-                let mut list = Vec::new();
-                loop {
-                    self.skip_blanks();
-                    match self.peek() {
-                        None => break,
-                        Some(b']') => {
-                            self.at += 1;
-                            break;
-                        }
-                        Some(_) => list.push(self.value(depth + 1)?),
-                    }
-                }
-                Some(Value::List(Rc::new(list)))
-            }
-            b'+' | b'-' | b'.' | b'0'..=b'9' => Some(self.number_or_reference()),
-            b']' | b'>' | b')' | b'{' | b'}' => {
-                self.at += 1;
-                Some(Value::Null)
-            }
-            _ => {
-                let start = self.at;
-                while self.peek().is_some_and(|b| !is_end(b)) {
-                    self.at += 1;
-                }
-                let word = String::from_utf8_lossy(&self.bytes[start..self.at]);
-                Some(if word == "null" { Value::Null } else { Value::Word(word.into_owned()) })
-            }
-        }
-    }
-
-    fn name(&mut self) -> String {
-        self.at += 1;
-        let mut out = Vec::new();
-        while let Some(b) = self.peek().filter(|b| !is_end(*b)) {
-            self.at += 1;
-            let hex = self.bytes.get(self.at..self.at + 2).filter(|_| b == b'#');
-            match hex.and_then(|two| std::str::from_utf8(two).ok()).and_then(|two| u8::from_str_radix(two, 16).ok()) {
-                Some(value) => {
-                    out.push(value);
-                    self.at += 2;
-                }
-                None => out.push(b),
-            }
-        }
-        String::from_utf8_lossy(&out).into_owned()
-    }
-
-    fn text(&mut self) -> Vec<u8> {
-        self.at += 1;
-        let (mut out, mut open) = (Vec::new(), 1);
-        while let Some(b) = self.peek() {
-            self.at += 1;
-            match b {
-                b'(' => open += 1,
-                b')' => {
-                    open -= 1;
-                    if open == 0 {
-                        break;
-                    }
-                }
-                b'\\' => {
-                    let Some(escaped) = self.peek() else { break };
-                    self.at += 1;
-                    match escaped {
-                        b'n' => out.push(b'\n'),
-                        b'r' => out.push(b'\r'),
-                        b't' => out.push(b'\t'),
-                        b'b' | b'f' | b'\n' => {}
-                        b'\r' => self.at += usize::from(self.peek() == Some(b'\n')),
-                        b'0'..=b'7' => {
-                            let mut value = u32::from(escaped - b'0');
-                            for _ in 0..2 {
-                                let Some(digit) = self.peek().filter(|b| (b'0'..=b'7').contains(b)) else { break };
-                                value = value * 8 + u32::from(digit - b'0');
-                                self.at += 1;
-                            }
-                            out.push(u8::try_from(value & 0xff).unwrap_or(0));
-                        }
-                        other => out.push(other),
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            out.push(b);
-        }
-        out
-    }
-
-    fn hex(&mut self) -> Vec<u8> {
-        self.at += 1;
-        let mut digits = Vec::new();
-        while let Some(b) = self.peek() {
-            self.at += 1;
-            match char::from(b).to_digit(16) {
-                Some(digit) => digits.push(u8::try_from(digit).unwrap_or(0)),
-                None if b == b'>' => break,
-                None => {}
-            }
-        }
-        digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect()
-    }
-
-    fn dict(&mut self, depth: usize) -> Dict {
-        let mut dict = Dict::new();
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                None => break,
-                Some(b'>') => {
-                    self.at = (self.at + 2).min(self.bytes.len());
-                    break;
-                }
-                Some(b'/') => {
-                    let key = self.name();
-                    let Some(value) = self.value(depth + 1) else { break };
-                    dict.insert(key, value);
-                }
-                Some(_) => {
-                    // Not a key: skipped, to tolerate damaged files.
-                    if self.value(depth + 1).is_none() {
-                        break;
-                    }
-                }
-            }
-        }
-        dict
-    }
-
-    fn digits(&mut self) -> &'a str {
-        let start = self.at;
-        while self.peek().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b)) {
-            self.at += 1;
-        }
-        std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default()
-    }
-
-    fn number_or_reference(&mut self) -> Value {
-        let first = self.digits();
-        let after = self.at;
-        if let Ok(number) = first.parse::<u32>() {
-            self.skip_blanks();
-            if self.peek().is_some_and(|b| b.is_ascii_digit()) && self.digits().parse::<u16>().is_ok() {
-                self.skip_blanks();
-                let ends = self.bytes.get(self.at + 1).is_none_or(|b| is_end(*b));
-                if self.peek() == Some(b'R') && ends {
-                    self.at += 1;
-                    return Value::Reference(number);
-                }
-            }
-            self.at = after;
-        }
-        if first.is_empty() {
-            self.at += 1;
-        }
-        Value::Number(first.parse().unwrap_or(0.0))
-    }
-}
 
 /// The location of an object.
 #[derive(Debug, Clone, Copy)]
@@ -401,7 +134,6 @@ impl<'a> File<'a> {
         let first = dict.get("First").and_then(Value::number).unwrap_or(0.0).max(0.0) as usize;
         let mut lexer = Lexer::new(&content, 0);
         while lexer.at < first && self.places.len() < OBJECTS_MAX {
-            lexer.let_go();
             let (Some(Value::Number(inner)), Some(Value::Number(offset))) = (lexer.value(0), lexer.value(0)) else {
                 break;
             };
@@ -524,7 +256,7 @@ impl<'a> File<'a> {
                 if let (Some(Value::List(kids)), true) = (kids, depth < DEPTH_MAX) {
                     let above = if dict.contains_key("Resources") { Some(node) } else { above };
                     let room = PAGES_MAX.saturating_sub(stack.len());
-                    let kids: Vec<Value> = kids.iter().filter(|kid| kid.is_light()).take(room).cloned().collect();
+                    let kids: Vec<Value> = kids.iter().take(room).cloned().collect();
                     stack.extend(kids.into_iter().rev().map(|kid| (kid, above.clone(), depth + 1)));
                 } else if found.len() < PAGES_MAX && depth > 0 {
                     found.push(Leaf { page: node, above });
@@ -546,10 +278,6 @@ impl<'a> File<'a> {
         let contents = page.get("Contents").cloned().unwrap_or(Value::Null);
         Some((contents, own.or_else(inherited).unwrap_or_default()))
     }
-}
-
-pub(super) fn is(dict: &Dict, key: &str, name: &str) -> bool {
-    dict.get(key).and_then(Value::name) == Some(name)
 }
 
 pub(super) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -586,137 +314,4 @@ fn stream_start(bytes: &[u8], at: usize) -> Option<usize> {
     let line =
         if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n") || rest.starts_with(b"\r")) };
     Some(lexer.at + 6 + line)
-}
-
-/// Reverses PNG predictors.
-pub(super) fn unpredicted(data: Vec<u8>, parameters: Option<&Dict>) -> Vec<u8> {
-    let number = |key: &str, usual: usize| {
-        parameters.and_then(|p| p.get(key)?.number()).map_or(usual, |n| n.clamp(1.0, 65_536.0) as usize)
-    };
-    if number("Predictor", 1) < 10 {
-        return data;
-    }
-    let pixel = (number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
-    let width = (number("Columns", 1) * number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
-    // The declared row size may exceed memory.
-    let width = width.min(data.len());
-    let mut out: Vec<u8> = Vec::with_capacity(data.len());
-    let mut above = vec![0_u8; width];
-    for row in data.chunks(width + 1) {
-        let (kind, raw) = (row[0], &row[1..]);
-        let mut line = vec![0_u8; width];
-        for (n, byte) in raw.iter().enumerate() {
-            let left = if n >= pixel { line[n - pixel] } else { 0 };
-            let corner = if n >= pixel { above[n - pixel] } else { 0 };
-            let guess = match kind {
-                1 => left,
-                2 => above[n],
-                3 => u8::try_from((u16::from(left) + u16::from(above[n])) / 2).unwrap_or(0),
-                4 => paeth(left, above[n], corner),
-                _ => 0,
-            };
-            line[n] = byte.wrapping_add(guess);
-        }
-        out.extend_from_slice(&line[..raw.len()]);
-        above = line;
-    }
-    out
-}
-
-fn paeth(left: u8, above: u8, corner: u8) -> u8 {
-    let [a, b, c] = [left, above, corner].map(i16::from);
-    let guess = a + b - c;
-    let (da, db, dc) = ((guess - a).abs(), (guess - b).abs(), (guess - c).abs());
-    if da <= db && da <= dc {
-        left
-    } else if db <= dc {
-        above
-    } else {
-        corner
-    }
-}
-
-pub(super) fn lzw(data: &[u8], most: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Each entry refers to earlier output.
-    let mut table: Vec<(usize, usize)> = Vec::new();
-    let (mut bits, mut have, mut width) = (0_u32, 0, 9);
-    let mut last: Option<(usize, usize)> = None;
-    for byte in data {
-        bits = bits << 8 | u32::from(*byte);
-        have += 8;
-        if have < width {
-            continue;
-        }
-        have -= width;
-        let code = (bits >> have) as usize & ((1 << width) - 1);
-        bits &= (1 << have) - 1;
-        let start = out.len();
-        match code {
-            256 => {
-                table.clear();
-                (width, last) = (9, None);
-                continue;
-            }
-            257 => break,
-            0..=255 => out.push(u8::try_from(code).unwrap_or(0)),
-            _ => {
-                let piece = match (table.get(code - 258), last) {
-                    (Some((at, length)), _) => out[*at..at + length].to_vec(),
-                    (None, Some((at, length))) => [&out[at..at + length], &out[at..=at]].concat(),
-                    (None, None) => break,
-                };
-                out.extend_from_slice(&piece);
-            }
-        }
-        if let Some((at, length)) = last
-            && table.len() < 4_096 - 258
-        {
-            table.push((at, length + 1));
-        }
-        last = Some((start, out.len() - start));
-        width = match table.len() + 259 {
-            0..=511 => 9,
-            512..=1_023 => 10,
-            1_024..=2_047 => 11,
-            _ => 12,
-        };
-        if out.len() >= most {
-            break;
-        }
-    }
-    out
-}
-
-pub(super) fn ascii85(data: &[u8], most: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut group: Vec<u32> = Vec::new();
-    let write = |out: &mut Vec<u8>, group: &[u32]| {
-        let mut value: u32 = 0;
-        for n in 0..5 {
-            value = value.wrapping_mul(85).wrapping_add(group.get(n).copied().unwrap_or(84));
-        }
-        out.extend_from_slice(&value.to_be_bytes()[..group.len().saturating_sub(1).min(4)]);
-    };
-    for byte in data {
-        match byte {
-            b'~' => break,
-            b'z' if group.is_empty() => write(&mut out, &[0; 5]),
-            b'!'..=b'u' => {
-                group.push(u32::from(byte - b'!'));
-                if group.len() == 5 {
-                    write(&mut out, &group);
-                    group.clear();
-                }
-            }
-            _ => {}
-        }
-        if out.len() >= most {
-            break;
-        }
-    }
-    if group.len() > 1 {
-        write(&mut out, &group);
-    }
-    out
 }
