@@ -27,7 +27,7 @@ pub struct EditFile {
     pub path: String,
     /// The replacements, in order.
     pub edits: Vec<Edit>,
-    /// Preview changes using git-style diff format
+    /// Only return the diff
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -40,10 +40,10 @@ pub struct Edit {
     pub old_text: String,
     /// Text to replace with
     pub new_text: String,
-    /// Replace every occurrence instead of the first
+    /// Replace every occurrence
     #[serde(default)]
     pub replace_all: bool,
-    /// Fail unless the text occurs exactly this many times
+    /// Fail unless it occurs this often
     #[serde(default)]
     pub expected_occurrences: Option<u64>,
 }

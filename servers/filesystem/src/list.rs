@@ -39,7 +39,7 @@ pub struct ListDirectory {
 pub struct ListDirectoryWithSizes {
     /// The directory to list.
     pub path: String,
-    /// Sort entries by name or size
+    /// Default name
     #[serde(default)]
     pub sort_by: SortBy,
     /// From next_cursor
@@ -54,8 +54,10 @@ pub struct ListDirectoryWithSizes {
 pub enum SortBy {
     /// By name, in collation order.
     #[default]
+    #[schemars(description = "")]
     Name,
     /// Largest first.
+    #[schemars(description = "")]
     Size,
 }
 

@@ -32,7 +32,7 @@ const TOOLS: &[ToolSpec] = &[
         "read_media_file",
         "Read Media File",
         "read",
-        "Reads a file as base64: images and audio by file extension, anything else as an embedded resource.",
+        "Reads a file as base64: an image, audio, or an embedded resource.",
     ),
     ToolSpec::reads(
         "read_multiple_files",
@@ -44,8 +44,7 @@ const TOOLS: &[ToolSpec] = &[
         "write_file",
         "Write File",
         "write",
-        "Creates a file or overwrites its whole content without confirmation. The directory must exist. To change part of a \
-         file use edit_file.",
+        "Creates a file or overwrites its whole content. To change part of a file use edit_file.",
     ).destructive().idempotent(),
     ToolSpec::writes(
         "edit_file",
@@ -123,9 +122,9 @@ const TOOLS: &[ToolSpec] = &[
     ToolSpec::writes(
         "fs_copy",
         "Copy File",
-        "write",
+        "copy",
         "Copies a file, or a directory with recursive. Replaces an existing file only with overwrite.",
-    ).extra().destructive(),
+    ).extra().on_request().destructive(),
     ToolSpec::writes(
         "fs_delete",
         "Delete File",

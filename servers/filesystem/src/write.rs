@@ -30,7 +30,7 @@ pub struct WriteFile {
 /// Arguments of `create_directory`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CreateDirectory {
-    /// The directory to create, including its parents.
+    /// The directory to create.
     pub path: String,
 }
 
@@ -39,7 +39,7 @@ pub struct CreateDirectory {
 pub struct MoveFile {
     /// The file or directory to move.
     pub source: String,
-    /// The new path; must not exist, but its directory must.
+    /// The new path; must not exist.
     pub destination: String,
 }
 

@@ -70,7 +70,7 @@ const HINTS: &[(&str, ErrorKind, &str)] = &[
         ErrorKind::Conflict,
         "Move these files away, or git_add and git_commit them.",
     ),
-    ("would be overwritten", ErrorKind::Conflict, "Commit the changes of these files, or stash them with git_stash."),
+    ("would be overwritten", ErrorKind::Conflict, "Commit the changes of these files first."),
     (
         "is now empty",
         ErrorKind::Conflict,

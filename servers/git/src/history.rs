@@ -86,7 +86,7 @@ async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct MergeArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// The branch, tag or commit to merge into the current branch; not needed with abort
     #[serde(default)]
@@ -194,7 +194,7 @@ enum Step {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RebaseArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]
@@ -323,7 +323,7 @@ fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CherryPickArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]
@@ -409,7 +409,7 @@ enum WorktreeAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct WorktreeArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// list (default), add, remove or prune
     #[serde(default)]
@@ -426,7 +426,7 @@ pub(crate) struct WorktreeArgs {
     /// For remove: also if it has changes, which are lost
     #[serde(default)]
     force: bool,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -51,7 +51,7 @@ const DIFF_UNSTAGED: ToolSpec = ToolSpec::reads(
     "git_diff_unstaged",
     "Unstaged Changes",
     "read",
-    "Shows changes in the work tree that are not staged. For staged changes use git_diff_staged.",
+    "Shows changes in the work tree that are not staged.",
 );
 const DIFF_STAGED: ToolSpec =
     ToolSpec::reads("git_diff_staged", "Staged Changes", "read", "Shows the changes staged for the next commit.");
@@ -59,8 +59,7 @@ const DIFF: ToolSpec = ToolSpec::reads(
     "git_diff",
     "Diff",
     "read",
-    "Compares the work tree with a branch or commit (target \"main\"), or two commits with each other (\"main..topic\", or \
-     \"main...topic\" for the changes of topic since the merge base). For large diffs use stat_only first, then paths.",
+    "Compares the work tree with a branch or commit, or two commits: a..b, or a...b for the changes of b since the merge base. For large diffs use stat_only first, then paths.",
 );
 const COMMIT: ToolSpec = ToolSpec::writes(
     "git_commit",
@@ -72,8 +71,7 @@ const ADD: ToolSpec = ToolSpec::writes(
     "git_add",
     "Stage",
     "write",
-    "Stages files for the next commit, by their paths relative to the top level of the repository; [\".\"] stages \
-     everything. Paths are literal, not globs.",
+    "Stages files for the next commit. [\".\"] stages everything; globs are not expanded.",
 )
 .idempotent();
 const RESET: ToolSpec = ToolSpec::writes(
@@ -94,47 +92,39 @@ const CREATE_BRANCH: ToolSpec = ToolSpec::writes(
     "git_create_branch",
     "Create Branch",
     "write",
-    "Creates a branch at base_branch, or at the current branch. Does not switch to it; for that use git_checkout.",
+    "Creates a branch without switching to it; git_checkout does.",
 );
 const CHECKOUT: ToolSpec = ToolSpec::writes(
     "git_checkout",
     "Switch",
     "write",
-    "Switches to a branch; a tag or commit detaches HEAD. Fails if it would overwrite changes. Does not restore files.",
+    "Switches to a branch, or detaches HEAD at a tag or commit. Fails if it would overwrite changes.",
 );
 const SHOW: ToolSpec = ToolSpec::reads(
     "git_show",
     "Show",
     "read",
-    "Shows a commit with its changes, the content of a file as of a commit (<revision>:<path>), or the names in a directory \
-     (<revision>:<path>/).",
+    "Shows a commit with its changes, or a file or directory as of a revision (<revision>:<path>).",
 );
-const BRANCH: ToolSpec = ToolSpec::reads(
-    "git_branch",
-    "List Branches",
-    "read",
-    "Lists local, remote or all branches, optionally only those that contain, or do not contain, a commit.",
-);
-const BLAME: ToolSpec = ToolSpec::reads(
-    "git_blame",
-    "Blame",
-    "read",
-    "Shows for each line of a file the commit, author and date of its last change. Limit it with start_line and end_line.",
-).extra();
+const BRANCH: ToolSpec = ToolSpec::reads("git_branch", "List Branches", "read", "Lists branches.");
+const BLAME: ToolSpec =
+    ToolSpec::reads("git_blame", "Blame", "read", "Shows the last commit, author and date of each line of a file.")
+        .extra();
 const GREP: ToolSpec = ToolSpec::reads(
     "git_grep",
     "Search",
     "read",
-    "Finds lines that match a regular expression (or fixed text) in tracked files of the work tree or of a revision.",
+    "Finds lines that match a regular expression in tracked files of the work tree or a revision.",
 )
 .extra();
 const TAG: ToolSpec = ToolSpec::writes(
     "git_tag",
     "Tags",
-    "write",
+    "history",
     "Lists tags, creates one (annotated if a message is given), or deletes one.",
 )
 .extra()
+.on_request()
 .destructive();
 const STASH: ToolSpec = ToolSpec::writes(
     "git_stash",
@@ -661,7 +651,7 @@ fn no_dash(what: &str, value: &str) -> Result<(), ToolError> {
 fn unresolved(revision: &str) -> ToolError {
     let shown = linchpin_kit::clip(revision, 200).text;
     ToolError::new(format!("Ref '{shown}' did not resolve to an object"))
-        .hint("git_branch, git_tag and git_log list branches, tags and commits.")
+        .hint("git_branch and git_log list branches and commits.")
 }
 
 /// The fields of output that separates them with NUL.

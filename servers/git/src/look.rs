@@ -17,11 +17,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ShowArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// A commit, branch or tag; or <revision>:<path> for a file or directory of that revision
+    /// A commit, branch or tag, or <revision>:<path>
     revision: String,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -431,17 +431,17 @@ pub(crate) fn unquoted(name: &[u8]) -> Vec<u8> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BlameArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The file, relative to the top level
+    /// The file
     path: String,
-    /// Blame the file of this revision (default: the work tree)
+    /// Default: the work tree
     #[serde(default)]
     revision: Option<String>,
-    /// First line to show
+    /// First line
     #[serde(default)]
     start_line: Option<u64>,
-    /// Last line to show
+    /// Last line
     #[serde(default)]
     end_line: Option<u64>,
 }
@@ -612,29 +612,29 @@ fn day(seconds: i64, zone: &str) -> String {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct GrepArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// An extended regular expression; plain text with fixed
+    /// An extended regular expression
     pattern: String,
-    /// Search the files of this revision (default: tracked files of the work tree)
+    /// Default: the work tree
     #[serde(default)]
     revision: Option<String>,
-    /// Only these files and directories, relative to the top level
+    /// Only these paths
     #[serde(default)]
     paths: Vec<String>,
-    /// Treat the pattern as plain text
+    /// The pattern is plain text
     #[serde(default)]
     fixed: bool,
     /// Ignore case
     #[serde(default)]
     ignore_case: bool,
-    /// Also search untracked files that are not ignored
+    /// Also search untracked files
     #[serde(default)]
     untracked: bool,
-    /// Maximum number of matches (default 200)
+    /// Default 200
     #[serde(default)]
     max_count: Option<u32>,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -25,7 +25,7 @@ type Answered<T> = Result<ToolOutput<T>, Error>;
 /// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct There {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     #[serde(default)]
     remote: Option<String>,
@@ -152,10 +152,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     updated.truncate(fit);
     text.extend(updated.iter().map(line));
     let more = (fit < all).then(|| {
-        format!(
-            "[Truncated: {} more were updated. git_branch with branch_type remote and git_tag list all refs.]",
-            all - fit
-        )
+        format!("[Truncated: {} more were updated. git_branch with branch_type remote lists the branches.]", all - fit)
     });
     let stuck = (!done.good()).then(|| {
         "[Incomplete: some branches or tags were not updated, usually because they are not fast-forwards.]".to_owned()
@@ -312,7 +309,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
             return Err(ToolError::not_found(format!("The {what} '{name}' does not exist"))
-                .hint("git_branch and git_tag list them.")
+                .hint("git_branch lists branches.")
                 .into());
         }
         sent.push(format!("{full}:{full}"));

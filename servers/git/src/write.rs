@@ -29,9 +29,9 @@ impl Outcome {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CommitArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The commit message: a short first line, then if needed an empty line and more
+    /// The commit message
     message: String,
 }
 
@@ -116,9 +116,9 @@ async fn staged(repo: &Repo) -> Result<bool, ToolError> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AddArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// Files and directories, relative to the top level of the repository; ["."] stages everything
+    /// Paths relative to the top level
     #[schemars(length(min = 1))]
     files: Vec<String>,
 }
@@ -155,7 +155,7 @@ pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ResetArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
 }
 
@@ -168,17 +168,17 @@ pub(crate) async fn reset(git: &Git, cx: &Cx, q: ResetArgs) -> Answered<Outcome>
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BranchArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// local, remote or all
     branch_type: String,
-    /// Only branches that contain this commit
+    /// Only those that contain this commit
     #[serde(default)]
     contains: Option<String>,
-    /// Only branches that do not contain this commit
+    /// Only those without this commit
     #[serde(default)]
     not_contains: Option<String>,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -297,11 +297,11 @@ impl Listed {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CreateBranchArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// Name of the new branch
     branch_name: String,
-    /// The branch, tag or commit to start at (default: the current branch)
+    /// Where it starts (default: the current branch)
     #[serde(default)]
     base_branch: Option<String>,
 }
@@ -327,7 +327,7 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
         Some(base) => {
             let hash = repo.resolve(base, "commit").await?.ok_or_else(|| {
                 ToolError::new(format!("No item found with id {}", clip(base, 200).text))
-                    .hint("git_branch lists the branches, git_tag the tags.")
+                    .hint("git_branch lists the branches.")
             })?;
             (base.to_owned(), hash)
         }
@@ -368,9 +368,9 @@ pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str)
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CheckoutArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The branch to switch to, or a tag or commit
+    /// A branch, tag or commit
     branch_name: String,
 }
 
@@ -420,21 +420,21 @@ enum TagAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TagArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// list (default), create or delete
+    /// Default: list
     #[serde(default)]
     action: TagAction,
     /// The tag to create or delete
     #[serde(default)]
     name: Option<String>,
-    /// For create: the revision to tag (default HEAD)
+    /// For create (default HEAD)
     #[serde(default)]
     revision: Option<String>,
-    /// For create: the message, which makes the tag annotated
+    /// For create: makes the tag annotated
     #[serde(default)]
     message: Option<String>,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -560,7 +560,7 @@ enum StashAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StashArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// push, list, show, apply, pop or drop
     action: StashAction,
@@ -573,7 +573,7 @@ pub(crate) struct StashArgs {
     /// For show, apply, pop and drop: the stash, 0 is the newest
     #[serde(default)]
     index: u32,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -34,14 +34,10 @@ const ADD_OBSERVATIONS: ToolSpec = ToolSpec::writes(
     "Adds facts to existing entities. Existing facts are skipped. If one of the entities does not exist, nothing is \
      saved.",
 );
-const DELETE_ENTITIES: ToolSpec = ToolSpec::writes(
-    "delete_entities",
-    "Delete Entities",
-    "delete",
-    "Deletes entities and all their relations. memory_undo restores them.",
-)
-.destructive()
-.idempotent();
+const DELETE_ENTITIES: ToolSpec =
+    ToolSpec::writes("delete_entities", "Delete Entities", "delete", "Deletes entities and all their relations.")
+        .destructive()
+        .idempotent();
 const DELETE_OBSERVATIONS: ToolSpec = ToolSpec::writes(
     "delete_observations",
     "Delete Observations",
@@ -62,28 +58,21 @@ const READ_GRAPH: ToolSpec = ToolSpec::reads(
     "read_graph",
     "Read Graph",
     "read",
-    "Returns the whole memory, as far as it fits into one result. For a large memory use memory_search, or \
-     memory_read_page for the rest.",
+    "Returns the whole memory, as far as it fits. For a large one use memory_search.",
 );
 const SEARCH_NODES: ToolSpec = ToolSpec::reads(
     "search_nodes",
     "Search Nodes",
     "read",
-    "Finds entities whose name, type or an observation contains this exact text, case-insensitive, with all their \
-     relations. For several words use memory_search.",
+    "Finds entities whose name, type or an observation contains this exact text, with their relations. For several words use memory_search.",
 );
-const OPEN_NODES: ToolSpec = ToolSpec::reads(
-    "open_nodes",
-    "Open Nodes",
-    "read",
-    "Returns whole entities by their exact names, with all their relations.",
-);
+const OPEN_NODES: ToolSpec =
+    ToolSpec::reads("open_nodes", "Open Nodes", "read", "Returns entities by their exact names, with their relations.");
 const SEARCH: ToolSpec = ToolSpec::reads(
     "memory_search",
     "Search Memory",
     "read",
-    "Finds entities by words, best first, and returns the matching facts, and when the entities were created and changed if \
-     known. Start here if you do not know the exact name; open_nodes then returns the whole entity.",
+    "Finds entities by words, best first, and returns the matching facts. Start here; open_nodes then returns the whole entity.",
 ).extra();
 const READ_PAGE: ToolSpec = ToolSpec::reads(
     "memory_read_page",
@@ -177,9 +166,9 @@ struct DeleteObservations {
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchNodes {
-    /// The text to find; an empty text matches everything.
+    /// The text; empty matches everything.
     query: String,
-    /// `next_cursor` of the previous result, with the same query.
+    /// From next_cursor
     cursor: Option<String>,
 }
 
@@ -187,33 +176,32 @@ struct SearchNodes {
 struct OpenNodes {
     /// The exact names of the entities.
     names: Vec<String>,
-    /// `next_cursor` of the previous result, with the same names.
+    /// From next_cursor
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Search {
-    /// The words to find. Not all of them need to match; a prefix of a word matches too.
+    /// Words, or beginnings of words; not all need to match.
     query: String,
     /// Only entities of this type.
     entity_type: Option<String>,
-    /// Only entities changed at this time or later, in UTC: 2026-11-21 or 2026-11-21T09:14:06Z. With an empty query all
-    /// of them, newest first.
+    /// Only entities changed since this date or time (UTC).
     changed_since: Option<String>,
-    /// Maximum number of entities (default 20).
+    /// Default 20.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
-    /// `next_cursor` of the previous result.
+    /// From next_cursor
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ReadPage {
-    /// Maximum number of entities and relations (default 100).
+    /// Default 100.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// `next_cursor` of the previous result.
+    /// From next_cursor
     cursor: Option<String>,
 }
 
@@ -224,7 +212,7 @@ struct History {
     /// Maximum number of changes (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
-    /// `next_cursor` of the previous result.
+    /// From next_cursor
     cursor: Option<String>,
 }
 

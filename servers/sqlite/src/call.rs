@@ -63,7 +63,7 @@ fn seconds() -> f64 {
 pub(crate) fn interrupted() -> ToolError {
     ToolError::new(format!("Database error: the statement was stopped after {} s", seconds()))
         .kind(ErrorKind::Timeout)
-        .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
+        .hint("Nothing was changed. Narrow it with WHERE or LIMIT, or add an index.")
 }
 
 /// The error of a statement that was interrupted before it began.

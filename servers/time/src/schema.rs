@@ -21,7 +21,7 @@ fn fold() -> Value {
     json!({
         "type": "integer",
         "enum": [0, 1],
-        "description": "For a local time that occurs twice: 0 = first (default), 1 = second",
+        "description": "If that time occurs twice: 0 = first (default), 1 = second",
     })
 }
 
@@ -30,7 +30,7 @@ fn datetime() -> Value {
 }
 
 fn count(what: &str) -> Value {
-    json!({ "type": "integer", "default": 0, "description": what })
+    json!({ "type": "integer", "description": what })
 }
 
 const EXAMPLES: &str = "'America/New_York', 'Europe/London'";

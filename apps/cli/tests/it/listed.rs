@@ -64,14 +64,9 @@ fn all_are_listed(texts: &[String], listed: &[String], prefix: &str) -> usize {
 fn mistake(name: &str) -> Option<(Vec<String>, &'static str, Value, &'static [&'static str])> {
     Some(match name {
         "filesystem" => (vec![], "read_text_file", json!({ "path": "/etc/passwd" }), &["list_allowed_directories"][..]),
-        "git" => (
-            vec![],
-            "git_show",
-            json!({ "repo_path": "", "revision": "nothing" }),
-            &["git_branch", "git_tag", "git_log"],
-        ),
+        "git" => (vec![], "git_show", json!({ "repo_path": "", "revision": "nothing" }), &["git_branch", "git_log"]),
         "fetch" => (words(&["--allow-private-ips"]), "fetch", json!({ "url": "" }), &["fetch"]),
-        "memory" => (vec![], "memory_undo", json!({ "id": 99 }), &["memory_history"]),
+        "memory" => (words(&["--toolsets", "all"]), "memory_undo", json!({ "id": 99 }), &["memory_history"]),
         "sqlite" => (vec![], "describe_table", json!({ "table_name": "zz" }), &["list_tables"]),
         "postgres" => (vec![], "query", json!({ "sql": "SELECT * FROM zz" }), &["pg_list_objects"]),
         _ => return None,
@@ -143,13 +138,15 @@ async fn of_all_tools(check: impl Fn(&str, &Value, &Value)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn schemas_of_tools_have_no_references() {
-    // None of these servers has a tool with arguments or an answer of a recursive type.
+async fn schemas_of_arguments_have_no_references_and_those_of_results_no_sentences() {
+    // None of these servers has a tool with arguments of a recursive type.
     of_all_tools(|tool, input, output| {
-        for schema in [input, output] {
-            let text = schema.to_string();
-            assert!(!text.contains("\"$ref\"") && !text.contains("\"$defs\""), "{tool}: {schema:#}");
-        }
+        let text = input.to_string();
+        assert!(!text.contains("\"$ref\"") && !text.contains("\"$defs\""), "{tool}: {input:#}");
+        let mut texts = Vec::new();
+        descriptions(output, &mut texts);
+        // The server for trying out clients has the published schema.
+        assert!(texts.is_empty() || tool == "get-structured-content", "{tool}: {texts:?}");
     })
     .await;
 }
@@ -177,12 +174,9 @@ async fn of_two_databases_each_names_its_own_tools() {
         let tools = connection.tools().await.unwrap();
         for name in ["one", "two"] {
             assert!(told.contains(&format!("{name}_sqlite_schema or {name}_list_tables lists")), "{told}");
-            let write = tools.iter().find(|tool| tool.name == format!("{name}_write_query")).unwrap();
-            let described = write.description.as_deref().unwrap();
-            assert!(described.ends_with(&format!("For SELECT use {name}_read_query.")), "{described}");
             let describe = tools.iter().find(|tool| tool.name == format!("{name}_describe_table")).unwrap();
             let schema = describe.input_schema.get();
-            assert!(schema.contains(&format!("exactly as in {name}_list_tables")), "{schema}");
+            assert!(schema.contains(&format!("As in {name}_list_tables")), "{schema}");
 
             let tool = format!("{name}_describe_table");
             let text = connection.call(&tool, json!({ "table_name": "zz" })).await.unwrap().text();

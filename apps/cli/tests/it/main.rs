@@ -19,3 +19,4 @@ mod several;
 mod shown;
 mod silence;
 mod terminal;
+mod token_cost;

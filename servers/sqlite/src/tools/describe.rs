@@ -15,9 +15,9 @@ const ALL_COLUMNS: Bounds = Bounds { rows: 32_767, bytes: TABLE_BYTES_MAX };
 /// Arguments of `describe_table`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct DescribeTable {
-    /// The name of the table or view, exactly as in list_tables, without quotes.
+    /// As in list_tables
     pub table_name: String,
-    /// next_cursor of the previous result, to continue.
+    /// From next_cursor
     pub cursor: Option<String>,
 }
 

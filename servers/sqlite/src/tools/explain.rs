@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Arguments of `sqlite_explain`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Explain {
-    /// The statement to explain, without EXPLAIN. Placeholders need no values.
+    /// The statement, without EXPLAIN
     pub query: String,
 }
 

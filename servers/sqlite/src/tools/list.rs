@@ -16,9 +16,9 @@ const KIND_BYTES: usize = 16;
 /// Arguments of `list_tables`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListTables {
-    /// Also list views, with the type of each entry. Default false.
+    /// Also list views
     pub include_views: Option<bool>,
-    /// next_cursor of the previous result, to continue.
+    /// From next_cursor
     pub cursor: Option<String>,
 }
 

@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Arguments of `append_insight`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct AppendInsight {
-    /// The insight, in a sentence or two.
+    /// The insight
     pub insight: String,
 }
 

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 /// Arguments of `read_query`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct ReadQuery {
-    /// One read-only statement: SELECT, WITH … SELECT, VALUES, EXPLAIN, or a PRAGMA that reads a setting.
+    /// SELECT, WITH or PRAGMA
     pub query: String,
-    /// Values for placeholders: an array for ?, or an object for :name. Use them for all values from other sources.
+    /// Values for ? or :name
     pub params: Option<Params>,
 }
 

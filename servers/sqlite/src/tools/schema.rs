@@ -35,9 +35,9 @@ pub(super) const ALL_TABLES: Bounds = Bounds { rows: OBJECTS_MAX, bytes: TABLE_B
 /// Arguments of `sqlite_schema`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct SchemaOf {
-    /// Only this table or view (default: all).
+    /// Only this table or view
     pub table: Option<String>,
-    /// next_cursor of the previous result, to continue.
+    /// From next_cursor
     pub cursor: Option<String>,
 }
 

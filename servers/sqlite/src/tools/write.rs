@@ -17,16 +17,16 @@ use serde::{Deserialize, Serialize};
 /// Arguments of `write_query`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct WriteQuery {
-    /// One statement: INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, …, with RETURNING to get the affected rows.
+    /// INSERT, UPDATE, DELETE, …
     pub query: String,
-    /// Values for placeholders: an array for ?, or an object for :name. Use them for all values from other sources.
+    /// Values for ? or :name
     pub params: Option<Params>,
 }
 
 /// Arguments of `create_table`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CreateTable {
-    /// One CREATE TABLE statement.
+    /// CREATE TABLE …
     pub query: String,
 }
 

@@ -1,0 +1,127 @@
+//! What the tool lists cost a model, beside those of the published servers.
+#![cfg(all(feature = "client", unix))]
+
+use crate::common;
+use crate::rows;
+
+use common::{REVISIONS, over_pipe, program, run, words};
+use linchpin::client::Connection;
+use linchpin::types::tool::Tool;
+use rows::rows;
+
+/// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
+/// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
+/// -sequential-thinking 2026.8.
+const PUBLISHED: [(&str, usize, &[&str]); 7] = [
+    (
+        "filesystem",
+        1_982,
+        &[
+            "read_file",
+            "read_text_file",
+            "read_media_file",
+            "read_multiple_files",
+            "write_file",
+            "edit_file",
+            "create_directory",
+            "list_directory",
+            "list_directory_with_sizes",
+            "directory_tree",
+            "move_file",
+            "search_files",
+            "get_file_info",
+            "list_allowed_directories",
+        ],
+    ),
+    (
+        "git",
+        1_186,
+        &[
+            "git_status",
+            "git_diff_unstaged",
+            "git_diff_staged",
+            "git_diff",
+            "git_commit",
+            "git_add",
+            "git_reset",
+            "git_log",
+            "git_create_branch",
+            "git_checkout",
+            "git_show",
+            "git_branch",
+        ],
+    ),
+    ("fetch", 260, &["fetch"]),
+    (
+        "memory",
+        1_030,
+        &[
+            "create_entities",
+            "create_relations",
+            "add_observations",
+            "delete_entities",
+            "delete_observations",
+            "delete_relations",
+            "read_graph",
+            "search_nodes",
+            "open_nodes",
+        ],
+    ),
+    ("sqlite", 314, &["read_query", "write_query", "create_table", "list_tables", "describe_table", "append_insight"]),
+    ("time", 284, &["get_current_time", "convert_time"]),
+    ("sequential-thinking", 994, &["sequentialthinking"]),
+];
+
+/// Maximum tokens of the seven servers in one process.
+const ALL_MAX: usize = 13_000;
+
+/// Tokens of name, description and input schema, four bytes each.
+fn input_cost(tools: &[Tool]) -> usize {
+    let bytes = |tool: &Tool| {
+        let described = tool.description.as_deref().unwrap_or_default().len();
+        tool.name.len() + described + tool.input_schema.get().len() + 40
+    };
+    tools.iter().map(bytes).sum::<usize>() / 4
+}
+
+async fn listed(connection: &Connection) -> Vec<Tool> {
+    let tools = connection.tools().await.unwrap();
+    tools.iter().cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_its_published_name_a_server_offers_the_published_tools_for_at_most_a_fifth_more() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("names")).unwrap();
+    let (code, out, err) = run(home.path(), &["install-names", "names"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for row in rows(home.path()) {
+        let Some((_, published, names)) = PUBLISHED.iter().find(|(name, ..)| *name == row.name) else { continue };
+        let link = home.path().join("names").join(format!("mcp-server-{}", row.name));
+        let connection = over_pipe(&link, home.path(), &row.words(), &row.env, REVISIONS[0]).await;
+        let tools = listed(&connection).await;
+        assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), *names);
+        let cost = input_cost(&tools);
+        assert!(cost * 10 <= published * 12, "{}: {cost} tokens, the published ones {published}", row.name);
+        connection.close().await;
+
+        let all = row.words().into_iter().chain(words(&["--toolsets", "all"])).collect::<Vec<_>>();
+        let connection = over_pipe(&link, home.path(), &all, &row.env, REVISIONS[0]).await;
+        assert!(connection.tools().await.unwrap().len() > names.len() || row.name == "fetch", "{}", row.name);
+        connection.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seven_servers_in_one_process_cost_a_model_little() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: Vec<_> =
+        rows(home.path()).into_iter().filter(|row| PUBLISHED.iter().any(|(name, ..)| *name == row.name)).collect();
+    let all: Vec<String> = words(&["serve"]).into_iter().chain(rows.iter().map(|row| row.word.clone())).collect();
+    let env: Vec<(String, String)> = rows.iter().flat_map(|row| row.env.iter().cloned()).collect();
+    let connection = over_pipe(program(), home.path(), &all, &env, REVISIONS[0]).await;
+    let tools = listed(&connection).await;
+    let cost = serde_json::to_string(&tools).unwrap().len() / 4;
+    assert!(cost <= ALL_MAX.min(300 * tools.len()), "{cost} tokens for {} tools", tools.len());
+    connection.close().await;
+}
