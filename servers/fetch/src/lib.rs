@@ -53,7 +53,7 @@ use linchpin::Server;
 use linchpin::transport::web::{Lookup, RETRIES_MAX, Web};
 use linchpin::types::content::ContentBlock;
 use linchpin::types::prompt::{GetPromptResult, PromptMessage};
-use linchpin_kit::{Service, ToolError, ToolOutput, ToolSet, ToolSpec, chars_from, from_outside};
+use linchpin_kit::{ErrorKind, Service, ToolError, ToolOutput, ToolSet, ToolSpec, chars_from, from_outside};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Fetch {
         Ok(toolbox.prompt("fetch", about, |prompt| prompt.title("Fetch a web page"), Self::prompt).close())
     }
 
-    async fn fetch(&self, args: FetchArgs) -> Result<ToolOutput<Fetched>, ToolError> {
+    async fn fetch(&self, args: FetchArgs) -> linchpin::Result<ToolOutput<Fetched>> {
         let url = parse(&args.url)?;
         let want = Want {
             form: args.format.into(),
@@ -151,7 +151,7 @@ impl Fetch {
             selector: Some(args.selector).filter(|s| !s.trim().is_empty()),
         };
         if want.selector.as_ref().is_some_and(|selector| selector.len() > SELECTOR_BYTES_MAX) {
-            return Err(ToolError::new(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")));
+            Err(ToolError::invalid(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")))?;
         }
         let got = self.within(&url, |by| self.read(&url, Who::Model, want, args.start_index == 0, by)).await?;
         Ok(answer(&url, &got, args.start_index, args.max_length))
@@ -189,6 +189,7 @@ impl Fetch {
         tokio::time::timeout_at(by.into(), work(by)).await.unwrap_or_else(|_| {
             let seconds = self.inner.config.timeout_ms.div_ceil(1_000);
             Err(ToolError::new(format!("Failed to fetch {}: it took longer than {seconds} s", shown(url)))
+                .kind(ErrorKind::Timeout)
                 .hint("Try again later, or fetch another page; the operator can raise the limit with --timeout."))
         })
     }

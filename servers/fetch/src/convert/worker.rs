@@ -6,10 +6,10 @@
 //!
 //! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
-use super::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered};
+use super::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered, Why};
 use crate::convert::kind::Kind;
 use bytes::Bytes;
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_process::{Confined, Limits, Stopped};
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -128,7 +128,7 @@ impl Worker {
                 Ok(done.map_err(|stopped| self.stopped(&job, &body, &stopped))??)
             }
             _ => {
-                let failure = Failure::new("The page could not be converted", RAW);
+                let failure = Failure::new(Why::Unreadable, "The page could not be converted", RAW);
                 let done = in_thread(move || (job.render(&body, Caps::SHARED), permit).0).await;
                 Ok(done.unwrap_or(Err(failure))?)
             }
@@ -177,7 +177,12 @@ impl Worker {
         if matches!(stopped, Stopped::Time) {
             hint += " The operator can raise the limit with --timeout.";
         }
-        ToolError::new(message).hint(hint)
+        let kind = match stopped {
+            Stopped::Memory | Stopped::Output => ErrorKind::Limited { retry_after: None },
+            Stopped::Time => ErrorKind::Timeout,
+            _ => ErrorKind::Upstream { status: None },
+        };
+        ToolError::new(message).kind(kind).hint(hint)
     }
 }
 

@@ -1,7 +1,7 @@
 //! URLs: parsing what was asked for, and what of a URL may be shown in errors.
 
 use linchpin::transport::web::{WebError, WebErrorKind};
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use std::borrow::Cow;
 use url::{Host, Url};
 
@@ -19,20 +19,20 @@ pub(crate) fn redirected(asked: &Url, next: &str) -> Result<Url, ToolError> {
 /// When it is invalid or has an unsupported scheme.
 pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
     if text.len() > URL_BYTES_MAX {
-        return Err(ToolError::new(format!("The URL is longer than {URL_BYTES_MAX} bytes")));
+        return Err(ToolError::invalid(format!("The URL is longer than {URL_BYTES_MAX} bytes")));
     }
     let url = Url::parse(text.trim()).map_err(|e| {
-        ToolError::new(format!("Invalid URL: {}: {e}", without_user(text.trim())))
+        ToolError::invalid(format!("Invalid URL: {}: {e}", without_user(text.trim())))
             .hint("Pass an absolute URL, for example https://example.com/page.")
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         // Without `//`, the apparent scheme may be a user name before a password.
         _ if url.cannot_be_a_base() && text.contains('@') => {
-            Err(ToolError::new(format!("Failed to fetch {}: unsupported URL scheme", without_user(text.trim())))
+            Err(ToolError::invalid(format!("Failed to fetch {}: unsupported URL scheme", without_user(text.trim())))
                 .hint("Only http and https URLs are supported."))
         }
-        other => Err(ToolError::new(format!("Failed to fetch {}: unsupported URL scheme {other}", shown(&url)))
+        other => Err(ToolError::invalid(format!("Failed to fetch {}: unsupported URL scheme {other}", shown(&url)))
             .hint("Only http and https URLs are supported.")),
     }
 }
@@ -94,12 +94,24 @@ pub(crate) fn place_shown(asked: &Url, place: &Url) -> String {
 pub(crate) fn failed(asked: &Url, here: &Url, error: &WebError) -> ToolError {
     let (url, kind, error) = (shown(asked), error.kind(), why(asked, here, error));
     match kind {
-        WebErrorKind::Refused => ToolError::new(format!("Refused to fetch {url}: {error}")).hint(
+        WebErrorKind::Refused => ToolError::denied(format!("Refused to fetch {url}: {error}")).hint(
             "Do not try other ways to access it: the operator decides what this server may access \
              (--allow-private-ips, --allow-private-host, --allow-host, --deny-host, --proxy-trusts-dns).",
         ),
         WebErrorKind::TooLong => ToolError::new(format!("Failed to fetch {url}: {error}"))
+            .kind(kind_of(kind))
             .hint("The operator can raise the limit with --max-bytes."),
-        _ => ToolError::new(format!("Failed to fetch {url}: {error}")),
+        _ => ToolError::new(format!("Failed to fetch {url}: {error}")).kind(kind_of(kind)),
+    }
+}
+
+/// What kind of tool error a failed request is.
+pub(crate) fn kind_of(kind: WebErrorKind) -> ErrorKind {
+    match kind {
+        WebErrorKind::Refused => ErrorKind::Denied,
+        WebErrorKind::TooLong => ErrorKind::Limited { retry_after: None },
+        WebErrorKind::Timeout => ErrorKind::Timeout,
+        WebErrorKind::Invalid => ErrorKind::Invalid,
+        _ => ErrorKind::Upstream { status: None },
     }
 }

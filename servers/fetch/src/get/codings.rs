@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::header::{CONTENT_ENCODING, HeaderMap};
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use std::io::Read;
 
 /// Maximum content codings of a body; legitimate pages have at most two.
@@ -72,12 +72,16 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
 /// The error of a body that cannot be decoded.
 pub(crate) fn packed(begin: &str, why: Packed) -> ToolError {
     let most = CODINGS_MAX;
-    match why {
+    let error = match why {
         Packed::Often => ToolError::new(format!("{begin}: it has more than {most} content codings")),
         Packed::Unread => ToolError::new(format!("{begin}: it has several content codings, including br or zstd"))
             .hint(format!("gzip and deflate are decoded up to {most} times, br and zstd only as the only coding.")),
         Packed::Broken => ToolError::new(format!("{begin}: its content does not match its Content-Encoding")),
         Packed::TooLong => ToolError::new(format!("{begin}: it exceeds the size limit when decoded"))
             .hint("The operator can raise the limit with --max-bytes."),
-    }
+    };
+    error.kind(match why {
+        Packed::TooLong => ErrorKind::Limited { retry_after: None },
+        _ => ErrorKind::Upstream { status: None },
+    })
 }

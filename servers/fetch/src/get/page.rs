@@ -1,6 +1,6 @@
 //! Fetches a page: robots.txt, redirects hop by hop, the cache.
 
-use super::address::{failed, is_here, place_shown, redirected, shown, why};
+use super::address::{failed, is_here, kind_of, place_shown, redirected, shown, why};
 use super::cache::Cache;
 use super::codings::{Packed, codings, packed, unpack};
 use super::robots::{self, Refusal, Robots};
@@ -8,7 +8,7 @@ use crate::config::{Config, HostHeader};
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -113,17 +113,24 @@ impl Getter {
                 None => return self.receive(&url, here, answer).await,
             }
         }
-        Err(ToolError::new(format!("Failed to fetch {}: it redirects more than {HOPS_MAX} times", shown(&url))))
+        Err(ToolError::new(format!("Failed to fetch {}: it redirects more than {HOPS_MAX} times", shown(&url)))
+            .kind(ErrorKind::Upstream { status: None }))
     }
 
     async fn receive(&self, asked: &Url, mut here: Url, mut answer: WebResponse) -> Result<Page, ToolError> {
         let status = answer.parts.status.as_u16();
         if status >= 400 {
             let fault = ToolError::new(format!("Failed to fetch {} - status code {status}", shown(asked)));
+            let fault = fault.kind(ErrorKind::Upstream { status: Some(status) });
             return Err(match status {
-                401 | 403 => fault.hint("The site blocks programs from this page, or requires a login."),
-                404 | 410 => fault.hint("The page does not exist; look for the right URL on another page."),
-                429 | 500.. => fault.hint("The site may answer later."),
+                401 | 403 => {
+                    fault.kind(ErrorKind::Denied).hint("The site blocks programs from this page, or requires a login.")
+                }
+                404 | 410 => fault
+                    .kind(ErrorKind::NotFound)
+                    .hint("The page does not exist; look for the right URL on another page."),
+                429 => fault.kind(ErrorKind::Limited { retry_after: None }).hint("The site may answer later."),
+                500.. => fault.hint("The site may answer later."),
                 _ => fault,
             });
         }
@@ -198,7 +205,7 @@ impl Getter {
                 "\nIt has too many rules to match against such a long URL, so fetching is refused.".to_owned()
             }
         };
-        Err(ToolError::new(format!(
+        Err(ToolError::denied(format!(
             "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, \
              <useragent>{agent}</useragent>\n<url>{url}</url>{why}"
         ))
@@ -212,6 +219,7 @@ impl Getter {
             _ => {
                 let why = why(asked, here, e);
                 ToolError::new(format!("Failed to fetch robots.txt {named} due to a connection issue: {why}"))
+                    .kind(kind_of(e.kind()))
             }
         };
         let mut here = place;
@@ -225,10 +233,13 @@ impl Getter {
             let status = answer.parts.status.as_u16();
             let said = format!("When fetching robots.txt ({named}), received status {status}");
             return match status {
-                401 | 403 => Err(ToolError::new(format!("{said} so assuming that autonomous fetching is not allowed"))
-                    .hint(ASK_A_PERSON)),
+                401 | 403 => {
+                    Err(ToolError::denied(format!("{said} so assuming that autonomous fetching is not allowed"))
+                        .hint(ASK_A_PERSON))
+                }
                 400..=499 => Ok((Robots::default(), 0)),
                 500.. => Err(ToolError::new(format!("{said}: the rules for programs are currently unavailable"))
+                    .kind(ErrorKind::Upstream { status: Some(status) })
                     .hint(format!("Try again in some minutes. {ASK_A_PERSON}"))),
                 _ => {
                     let codings = codings(&answer.parts.headers);

@@ -8,7 +8,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
 use linchpin_fetch::{Config, Fetch, SERVICE};
-use linchpin_kit::ToolPrefix;
+use linchpin_kit::{ERROR_META, ToolPrefix};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -508,4 +508,47 @@ fn configurations_without_sense_are_refused_and_risky_ones_warned_about() {
     assert!(Fetch::open(Config::default().with(|config| config.user_agent = Some("a\nb".to_owned()))).is_err());
     assert_eq!(Fetch::open(Config::default()).unwrap().1.len(), 0);
     assert_eq!(Fetch::open(open()).unwrap().1.len(), 1);
+}
+
+#[tokio::test]
+async fn errors_have_kinds_for_programs() {
+    let site = Site::new(|seen| match seen.path.as_str() {
+        "/robots.txt" => Does::Answers(answer(200, "", b"User-agent: *\nDisallow: /no")),
+        "/page" => html("<p>x</p>"),
+        "/binary" => Does::Answers(answer(200, &typed("image/png"), b"\0\x01")),
+        "/long" => Does::Answers(answer(200, &typed("text/plain"), &[b'x'; 2_000])),
+        "/round" => redirect(302, "/round"),
+        "/silent" => Does::Waits,
+        path => Does::Answers(answer(path[1..].parse().unwrap(), "", b"")),
+    })
+    .await;
+    let config = open().with(|config| {
+        config.max_bytes = 1_000;
+        config.timeout_ms = 2_000;
+    });
+    let caller = Caller::of(config).await;
+    let kind = async |arguments: Value| {
+        let result = caller.0.call("fetch", arguments).await.unwrap();
+        serde_json::to_value(result.result().unwrap()).unwrap()["_meta"][ERROR_META].clone()
+    };
+    for (path, want) in [
+        ("/401", json!({"kind": "denied"})),
+        ("/404", json!({"kind": "not_found"})),
+        ("/429", json!({"kind": "limited"})),
+        ("/500", json!({"kind": "upstream", "status": 500})),
+        ("/no", json!({"kind": "denied"})),
+        ("/round", json!({"kind": "upstream"})),
+        ("/binary", json!({"kind": "upstream"})),
+        ("/long", json!({"kind": "limited"})),
+        ("/silent", json!({"kind": "timeout"})),
+    ] {
+        assert_eq!(kind(json!({"url": site.url(path)})).await, want, "{path}");
+    }
+    for (arguments, want) in [
+        (json!({"url": "ftp://a.test/"}), "invalid"),
+        (json!({"url": "http://127.0.0.1:22/"}), "denied"),
+        (json!({"url": site.url("/page"), "selector": "p["}), "invalid"),
+    ] {
+        assert_eq!(kind(arguments.clone()).await["kind"], want, "{arguments}");
+    }
 }
