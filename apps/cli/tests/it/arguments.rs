@@ -67,6 +67,24 @@ fn fetch_goes_by_the_name_it_is_given() {
     }
 }
 
+/// PDF documents are converted in a process of their own or not at all.
+#[test]
+fn fetch_converts_pages_by_the_program_itself_under_any_name() {
+    let document = "%PDF-1.4\n1 0 obj<</Type/Page/Contents 2 0 R/Resources<</Font<</F 3 0 R>>>>>>endobj\n\
+        2 0 obj<</Length 24>>stream\nBT /F 9 Tf (a page) Tj ET\nendstream endobj\n3 0 obj<</Type/Font>>endobj\n";
+    let home = tempfile::tempdir().unwrap();
+    let site = Site::start(|_| Site::page("application/pdf", document));
+    let words = ["--allow-private-ips", "--ignore-robots-txt"];
+    let mut server = fetch(home.path(), &words, &[]);
+    assert!(page(&mut server, &site.url("/x")).ends_with("a page"));
+    server.ended();
+    let mut server = Raw::start(command(common::program(), home.path()).args(["serve", "fetch"]).args(words));
+    assert!(page(&mut server, &site.url("/x")).ends_with("a page"));
+    server.ended();
+    // Whoever calls it without a page gets an error.
+    assert_eq!(run(home.path(), &["__convert"]).0, Some(1));
+}
+
 #[test]
 fn fetch_asks_robots_txt_unless_it_is_told_not_to_and_stays_outside_unless_it_is_told_to() {
     let home = tempfile::tempdir().unwrap();
