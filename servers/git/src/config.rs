@@ -1,6 +1,6 @@
 //! The options, and where they come from.
 
-use crate::run;
+use crate::exec::program::{Limit, operators};
 use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Default for Config {
             max_output_bytes: TEXT_BYTES_MAX,
             max_memory_bytes: 2 * 1024 * 1024 * 1024,
             program: None,
-            environment: run::operators(&|name| std::env::var(name).ok()),
+            environment: operators(&|name| std::env::var(name).ok()),
             tools: ToolChoice::default(),
         }
     }
@@ -96,7 +96,7 @@ impl Config {
     /// When a variable is invalid; the message names it.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self {
-            environment: run::operators(&|name| vars.raw(name)),
+            environment: operators(&|name| vars.raw(name)),
             tools: vars.tool_choice("MCP_GIT")?,
             ..Self::default()
         };
@@ -121,6 +121,15 @@ impl Config {
         Ok(config)
     }
 
+    /// How long a run of git may take, or one that talks to a remote.
+    pub(crate) fn limit(&self, remote: bool) -> Limit {
+        if remote {
+            Limit { time: self.remote_timeout, option: "--remote-timeout" }
+        } else {
+            Limit { time: self.timeout, option: "--timeout" }
+        }
+    }
+
     /// Checks the ranges of numbers.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         let usable = Duration::from_nanos(1)..=TIME_MAX;
@@ -143,7 +152,12 @@ impl Config {
     }
 }
 
+/// The option that allows remotes.
+pub(crate) const REMOTE: &str = "--allow-remote";
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 const MEMORY_MIN: u64 = 64 * 1024 * 1024;
+
 const OUTPUT_MIN: usize = 1_000;
+
 const OUTPUT_MAX: usize = 100_000_000;

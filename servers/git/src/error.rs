@@ -1,6 +1,7 @@
 //! Errors of failed runs of git: what failed, what to do about it, and git's own words.
 
-use crate::run::Done;
+use crate::exec::output::Done;
+
 use linchpin_kit::{ErrorKind, ToolError};
 
 /// The error of a failed run.

@@ -83,8 +83,10 @@ pub(crate) fn few(mut names: Vec<String>, budget: Budget) -> (Vec<String>, Strin
 
 /// Bytes of what should be short.
 const SHORT_BYTES: usize = 500;
+
 /// Bytes that are read of a list that is then shown in pages.
 pub(crate) const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Bytes that are read of one part of an item of a list.
 pub(crate) const PART_BYTES_MAX: usize = 8 * 1024;
 

@@ -5,36 +5,32 @@
 //! hooks disabled.
 
 use crate::error::{NO_RIGHTS, UPSTREAM};
-use crate::guard::{Mode, shown_key};
-use crate::history::{Joined, joined, merge_command};
-use crate::page::{LIST_BYTES_MAX, brief, few};
+use crate::exec::output::{Done, Keep, lossy};
+use crate::exec::program::args;
+use crate::guard::shown_key;
 use crate::place::Place;
-use crate::run::{Done, Keep, Limit, args, args_and, lossy};
-use crate::write::{COMMAND_BYTES, check_name};
-use crate::{Git, Repo, no_dash};
-use linchpin::{Cx, Error};
-use linchpin_kit::{ErrorKind, PAGE_ITEMS_MAX, ToolError, ToolOutput, json_len, redact_urls, resolve_symlinks};
+use crate::repo::{COMMAND_BYTES, Repo, no_dash};
+
+use linchpin_kit::{ToolError, resolve_symlinks};
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-type Answered<T> = Result<ToolOutput<T>, Error>;
-
 /// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct There {
-    /// Path of the repository
-    repo_path: String,
+pub(crate) struct There {
+    /// Path of the repository, or of a directory in it
+    pub(crate) repo_path: String,
     #[serde(default)]
-    remote: Option<String>,
+    pub(crate) remote: Option<String>,
     #[serde(default)]
-    branch: Option<String>,
+    pub(crate) branch: Option<String>,
 }
 
 impl There {
-    fn check(&self) -> Result<(), ToolError> {
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
         for (what, value) in [("remote", &self.remote), ("branch", &self.branch)] {
             no_dash(what, value.as_deref().unwrap_or_default())?;
         }
@@ -43,7 +39,7 @@ impl There {
 }
 
 /// Sets the descriptions of `remote` and `branch`, whose defaults differ for each tool.
-fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
+pub(crate) fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
     move |schema: &mut Schema| {
         for (name, text) in [("remote", remote), ("branch", branch)] {
             let property =
@@ -55,115 +51,7 @@ fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told(
-    "The name of the remote (default origin)",
-    "Only this branch (default: all that are configured for the remote)",
-))]
-pub(crate) struct FetchArgs {
-    #[serde(flatten)]
-    there: There,
-    /// Prune remote-tracking branches that no longer exist on the remote
-    #[serde(default)]
-    prune: bool,
-    /// Also fetch all tags
-    #[serde(default)]
-    tags: bool,
-}
-
-/// The result of a fetch.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Fetched {
-    remote: String,
-    /// Its URLs; truncated if there are too many.
-    urls: Vec<String>,
-    /// Branches and tags that were created, moved or deleted.
-    updated: Vec<Update>,
-    /// Whether the list is truncated.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
-    /// Whether some refs could not be updated.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    incomplete: bool,
-}
-
-/// One ref that changed.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Update {
-    name: String,
-    /// The old commit; absent if the ref is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    /// The new commit; absent if the ref was deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-}
-
-pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched> {
-    q.there.check()?;
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.there.remote.as_deref(), false).await?;
-    let before = refs(&repo, &way.remote).await?;
-    let mut more = Vec::new();
-    if q.prune {
-        more.push("--prune".to_owned());
-    }
-    if q.tags {
-        more.push("--tags".to_owned());
-    }
-    if let Some(branch) = q.there.branch.as_deref().filter(|branch| !branch.is_empty()) {
-        check_name(&repo, "branch", "refs/heads", branch).await?;
-        more.extend(["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]);
-    } else {
-        more.extend(["--".to_owned(), way.remote.clone()]);
-    }
-    let done = fetch_now(&repo, &way, &more).await?;
-    let after = refs(&repo, &way.remote).await;
-    if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
-        let stuck = done.code == Some(1) && !REFUSALS.iter().any(|(what, ..)| lossy(&done.err).contains(what));
-        return Err(if stuck {
-            ToolError::new("Nothing was updated: a ref is not a fast-forward, because its history was rewritten")
-                .hint("A + in remote.*.fetch allows branches to be replaced; tags are never replaced.")
-        } else {
-            refusal(&done)
-        }
-        .into());
-    }
-    // What happened is not to be called a failure because it cannot be listed.
-    let unknown = after.is_err();
-    let after = after.unwrap_or_else(|_| before.clone());
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let mut updated: Vec<Update> = names
-        .into_iter()
-        .filter(|name| before.get(*name) != after.get(*name))
-        .map(|name| Update { name: name.clone(), from: before.get(name).cloned(), to: after.get(name).cloned() })
-        .collect();
-    let all = updated.len();
-    let mut text = format!("Fetched from {}", way.told());
-    if unknown {
-        text.push_str("; the updates could not be listed");
-    } else if updated.is_empty() {
-        text.push_str(": nothing new");
-    }
-    let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
-    let line = |u: &Update| format!("\n{} {} -> {}", u.name, short(&u.from), short(&u.to));
-    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
-    let fit = updated.iter().take_while(|u| room.takes(line(u).len(), json_len(*u) + 1)).count().min(PAGE_ITEMS_MAX);
-    updated.truncate(fit);
-    text.extend(updated.iter().map(line));
-    let more = (fit < all).then(|| {
-        format!("[Truncated: {} more were updated. git_branch with branch_type remote lists the branches.]", all - fit)
-    });
-    let stuck = (!done.good()).then(|| {
-        "[Incomplete: some branches or tags were not updated, usually because they are not fast-forwards.]".to_owned()
-    });
-    let notice = more.into_iter().chain(stuck).reduce(|one, other| format!("{one}\n{other}"));
-    let truncated = fit < all;
-    let value = Fetched { remote: way.remote, urls: way.urls, updated, truncated, incomplete: !done.good() };
-    Ok(ToolOutput::outside(text, value).notice(notice))
-}
-
-async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, ToolError> {
+pub(crate) async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, ToolError> {
     let mut command =
         args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
     // Whatever the configuration says of pruning: without being asked nothing is deleted, and of tags never.
@@ -173,214 +61,8 @@ async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Tool
     way.run(repo, command).await
 }
 
-/// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`,
-/// which would tell everything about the main branch twice.
-async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, ToolError> {
-    let format = "--format=%(objectname) %(refname) %(symref)";
-    let command = args_and(&["for-each-ref", format], &[format!("refs/remotes/{remote}/").as_str(), "refs/tags/"]);
-    let done = repo.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
-    if !done.good() || done.cut {
-        return Err(if done.cut { ToolError::new("Too many refs to compare") } else { repo.failed(&done) });
-    }
-    let text = done.text();
-    Ok(text
-        .lines()
-        .filter_map(|line| line.strip_suffix(' ')?.split_once(' '))
-        .map(|(id, name)| (name.to_owned(), id.to_owned()))
-        .collect())
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told(
-    "The name of the remote (default: that of the upstream branch, or origin)",
-    "The branch on the remote (default: the upstream branch, or the one of the same name)",
-))]
-pub(crate) struct PullArgs {
-    #[serde(flatten)]
-    there: There,
-    /// Fast-forward only; fail if both sides have new commits
-    #[serde(default)]
-    ff_only: bool,
-}
-
-pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
-    q.there.check()?;
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
-    repo.needs_worktree()?;
-    let current = repo.current().await?.ok_or_else(|| {
-        ToolError::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
-    })?;
-    let full = format!("refs/heads/{current}");
-    let followed =
-        repo.must(&["for-each-ref", "--format=%(upstream:remotename)%00%(upstream:remoteref)", &full]).await?.text();
-    let (followed_remote, followed_ref) = followed.split_once('\0').unwrap_or_default();
-    let asked = |given: &Option<String>, followed: &str, other: &str| {
-        let given = given.clone().filter(|given| !given.is_empty());
-        given.unwrap_or_else(|| if followed.is_empty() { other.to_owned() } else { followed.to_owned() })
-    };
-    let remote = asked(&q.there.remote, followed_remote, "origin");
-    let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
-    if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
-        // What the configuration says is not repeated.
-        return Err(ToolError::new("The name of the upstream branch contains unusual characters")
-            .hint("Pass it as branch.")
-            .into());
-    }
-    check_name(&repo, "branch", "refs/heads", &branch).await?;
-    let way = Way::to(&repo, Some(&remote), false).await?;
-    let done = fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
-    if !done.good() {
-        return Err(refusal(&done).into());
-    }
-    let hash = repo.commit("FETCH_HEAD").await?;
-    let mut command = merge_command(&repo, if q.ff_only { "--ff-only" } else { "--ff" });
-    if !q.ff_only {
-        let message = format!("Merge branch '{branch}' of remote '{}' into {current}", way.remote);
-        command.extend(args(&["-m", &message]));
-    }
-    command.push(hash.into());
-    let resume = "Resolve them, git_add the files and git_commit; or git_merge with abort.";
-    Ok(joined(&repo, command, "Merged", resume).await?)
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told(
-    "The name of the remote (default origin)",
-    "The branch to push, to a branch of the same name (default: the current one)",
-))]
-pub(crate) struct PushArgs {
-    #[serde(flatten)]
-    there: There,
-    /// A tag to push too
-    #[serde(default)]
-    tag: Option<String>,
-    /// Set the remote branch as upstream of the branch
-    #[serde(default)]
-    set_upstream: bool,
-    /// Replace remote commits, unless others have pushed since the last fetch; the server must allow it
-    #[serde(default)]
-    force: bool,
-}
-
-/// The result of a push.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Pushed {
-    remote: String,
-    /// Its URLs; truncated if there are too many.
-    urls: Vec<String>,
-    /// The status of each ref, for each URL.
-    refs: Vec<PushedRef>,
-    /// Whether the list is truncated.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
-}
-
-/// The status of a ref.
-#[derive(Debug, Serialize, JsonSchema)]
-struct PushedRef {
-    name: String,
-    /// `new`, `updated`, `forced`, `up_to_date`, `deleted` or `rejected`.
-    status: &'static str,
-    /// Git's summary.
-    summary: String,
-}
-
-pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
-    q.there.check()?;
-    no_dash("tag", q.tag.as_deref().unwrap_or_default())?;
-    if q.force && !git.config().allow_force {
-        let fault = ToolError::new("Replacing commits of a remote is not allowed on this server");
-        return Err(fault
-            .hint("git_fetch and git_merge first, then push without force; or the operator can allow it with --allow-force.")
-            .into());
-    }
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.there.remote.as_deref(), true).await?;
-    let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
-        Some(branch) => branch,
-        None => {
-            repo.current().await?.ok_or_else(|| ToolError::new("HEAD is detached").hint("Pass the branch to push."))?
-        }
-    };
-    let mut sent = Vec::new();
-    for (space, what, name) in [("heads", "branch", Some(&branch)), ("tags", "tag", q.tag.as_ref())] {
-        let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-        let full = format!("refs/{space}/{name}");
-        check_name(&repo, what, &format!("refs/{space}"), name).await?;
-        if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-            return Err(ToolError::not_found(format!("The {what} '{name}' does not exist"))
-                .hint("git_branch lists branches.")
-                .into());
-        }
-        sent.push(format!("{full}:{full}"));
-    }
-    let mut command =
-        args(&["push", "--porcelain", "--no-progress", "--no-signed", "--no-follow-tags", "--recurse-submodules=no"]);
-    if !repo.config().trust_repo_config {
-        command.push("--no-verify".into());
-    }
-    if q.force {
-        command.push("--force-with-lease".into());
-    }
-    if q.set_upstream {
-        command.push("--set-upstream".into());
-    }
-    command.push(format!("--receive-pack={}", way.program("receive-pack")).into());
-    command.push("--".into());
-    command.push(way.remote.clone().into());
-    command.extend(sent.iter().map(OsString::from));
-    let done = way.run(&repo, command).await?;
-    let refs = pushed(&lossy(&done.out));
-    let rejected: Vec<&PushedRef> = refs.iter().filter(|r| r.status == "rejected").collect();
-    if !rejected.is_empty() {
-        let words = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
-        let (_, words) = few(words, repo.room().part(4));
-        let hint = "If the remote has newer commits, git_pull (or git_fetch and git_merge) first.";
-        if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
-            let fault =
-                ToolError::new(format!("{} refused: {words}", way.shown())).kind(ErrorKind::Conflict).hint(hint);
-            return Err(fault.detail(summaries(&rejected, &done)).into());
-        }
-        // What arrived has arrived: that is no failure.
-        let notice = format!("[Incomplete: {} refused {}. {hint}]", way.shown(), words);
-        return Ok(sent_to(&repo, way, refs, Some(notice)));
-    }
-    if !done.good() {
-        return Err(refusal(&done).into());
-    }
-    Ok(sent_to(&repo, way, refs, None))
-}
-
-/// What arrived, as much of it as fits: with several places there are as many lines.
-fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<String>) -> ToolOutput<Pushed> {
-    let (mut text, all) = (format!("Pushed to {}", way.told()), refs.len());
-    let line = |r: &PushedRef| format!("\n{} {}", r.name, r.status);
-    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
-    refs.truncate(refs.iter().take_while(|r| room.takes(line(r).len(), json_len(*r) + 1)).count());
-    text.extend(refs.iter().map(line));
-    let more = (refs.len() < all).then(|| format!("[Truncated: {} more were pushed.]", all - refs.len()));
-    let truncated = more.is_some();
-    let notice = more.into_iter().chain(rejected).reduce(|one, other| format!("{one}\n{other}"));
-    ToolOutput::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
-}
-
-/// What git and the remote said of refs that were rejected.
-fn summaries(rejected: &[&PushedRef], done: &Done) -> String {
-    let lines = rejected.iter().map(|r| format!("{} {}", r.name, r.summary));
-    lines.chain([done.words()]).collect::<Vec<_>>().join("\n")
-}
-
-/// Why a ref was rejected, in words that are git's own: a remote may say anything.
-fn why(summary: &str) -> String {
-    if summary.starts_with("[remote rejected]") {
-        return "[remote rejected] (by a rule of the remote)".to_owned();
-    }
-    let reason = REASONS.iter().find(|reason| summary == format!("[rejected] ({reason})"));
-    reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
-}
-
 /// Why a run that talked to a remote failed: what is known in our words, then those of git and the remote.
-fn refusal(done: &Done) -> ToolError {
+pub(crate) fn refusal(done: &Done) -> ToolError {
     let said = lossy(&done.err);
     let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
     let (words, hint) = known.map_or(
@@ -390,41 +72,21 @@ fn refusal(done: &Done) -> ToolError {
     ToolError::new(words).kind(UPSTREAM).hint(hint).detail(done.words())
 }
 
-/// The lines of `git push --porcelain`.
-fn pushed(out: &str) -> Vec<PushedRef> {
-    let line = |line: &str| {
-        let mut parts = line.splitn(3, '\t');
-        let (flag, names, summary) = (parts.next()?, parts.next()?, parts.next()?);
-        let status = match flag {
-            "*" => "new",
-            "+" => "forced",
-            "-" => "deleted",
-            "=" => "up_to_date",
-            "!" => "rejected",
-            " " => "updated",
-            _ => return None,
-        };
-        let name = names.rsplit_once(':').map_or(names, |(_, to)| to).to_owned();
-        Some(PushedRef { name, status, summary: brief(&redact_urls(summary)) })
-    };
-    out.lines().filter_map(line).collect()
-}
-
 /// The way to a remote that was looked at.
-struct Way {
-    remote: String,
+pub(crate) struct Way {
+    pub(crate) remote: String,
     /// Its URLs after all rewriting, without logins, as many as fit an answer.
-    urls: Vec<String>,
+    pub(crate) urls: Vec<String>,
     /// How many more there are.
-    unnamed: usize,
+    pub(crate) unnamed: usize,
     /// The protocols that this run may use.
-    protocols: BTreeSet<&'static str>,
+    pub(crate) protocols: BTreeSet<&'static str>,
     /// The absolute path of git in shell quotes, when the remote is a directory of this machine.
-    local: Option<String>,
+    pub(crate) local: Option<String>,
 }
 
 impl Way {
-    async fn to(repo: &Repo, remote: Option<&str>, push: bool) -> Result<Self, ToolError> {
+    pub(crate) async fn to(repo: &Repo, remote: Option<&str>, push: bool) -> Result<Self, ToolError> {
         let remote = remote.filter(|remote| !remote.is_empty()).unwrap_or("origin").to_owned();
         let known = repo.must(&["remote"]).await?.text();
         if !known.lines().any(|name| name == remote) {
@@ -468,17 +130,17 @@ impl Way {
     }
 
     /// Its name and where it is.
-    fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let more = if self.unnamed > 0 { format!(" and {} more", self.unnamed) } else { String::new() };
         format!("{} ({}{more})", self.remote, self.urls.join(", "))
     }
 
     /// Its name, for errors.
-    fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         if is_plain(&self.remote) { &self.remote } else { "?" }
     }
 
-    async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), ToolError> {
+    pub(crate) async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), ToolError> {
         let protocol = match kind_of(url) {
             Kind::Known(protocol) => {
                 let hosts = &repo.config().remote_hosts;
@@ -534,7 +196,7 @@ impl Way {
 
     /// The program that serves the other side. On this machine it is our git with everything off; elsewhere git's own
     /// name for it, whatever the configuration says.
-    fn program(&self, name: &str) -> String {
+    pub(crate) fn program(&self, name: &str) -> String {
         match &self.local {
             Some(git) => format!(
                 "{git} -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 -c receive.autogc=false -c \
@@ -544,10 +206,10 @@ impl Way {
         }
     }
 
-    async fn run(&self, repo: &Repo, command: Vec<OsString>) -> Result<Done, ToolError> {
+    pub(crate) async fn run(&self, repo: &Repo, command: Vec<OsString>) -> Result<Done, ToolError> {
         let protocols: Vec<&str> = self.protocols.iter().copied().collect();
         let vars = vec![("GIT_ALLOW_PROTOCOL", OsString::from(protocols.join(":")))];
-        repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, Limit::of(repo.config(), true)).await
+        repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, repo.config().limit(true)).await
     }
 }
 
@@ -591,7 +253,7 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
 }
 
 /// Git would not read it as we do: an end of line, or bytes that are not UTF-8.
-fn odd(c: char) -> bool {
+pub(crate) fn odd(c: char) -> bool {
     c.is_control() || c == '\u{fffd}'
 }
 
@@ -605,19 +267,9 @@ fn stays(refspec: &str, remote: &str) -> bool {
 }
 
 /// A name that can be repeated in an error without saying anything.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     name.len() <= 100 && name.chars().all(|c| c.is_alphanumeric() || "._-/#@+=,".contains(c))
 }
-
-/// Git's own reasons for not sending a ref.
-const REASONS: &[&str] = &[
-    "fetch first",
-    "non-fast-forward",
-    "stale info",
-    "already exists",
-    "needs force",
-    "remote ref updated since checkout",
-];
 
 const NAMED_MAX: usize = 20;
 
@@ -627,7 +279,7 @@ const LOGIN: &str =
     "GIT_ASKPASS, an ssh agent or a credential helper of the user's configuration can provide credentials.";
 
 /// What git says, and what that means.
-const REFUSALS: &[(&str, &str, &str)] = &[
+pub(crate) const REFUSALS: &[(&str, &str, &str)] = &[
     (
         "Authentication failed",
         "Authentication failed: the user that the server runs as has no valid credentials",

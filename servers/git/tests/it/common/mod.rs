@@ -134,6 +134,8 @@ impl World {
             config.repositories = names.iter().map(|name| self.path(name)).collect();
             config.environment = vec![("PATH".into(), path), ("HOME".into(), self.at("home"))];
             config.program = Some(program());
+            // Rare ones too.
+            config.tools.toolsets = vec!["all".into()];
         })
     }
 

@@ -1,48 +1,30 @@
-//! Runs git: the only place that starts the program.
-//!
-//! Every call is a process of its own, in its own process group, with a fixed environment, a deadline and a bound on
-//! what is read while it is read. Dropping the call (the client cancelled, or the deadline passed) asks the group to
-//! end, so that git removes its lock files, and kills it two seconds later.
+//! The program, its environment and its limits.
 
-use crate::Config;
-use linchpin_kit::{ErrorKind, ToolError, redact_urls};
+use crate::exec::group::{Group, confine};
+use crate::exec::output::{Done, Keep, Sink, lossy};
+
+use linchpin_kit::{ErrorKind, ToolError};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 /// The program and what every run of it has in common.
 #[derive(Debug)]
 pub(crate) struct Program {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// What is passed on from the operator's environment to every run.
-    base: Vec<(OsString, OsString)>,
+    pub(crate) base: Vec<(OsString, OsString)>,
     /// What is passed on to runs that talk to remotes, besides.
-    network: Vec<(OsString, OsString)>,
+    pub(crate) network: Vec<(OsString, OsString)>,
     /// Runs at the same time.
-    slots: Semaphore,
+    pub(crate) slots: Semaphore,
     /// Bytes of memory that each process of a run may take, where the system can hold it to that.
-    memory: Option<u64>,
-}
-
-/// What is done with the output.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Keep {
-    /// Keep this many bytes; when more comes, stop git. For runs that only read.
-    Upto(usize),
-    /// The same from this byte on; what comes before is thrown away.
-    From(u64, usize),
-    /// Keep this many bytes and throw the rest away, but let git finish.
-    Head(usize),
-    /// The same, but of what stands between line feeds and NULs only the beginning: so many bytes of each, and so many
-    /// in all.
-    Parts(usize, usize),
-    /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
-    Records(&'static [u8], usize),
+    pub(crate) memory: Option<u64>,
 }
 
 /// One run.
@@ -71,19 +53,8 @@ pub(crate) struct Job<'a> {
 /// How long a run may take, and the option that says so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit {
-    time: Duration,
-    option: &'static str,
-}
-
-impl Limit {
-    /// Of a run of git, or of one that talks to a remote.
-    pub(crate) fn of(config: &Config, remote: bool) -> Self {
-        if remote {
-            Self { time: config.remote_timeout, option: "--remote-timeout" }
-        } else {
-            Self { time: config.timeout, option: "--timeout" }
-        }
-    }
+    pub(crate) time: Duration,
+    pub(crate) option: &'static str,
 }
 
 /// What the calls in one repository have in common, its work trees included.
@@ -97,52 +68,6 @@ pub(crate) struct Share {
 impl Default for Share {
     fn default() -> Self {
         Self { turn: Arc::default(), runs: Semaphore::new(RUNS_MAX / 2) }
-    }
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub(crate) struct Done {
-    /// The exit code; `None` when a signal ended it, for example ours after the output was cut.
-    pub(crate) code: Option<i32>,
-    pub(crate) out: Vec<u8>,
-    /// Whether there was more output than was kept.
-    pub(crate) cut: bool,
-    /// The first 64 KiB of what it complained about.
-    pub(crate) err: Vec<u8>,
-    /// The subcommand.
-    pub(crate) what: OsString,
-}
-
-impl Done {
-    /// Whether git was content; output that was cut counts as such.
-    pub(crate) fn good(&self) -> bool {
-        self.code == Some(0) || self.cut && self.code.is_none()
-    }
-
-    /// The output as text: what is not UTF-8 becomes U+FFFD, and the line feed at the end is dropped.
-    pub(crate) fn text(&self) -> String {
-        let mut text = lossy(&self.out);
-        if text.ends_with('\n') {
-            text.pop();
-        }
-        text
-    }
-
-    /// What git said, for errors: its own words, those of remotes, and names and values of the repository. Passwords in
-    /// URLs are redacted.
-    pub(crate) fn words(&self) -> String {
-        let words = if self.err.trim_ascii().is_empty() { &self.out } else { &self.err };
-        redact_urls(&lossy(words))
-    }
-
-    /// The complaints to be looked into: without lists of names, which stand on lines of their own after a tab, and what
-    /// a remote said.
-    pub(crate) fn complaint(&self) -> String {
-        let text = lossy(&self.err);
-        let of_others =
-            |line: &&str| line.starts_with('\t') || line.starts_with("remote:") || line.contains("remote error:");
-        text.lines().filter(|line| !of_others(line)).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -205,7 +130,7 @@ impl Program {
         })
     }
 
-    async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, ToolError> {
+    pub(crate) async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, ToolError> {
         let share = match job.share {
             Some(share) => share.acquire().await.map(Some),
             None => Ok(None),
@@ -268,7 +193,7 @@ impl Program {
         })
     }
 
-    fn command(&self, job: &Job<'_>) -> Command {
+    pub(crate) fn command(&self, job: &Job<'_>) -> Command {
         let mut command = Command::new(&self.path);
         // A stash gets no paths from us and cleans up by itself with a pathspec that is not literal.
         let literal = job.args.first().is_none_or(|first| first != "stash");
@@ -300,196 +225,10 @@ impl Program {
     }
 }
 
-/// A running git and everything it started.
-struct Group {
-    child: Option<Child>,
-}
-
-impl Group {
-    async fn wait(&mut self) -> Option<i32> {
-        let code = match self.child.as_mut() {
-            Some(child) => child.wait().await.ok().and_then(|status| status.code()),
-            None => None,
-        };
-        // Reaped: there is nothing left to stop.
-        self.child = None;
-        code
-    }
-
-    /// Asks the group to end, and makes it.
-    async fn end(&mut self) {
-        if let Some(child) = self.child.take() {
-            end(child).await;
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let Some(child) = self.child.take() else { return };
-        // Without a runtime (it is being shut down), `kill_on_drop` ends git itself.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            signal(&child, false);
-            runtime.spawn(end(child));
-        }
-    }
-}
-
-async fn end(mut child: Child) {
-    signal(&child, false);
-    for _ in 0..GRACE_STEPS {
-        if over(&child) {
-            break;
-        }
-        tokio::time::sleep(GRACE_STEP).await;
-    }
-    // The group first, then the wait: until its leader is reaped, its number cannot come to mean other processes.
-    signal(&child, true);
-    let _ = child.start_kill();
-    let _ = child.wait().await;
-}
-
-#[cfg(unix)]
-fn signal(child: &Child, kill: bool) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(id) = id {
-        let _ = kill_process_group(id, if kill { Signal::KILL } else { Signal::TERM });
-    }
-}
-
-#[cfg(not(unix))]
-fn signal(_: &Child, _: bool) {}
-
-/// Bounds the memory that git, and each process it will start, can take for itself: heap and stacks of threads. Files
-/// that are only mapped to be read, as git does with its packs, do not count.
-#[cfg(target_os = "linux")]
-fn confine(child: &Child, most: u64) {
-    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-    let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else { return };
-    // What is allowed already cannot be raised.
-    let most = getrlimit(Resource::Data).maximum.map_or(most, |allowed| allowed.min(most));
-    // It fails only when git is over already: what is reaped here is nobody else's yet.
-    let _ = prlimit(Some(id), Resource::Data, Rlimit { current: Some(most), maximum: Some(most) });
-}
-
-#[cfg(not(target_os = "linux"))]
-fn confine(_: &Child, _: u64) {}
-
 /// Whether git says that it got no more memory.
 fn starved(err: &[u8]) -> bool {
     let said = lossy(err);
     ["ut of memory", "Memory exhausted", "Cannot allocate memory"].iter().any(|words| said.contains(words))
-}
-
-/// Whether it has exited, without reaping it.
-#[cfg(unix)]
-fn over(child: &Child) -> bool {
-    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-    let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else { return true };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    !matches!(waitid(WaitId::Pid(id), options), Ok(None))
-}
-
-#[cfg(not(unix))]
-fn over(_: &Child) -> bool {
-    true
-}
-
-/// Takes output in, within its bounds.
-struct Sink {
-    keep: Keep,
-    out: Vec<u8>,
-    cut: bool,
-    /// Bytes that were thrown away before those that are kept.
-    passed: u64,
-    /// Bytes since the last line feed or NUL.
-    part: usize,
-}
-
-impl Sink {
-    fn new(keep: Keep) -> Self {
-        Self { keep, out: Vec::new(), cut: false, passed: 0, part: 0 }
-    }
-
-    /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
-    async fn fill(&mut self, mut from: impl AsyncRead + Unpin) -> bool {
-        // Not filled beforehand: most answers are short, and memory that is not touched costs nothing.
-        let mut chunk = Vec::with_capacity(64 * 1024);
-        loop {
-            chunk.clear();
-            let read = match from.read_buf(&mut chunk).await {
-                Ok(0) | Err(_) => return false,
-                Ok(_) => chunk.as_slice(),
-            };
-            match self.keep {
-                Keep::Upto(max) => {
-                    self.take(read, max);
-                    if self.cut {
-                        return true;
-                    }
-                }
-                Keep::From(start, max) => {
-                    let before = start.saturating_sub(self.passed).min(read.len() as u64);
-                    self.passed += before;
-                    self.take(&read[usize::try_from(before).unwrap_or(read.len())..], max);
-                    if self.cut {
-                        return true;
-                    }
-                }
-                Keep::Parts(each, max) => {
-                    self.parts(read, each, max);
-                    if self.cut {
-                        return true;
-                    }
-                }
-                Keep::Head(max) => self.take(read, max),
-                Keep::Records(prefix, max) => self.records(read, prefix, max),
-            }
-        }
-    }
-
-    fn take(&mut self, read: &[u8], max: usize) {
-        let room = max.saturating_sub(self.out.len());
-        self.cut |= read.len() > room;
-        self.out.extend_from_slice(&read[..read.len().min(room)]);
-    }
-
-    fn parts(&mut self, read: &[u8], each: usize, max: usize) {
-        for piece in read.split_inclusive(|byte| matches!(byte, b'\n' | b'\0')) {
-            let (body, end) = match piece.split_last() {
-                Some((b'\n' | b'\0', body)) => (body, &piece[body.len()..]),
-                _ => (piece, &piece[piece.len()..]),
-            };
-            let room = each.saturating_sub(self.part).min(body.len());
-            self.take(&body[..room], max);
-            self.take(end, max);
-            self.part = if end.is_empty() { self.part + body.len() } else { 0 };
-        }
-    }
-
-    /// The last record in `out` may be unfinished; a finished one that is not wanted is taken out again.
-    fn records(&mut self, read: &[u8], prefix: &[u8], max: usize) {
-        for piece in read.split_inclusive(|byte| *byte == 0) {
-            self.take(piece, max);
-            if self.out.last() == Some(&0) && !self.cut {
-                let body = &self.out[..self.out.len() - 1];
-                let start = body.iter().rposition(|byte| *byte == 0).map_or(0, |at| at + 1);
-                if !body[start..].starts_with(prefix) {
-                    self.out.truncate(start);
-                }
-            }
-        }
-    }
-
-    fn kept(self) -> Vec<u8> {
-        self.out
-    }
-}
-
-/// Text with U+FFFD for what is not UTF-8.
-pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Arguments from texts.
@@ -575,37 +314,5 @@ pub(crate) fn operators(get: &dyn Fn(&str) -> Option<String>) -> Vec<(String, St
 }
 
 const RUNS_MAX: usize = 16;
+
 const STDERR_MAX: usize = 64 * 1024;
-const GRACE_STEP: Duration = Duration::from_millis(20);
-const GRACE_STEPS: u32 = 100;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_long_parts_the_beginning_is_kept_however_they_arrive() {
-        let whole = b"short\nlonger than that\0\n\nlonger";
-        for size in 1..=whole.len() {
-            let mut sink = Sink::new(Keep::Parts(6, 100));
-            whole.chunks(size).for_each(|piece| sink.parts(piece, 6, 100));
-            assert_eq!(
-                (sink.out.as_slice(), sink.cut),
-                (&b"short\nlonger\0\n\nlonger"[..], false),
-                "in pieces of {size}"
-            );
-        }
-    }
-
-    #[test]
-    fn only_wanted_records_are_kept_however_they_arrive() {
-        let whole = b"160000 a\x00100644 b\x00160000 c\x00";
-        for size in 1..whole.len() {
-            let mut sink = Sink::new(Keep::Records(b"160000", 100));
-            for piece in whole.chunks(size) {
-                sink.records(piece, b"160000", 100);
-            }
-            assert_eq!(sink.out, b"160000 a\x00160000 c\x00", "in pieces of {size}");
-        }
-    }
-}

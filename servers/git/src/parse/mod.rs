@@ -1,0 +1,5 @@
+//! Git's formats.
+
+pub(crate) mod log;
+pub(crate) mod patch;
+pub(crate) mod porcelain;

@@ -1,0 +1,68 @@
+//! `git_checkout`.
+
+use crate::guard::Mode;
+use crate::repo::Answered;
+use crate::repo::{Git, no_dash};
+
+use linchpin::Cx;
+use linchpin_kit::{ToolOutput, ToolSpec};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) const CHECKOUT: ToolSpec = ToolSpec::writes(
+    "git_checkout",
+    "Switch",
+    "write",
+    "Switches to a branch; a tag or commit detaches HEAD. Fails if it would overwrite changes. Does not restore files.",
+);
+
+/// The created or current branch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OnBranch {
+    /// Its name; absent if HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    pub(crate) hash: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CheckoutArgs {
+    /// Path of the repository, or of a directory in it
+    repo_path: String,
+    /// The branch to switch to, or a tag or commit
+    branch_name: String,
+}
+
+pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<OnBranch> {
+    no_dash("branch name", &q.branch_name)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let hash = repo.commit(&q.branch_name).await?;
+    let direct = format!("refs/heads/{}", q.branch_name);
+    let full = if repo.ask(&["show-ref", "--verify", "--quiet", &direct]).await?.good() {
+        direct
+    } else {
+        // `HEAD` and `@{-1}` stand for branches too.
+        repo.ask(&["rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", &q.branch_name])
+            .await?
+            .text()
+    };
+    let mut command = vec!["checkout", "--quiet", "--no-guess", "--no-recurse-submodules"];
+    match full.strip_prefix("refs/heads/") {
+        Some(branch) => {
+            // Another program may have made a branch of such a name.
+            no_dash("branch name", branch)?;
+            command.push(branch);
+        }
+        // By its name, which git then remembers as where HEAD is detached; a name does not begin with `-` here.
+        None => command.extend(["--detach", &q.branch_name]),
+    }
+    command.push("--");
+    repo.must(&command).await?;
+    let branch = repo.current().await.unwrap_or_default().or(full.strip_prefix("refs/heads/").map(str::to_owned));
+    let text = match &branch {
+        Some(branch) => format!("Switched to branch '{branch}'"),
+        None => format!("HEAD is now detached at {}", &hash[..7]),
+    };
+    Ok(ToolOutput::ours(text, OnBranch { branch, hash }))
+}

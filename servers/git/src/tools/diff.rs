@@ -1,0 +1,113 @@
+//! `git_diff_unstaged`, `git_diff_staged` and `git_diff`.
+
+use crate::compare::{Diff, DiffShape, differences, sides};
+use crate::guard::Mode;
+use crate::repo::Answered;
+use crate::repo::{Git, no_dash};
+use linchpin::Cx;
+use linchpin_kit::{Budget, ToolError, ToolSpec, clip};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) const DIFF: ToolSpec = ToolSpec::reads(
+    "git_diff",
+    "Diff",
+    "read",
+    "Compares the work tree with a branch or commit (target \"main\"), or two commits with each other (\"main..topic\", or \
+     \"main...topic\" for the changes of topic since the merge base). For large diffs use stat_only first, then paths.",
+);
+
+pub(crate) const DIFF_STAGED: ToolSpec =
+    ToolSpec::reads("git_diff_staged", "Staged Changes", "read", "Shows the changes staged for the next commit.");
+
+pub(crate) const DIFF_UNSTAGED: ToolSpec = ToolSpec::reads(
+    "git_diff_unstaged",
+    "Unstaged Changes",
+    "read",
+    "Shows changes in the work tree that are not staged. For staged changes use git_diff_staged.",
+);
+
+fn three() -> i64 {
+    3
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiffWorkArgs {
+    /// Path of the repository, or of a directory in it
+    repo_path: String,
+    /// Unchanged lines around each change
+    #[serde(default = "three")]
+    context_lines: i64,
+    /// Only these files and directories, relative to the top level
+    #[serde(default)]
+    paths: Vec<String>,
+    /// Only list the changed files with numbers of lines
+    #[serde(default)]
+    stat_only: bool,
+    /// next_cursor of the previous result, to continue
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiffArgs {
+    /// Path of the repository, or of a directory in it
+    repo_path: String,
+    /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b
+    target: String,
+    /// Unchanged lines around each change
+    #[serde(default = "three")]
+    context_lines: i64,
+    /// Only these files and directories, relative to the top level
+    #[serde(default)]
+    paths: Vec<String>,
+    /// Only list the changed files with numbers of lines
+    #[serde(default)]
+    stat_only: bool,
+    /// next_cursor of the previous result, to continue
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    repo.needs_worktree()?;
+    let heading = "Unstaged changes:\n";
+    Ok(differences(&repo, heading, &[], q.shape(repo.room())).await?)
+}
+
+pub(crate) async fn diff_staged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    repo.needs_worktree()?;
+    let heading = "Staged changes:\n";
+    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape(repo.room())).await?)
+}
+
+pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
+    no_dash("target", &q.target)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let sides = sides(&repo, &q.target).await?;
+    if sides.len() == 1 {
+        repo.needs_worktree()?;
+    }
+    let heading = format!("Diff with {}:\n", q.target);
+    let (cursor, room) = (q.cursor.as_deref(), repo.room());
+    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor, room };
+    match differences(&repo, &heading, &sides, shape).await {
+        Ok(shown) => Ok(shown),
+        Err(fault) if repo.resolve(&sides[0], "tree").await?.is_some() => Err(fault.into()),
+        Err(_) => {
+            let what = format!("'{}' is not a commit and cannot be compared", clip(&q.target, 200).text);
+            let hint =
+                "Pass a commit, branch or tag as target and the file in paths; git_show shows a file of a commit.";
+            Err(ToolError::invalid(what).hint(hint).into())
+        }
+    }
+}
+
+impl DiffWorkArgs {
+    fn shape(&self, room: Budget) -> DiffShape<'_> {
+        let cursor = self.cursor.as_deref();
+        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor, room }
+    }
+}
