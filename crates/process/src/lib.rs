@@ -6,12 +6,15 @@
 //!
 //! [`Confined`] runs a program once, within [`Limits`] on memory, time and output.
 //!
+//! [`Graceful`] is a process group that is asked to end before it is killed.
+//!
 //! This crate must not know what the processes say to each other: `linchpin-transport` has the protocol.
 
 mod command;
 mod confined;
 mod environment;
 mod find;
+mod graceful;
 mod group;
 mod mask;
 mod process;
@@ -20,6 +23,7 @@ mod stderr;
 pub use command::{Command, Event};
 pub use confined::{Confined, Limits, Stopped};
 pub use environment::{Environment, PASSED};
+pub use graceful::Graceful;
 pub use mask::{Secrets, is_secret_name};
 pub use process::{Exit, Process, Running, exit_text};
 

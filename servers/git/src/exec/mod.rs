@@ -4,6 +4,5 @@
 //! what is read while it is read. Dropping the call (the client cancelled, or the deadline passed) asks the group to
 //! end, so that git removes its lock files, and kills it two seconds later.
 
-pub(crate) mod group;
 pub(crate) mod output;
 pub(crate) mod program;

@@ -1,9 +1,9 @@
 //! The program, its environment and its limits.
 
-use crate::exec::group::{Group, confine};
 use crate::exec::output::{Done, Keep, Sink, lossy};
 
 use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_process::{Graceful, Limits};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -138,16 +138,17 @@ impl Program {
         let Ok(_share) = share else { return Err(ToolError::new("The server is shutting down")) };
         let Ok(_slot) = self.slots.acquire().await else { return Err(ToolError::new("The server is shutting down")) };
         let mut command = self.command(&job);
-        let mut child = command.spawn().map_err(|error| {
+        let mut group = Graceful::start(&mut command).map_err(|error| {
             ToolError::new(format!("git could not be started: {}", error.kind()))
                 .hint("Check whether the repository still exists.")
         })?;
+        let Some(child) = group.child() else { return Err(ToolError::new("git could not be started")) };
         // Git is young yet: it has started nothing and taken nothing.
-        if let Some(most) = self.memory {
-            confine(&child, most);
+        if let Some(memory) = self.memory {
+            let limits = |limits: &mut Limits| (limits.memory, limits.cpu) = (memory, job.limit.time * CPU_SHARE);
+            Limits::default().with(limits).apply_to(child);
         }
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut group = Group { child: Some(child) };
         let feed = async {
             if let Some(mut stdin) = stdin {
                 // Git may stop reading before the end; its exit code says what that means.
@@ -218,9 +219,7 @@ impl Program {
         }
         command.envs(job.vars.iter().map(|(name, value)| (name, value)));
         command.stdin(if job.input.is_empty() { Stdio::null() } else { Stdio::piped() });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        #[cfg(unix)]
-        command.process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 }
@@ -314,5 +313,7 @@ pub(crate) fn operators(get: &dyn Fn(&str) -> Option<String>) -> Vec<(String, St
 }
 
 const RUNS_MAX: usize = 16;
+/// Processors that one process of git may keep busy for as long as it may run.
+const CPU_SHARE: u32 = 64;
 
 const STDERR_MAX: usize = 64 * 1024;
