@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct There {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     pub(crate) repo_path: String,
     #[serde(default)]
     pub(crate) remote: Option<String>,

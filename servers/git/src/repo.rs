@@ -408,7 +408,7 @@ pub(crate) fn no_dash(what: &str, value: &str) -> Result<(), ToolError> {
 pub(crate) fn unresolved(revision: &str) -> ToolError {
     let shown = linchpin_kit::clip(revision, 200).text;
     ToolError::new(format!("Ref '{shown}' did not resolve to an object"))
-        .hint("git_branch, git_tag and git_log list branches, tags and commits.")
+        .hint("git_branch and git_log list branches and commits.")
 }
 
 const VERSION_MIN: (u32, u32) = (2, 36);

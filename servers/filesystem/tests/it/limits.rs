@@ -545,10 +545,10 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
     let writers = "write_file edit_file create_directory move_file fs_append fs_copy fs_delete";
     // enable, disable, tool sets, read-only, allow-delete: tools or the words of the refusal
     for (enable, disable, toolsets, read_only, allow_delete, expected) in [
-        ("", "", "", false, false, Ok(without("fs_delete"))),
-        ("", "", "", false, true, Ok(without(""))),
+        ("", "", "", false, false, Ok(without("fs_copy fs_delete"))),
+        ("", "", "", false, true, Ok(without("fs_copy"))),
         ("", "", "", true, true, Ok(without(writers))),
-        ("", "read_file write_file", "", false, false, Ok(without("fs_delete read_file write_file"))),
+        ("", "read_file write_file", "", false, false, Ok(without("fs_copy fs_delete read_file write_file"))),
         ("write_file", "write_file", "", false, false, Ok(String::new())),
         ("write_file fs_glob", "", "", false, false, Ok("write_file fs_glob".to_owned())),
         ("write_file fs_glob", "", "", true, false, Ok("fs_glob".to_owned())),
@@ -578,9 +578,9 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
         }
     }
     for (prefix, first, last) in [
-        (ToolPrefix::None, "read_file", "fs_copy"),
-        (ToolPrefix::Auto, "fs_read_file", "fs_copy"),
-        (ToolPrefix::Text("disk_".into()), "disk_read_file", "disk_fs_copy"),
+        (ToolPrefix::None, "read_file", "fs_append"),
+        (ToolPrefix::Auto, "fs_read_file", "fs_append"),
+        (ToolPrefix::Text("disk_".into()), "disk_read_file", "disk_fs_append"),
     ] {
         let choice = choice(|tools| {
             (tools.prefix, tools.disable) = (prefix, strings("fs_delete"));

@@ -14,16 +14,15 @@ pub(crate) const ADD: ToolSpec = ToolSpec::writes(
     "git_add",
     "Stage",
     "write",
-    "Stages files for the next commit, by their paths relative to the top level of the repository; [\".\"] stages \
-     everything. Paths are literal, not globs.",
+    "Stages files for the next commit. [\".\"] stages everything; globs are not expanded.",
 )
 .idempotent();
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AddArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// Files and directories, relative to the top level of the repository; ["."] stages everything
+    /// Paths relative to the top level
     #[schemars(length(min = 1))]
     files: Vec<String>,
 }

@@ -14,26 +14,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub(crate) const BLAME: ToolSpec = ToolSpec::reads(
-    "git_blame",
-    "Blame",
-    "read",
-    "Shows for each line of a file the commit, author and date of its last change. Limit it with start_line and end_line.",
-).extra();
+pub(crate) const BLAME: ToolSpec =
+    ToolSpec::reads("git_blame", "Blame", "read", "Shows the last commit, author and date of each line of a file.")
+        .extra();
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BlameArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The file, relative to the top level
+    /// The file
     path: String,
-    /// Blame the file of this revision (default: the work tree)
+    /// Default: the work tree
     #[serde(default)]
     revision: Option<String>,
-    /// First line to show
+    /// First line
     #[serde(default)]
     start_line: Option<u64>,
-    /// Last line to show
+    /// Last line
     #[serde(default)]
     end_line: Option<u64>,
 }

@@ -11,26 +11,21 @@ use linchpin_kit::{PAGE_ITEMS_MAX, Page, Paging, ToolError, ToolOutput, ToolSpec
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) const BRANCH: ToolSpec = ToolSpec::reads(
-    "git_branch",
-    "List Branches",
-    "read",
-    "Lists local, remote or all branches, optionally only those that contain, or do not contain, a commit.",
-);
+pub(crate) const BRANCH: ToolSpec = ToolSpec::reads("git_branch", "List Branches", "read", "Lists branches.");
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BranchArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// local, remote or all
     branch_type: String,
-    /// Only branches that contain this commit
+    /// Only those that contain this commit
     #[serde(default)]
     contains: Option<String>,
-    /// Only branches that do not contain this commit
+    /// Only those without this commit
     #[serde(default)]
     not_contains: Option<String>,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -13,7 +13,7 @@ pub(crate) const CHECKOUT: ToolSpec = ToolSpec::writes(
     "git_checkout",
     "Switch",
     "write",
-    "Switches to a branch; a tag or commit detaches HEAD. Fails if it would overwrite changes. Does not restore files.",
+    "Switches to a branch, or detaches HEAD at a tag or commit. Fails if it would overwrite changes.",
 );
 
 /// The created or current branch.
@@ -27,9 +27,9 @@ pub(crate) struct OnBranch {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CheckoutArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The branch to switch to, or a tag or commit
+    /// A branch, tag or commit
     branch_name: String,
 }
 

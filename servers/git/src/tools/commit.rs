@@ -21,9 +21,9 @@ pub(crate) const COMMIT: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CommitArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// The commit message: a short first line, then if needed an empty line and more
+    /// The commit message
     message: String,
 }
 

@@ -15,16 +15,16 @@ pub(crate) const CREATE_BRANCH: ToolSpec = ToolSpec::writes(
     "git_create_branch",
     "Create Branch",
     "write",
-    "Creates a branch at base_branch, or at the current branch. Does not switch to it; for that use git_checkout.",
+    "Creates a branch without switching to it; git_checkout does.",
 );
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CreateBranchArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// Name of the new branch
     branch_name: String,
-    /// The branch, tag or commit to start at (default: the current branch)
+    /// Where it starts (default: the current branch)
     #[serde(default)]
     base_branch: Option<String>,
 }
@@ -41,7 +41,7 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
         Some(base) => {
             let hash = repo.resolve(base, "commit").await?.ok_or_else(|| {
                 ToolError::new(format!("No item found with id {}", clip(base, 200).text))
-                    .hint("git_branch lists the branches, git_tag the tags.")
+                    .hint("git_branch lists the branches.")
             })?;
             (base.to_owned(), hash)
         }

@@ -13,8 +13,7 @@ pub(crate) const DIFF: ToolSpec = ToolSpec::reads(
     "git_diff",
     "Diff",
     "read",
-    "Compares the work tree with a branch or commit (target \"main\"), or two commits with each other (\"main..topic\", or \
-     \"main...topic\" for the changes of topic since the merge base). For large diffs use stat_only first, then paths.",
+    "Compares the work tree with a branch or commit, or two commits: a..b, or a...b for the changes of b since the merge base. For large diffs use stat_only first, then paths.",
 );
 
 pub(crate) const DIFF_STAGED: ToolSpec =
@@ -24,7 +23,7 @@ pub(crate) const DIFF_UNSTAGED: ToolSpec = ToolSpec::reads(
     "git_diff_unstaged",
     "Unstaged Changes",
     "read",
-    "Shows changes in the work tree that are not staged. For staged changes use git_diff_staged.",
+    "Shows changes in the work tree that are not staged.",
 );
 
 fn three() -> i64 {
@@ -33,38 +32,38 @@ fn three() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffWorkArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// Unchanged lines around each change
+    /// Lines around each change
     #[serde(default = "three")]
     context_lines: i64,
-    /// Only these files and directories, relative to the top level
+    /// Only these paths
     #[serde(default)]
     paths: Vec<String>,
-    /// Only list the changed files with numbers of lines
+    /// Only names and line counts
     #[serde(default)]
     stat_only: bool,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b
+    /// A branch, tag or commit; or a..b, a...b
     target: String,
-    /// Unchanged lines around each change
+    /// Lines around each change
     #[serde(default = "three")]
     context_lines: i64,
-    /// Only these files and directories, relative to the top level
+    /// Only these paths
     #[serde(default)]
     paths: Vec<String>,
-    /// Only list the changed files with numbers of lines
+    /// Only names and line counts
     #[serde(default)]
     stat_only: bool,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -120,10 +120,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     updated.truncate(fit);
     text.extend(updated.iter().map(line));
     let more = (fit < all).then(|| {
-        format!(
-            "[Truncated: {} more were updated. git_branch with branch_type remote and git_tag list all refs.]",
-            all - fit
-        )
+        format!("[Truncated: {} more were updated. git_branch with branch_type remote lists the branches.]", all - fit)
     });
     let stuck = (!done.good()).then(|| {
         "[Incomplete: some branches or tags were not updated, usually because they are not fast-forwards.]".to_owned()

@@ -17,35 +17,35 @@ pub(crate) const GREP: ToolSpec = ToolSpec::reads(
     "git_grep",
     "Search",
     "read",
-    "Finds lines that match a regular expression (or fixed text) in tracked files of the work tree or of a revision.",
+    "Finds lines that match a regular expression in tracked files of the work tree or a revision.",
 )
 .extra();
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct GrepArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// An extended regular expression; plain text with fixed
+    /// An extended regular expression
     pattern: String,
-    /// Search the files of this revision (default: tracked files of the work tree)
+    /// Default: the work tree
     #[serde(default)]
     revision: Option<String>,
-    /// Only these files and directories, relative to the top level
+    /// Only these paths
     #[serde(default)]
     paths: Vec<String>,
-    /// Treat the pattern as plain text
+    /// The pattern is plain text
     #[serde(default)]
     fixed: bool,
     /// Ignore case
     #[serde(default)]
     ignore_case: bool,
-    /// Also search untracked files that are not ignored
+    /// Also search untracked files
     #[serde(default)]
     untracked: bool,
-    /// Maximum number of matches (default 200)
+    /// Default 200
     #[serde(default)]
     max_count: Option<u32>,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -26,24 +26,24 @@ fn ten() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct LogArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// Maximum number of commits; -1 lists all, in pages
+    /// -1 lists all, in pages
     #[serde(default = "ten")]
     max_count: i64,
-    /// Only commits after this time: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago", "yesterday"
+    /// Only commits after this: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago"
     #[serde(default)]
     start_timestamp: Option<String>,
-    /// Only commits before this time, in the same formats
+    /// Only commits before this
     #[serde(default)]
     end_timestamp: Option<String>,
-    /// The revision to start at (default HEAD), or a range such as main..topic
+    /// Where to start (default HEAD), or a range: main..topic
     #[serde(default)]
     revision: Option<String>,
-    /// Only commits that changed these files or directories, relative to the top level
+    /// Only commits that touch these paths
     #[serde(default)]
     paths: Vec<String>,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -89,7 +89,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
             return Err(ToolError::not_found(format!("The {what} '{name}' does not exist"))
-                .hint("git_branch and git_tag list them.")
+                .hint("git_branch lists branches.")
                 .into());
         }
         sent.push(format!("{full}:{full}"));

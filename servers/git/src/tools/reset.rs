@@ -33,7 +33,7 @@ impl Outcome {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ResetArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
 }
 

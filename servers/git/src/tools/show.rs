@@ -19,17 +19,16 @@ pub(crate) const SHOW: ToolSpec = ToolSpec::reads(
     "git_show",
     "Show",
     "read",
-    "Shows a commit with its changes, the content of a file as of a commit (<revision>:<path>), or the names in a directory \
-     (<revision>:<path>/).",
+    "Shows a commit with its changes, or a file or directory as of a revision (<revision>:<path>).",
 );
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ShowArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// A commit, branch or tag; or <revision>:<path> for a file or directory of that revision
+    /// A commit, branch or tag, or <revision>:<path>
     revision: String,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -39,7 +39,7 @@ enum StashAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StashArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// push, list, show, apply, pop or drop
     action: StashAction,
@@ -52,7 +52,7 @@ pub(crate) struct StashArgs {
     /// For show, apply, pop and drop: the stash, 0 is the newest
     #[serde(default)]
     index: u32,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

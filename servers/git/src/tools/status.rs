@@ -21,9 +21,9 @@ pub(crate) const STATUS: ToolSpec = ToolSpec::reads(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StatusArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) const TAG: ToolSpec = ToolSpec::writes(
     "git_tag",
     "Tags",
-    "write",
+    "history",
     "Lists tags, creates one (annotated if a message is given), or deletes one.",
 )
 .extra()
+.on_request()
 .destructive();
 
 /// What `git_tag` does.
@@ -32,21 +33,21 @@ enum TagAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TagArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
-    /// list (default), create or delete
+    /// Default: list
     #[serde(default)]
     action: TagAction,
     /// The tag to create or delete
     #[serde(default)]
     name: Option<String>,
-    /// For create: the revision to tag (default HEAD)
+    /// For create (default HEAD)
     #[serde(default)]
     revision: Option<String>,
-    /// For create: the message, which makes the tag annotated
+    /// For create: makes the tag annotated
     #[serde(default)]
     message: Option<String>,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -39,7 +39,7 @@ enum WorktreeAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct WorktreeArgs {
-    /// Path of the repository, or of a directory in it
+    /// Path of the repository
     repo_path: String,
     /// list (default), add, remove or prune
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(crate) struct WorktreeArgs {
     /// For remove: also if it has changes, which are lost
     #[serde(default)]
     force: bool,
-    /// For list: next_cursor of the previous result, to continue
+    /// From next_cursor
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -23,7 +23,11 @@ impl World {
             std::fs::create_dir(base.path().join(name)).expect("a directory");
         }
         std::fs::write(base.path().join("ws-evil/s.txt"), "SECRET").expect("a file");
-        let mut config = Config::default().with(|config| config.directories = vec![text(&base.path().join("ws"))]);
+        let mut config = Config::default().with(|config| {
+            config.directories = vec![text(&base.path().join("ws"))];
+            // The rare tools, too.
+            config.tools.toolsets = vec!["all".to_owned()];
+        });
         change(&mut config);
         let (fs, warnings) = Filesystem::open(config).expect("the directory can be opened");
         assert_eq!(warnings, Vec::<String>::new());

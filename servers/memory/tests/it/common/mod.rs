@@ -25,7 +25,7 @@ impl World {
         if !file.as_ref().is_empty() {
             std::fs::write(dir.path().join("memory.jsonl"), file).expect("a file");
         }
-        let mut config = Config::default().with(|config| config.file = Some(dir.path().join("memory.jsonl")));
+        let mut config = at(dir.path().join("memory.jsonl"));
         change(&mut config);
         let client = connect(config, None).await;
         World { dir, client }
@@ -113,8 +113,12 @@ pub async fn connect(config: Config, revision: Option<Revision>) -> Connection {
     client.connect(in_process(server(config))).await.expect("a connection")
 }
 
+/// The configuration for this file, with the rare tools too.
 pub fn at(path: impl AsRef<Path>) -> Config {
-    Config::default().with(|config| config.file = Some(path.as_ref().to_owned()))
+    Config::default().with(|config| {
+        config.file = Some(path.as_ref().to_owned());
+        config.tools.toolsets = vec!["all".to_owned()];
+    })
 }
 
 /// What opening says that must fail.
