@@ -406,6 +406,14 @@ async fn a_long_schema_comes_in_pages() {
 }
 
 #[tokio::test]
+async fn plans_are_a_tool_on_request() {
+    let w = World::with(|c| c.tools.toolsets = ["read", "write", "insights", "import"].map(str::to_owned).into()).await;
+    let names: Vec<String> = w.client.tools().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
+    assert!(names.iter().any(|name| name == "sqlite_schema") && !names.iter().any(|name| name == "sqlite_explain"));
+    assert!(linchpin_sqlite::SERVICE.tools.iter().any(|tool| tool.name == "sqlite_explain" && tool.on_request));
+}
+
+#[tokio::test]
 async fn a_plan_is_shown_and_nothing_is_run() {
     let w = World::made(&format!("{FILLED} CREATE INDEX i ON t(n);"), |_| {}).await;
     assert_eq!(

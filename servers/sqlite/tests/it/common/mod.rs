@@ -15,8 +15,11 @@ pub(crate) struct World {
     pub(crate) client: Connection,
 }
 
-/// A server with this configuration, and a client of it.
-pub(crate) async fn connect(config: Config, client: Client) -> Connection {
+/// A server with this configuration and all tools, those on request too, unless it names some; and a client of it.
+pub(crate) async fn connect(mut config: Config, client: Client) -> Connection {
+    if config.tools.enable.is_empty() && config.tools.toolsets.is_empty() {
+        config.tools.toolsets = vec!["all".into()];
+    }
     let (db, warnings) = Sqlite::open(config).expect("the database opens");
     assert_eq!(warnings, Vec::<String>::new());
     let server = db.add_to(Server::new("sqlite", "1.0")).expect("the configuration is fine");
