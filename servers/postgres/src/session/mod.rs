@@ -1,4 +1,4 @@
-//! Connections to a database: how many, when anew, what a role may be, and the one way statements run.
+//! The one way statements run.
 //!
 //! A statement runs in a transaction of its own: BEGIN READ ONLY (unless the operator allows writing), settings that the
 //! rest relies on, one question to the catalogue about the functions that the statement names, the statement, ROLLBACK
@@ -9,31 +9,24 @@
 //! A call that is dropped, or takes too long, asks the server to cancel the statement, and its connection is closed.
 
 use crate::answer::{Answer, Request, Taken};
+mod lease;
+mod types;
+
 use crate::config::{Config, Target};
 use crate::error::{failure, unknown_outcome};
 use crate::sql::functions::{Function, Rules, judge};
 use crate::sql::lexer::quote_name;
 use crate::sql::rules::Seen;
-use crate::sql::{FOREIGN_SCHEMAS, FUNCTIONS, SETTINGS, TYPES, WHO};
-use crate::value::{Shape, Type, parameter, texts};
-use crate::wire::{Connection, Described, Fetch, Fetched, Row, ServerError, Step, Value, WireError};
+use crate::sql::{FOREIGN_SCHEMAS, FUNCTIONS, SETTINGS};
+use crate::value::{Type, parameter, texts};
+use crate::wire::{Fetch, Fetched, Row, ServerError, Step, Value, WireError};
+use lease::{ABANDONED_MAX, BackOff, Idle, Lease};
 use linchpin_kit::{ErrorKind, ToolError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
-
-/// How long an unused connection is kept.
-const IDLE_TIME: Duration = Duration::from_secs(300);
-
-/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls
-/// are answered with that failure.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
-
-/// Connections that may be given up at a time with somebody waiting for that.
-const ABANDONED_MAX: u32 = 1_000;
+use tokio::sync::Semaphore;
 
 /// What a call may take beyond the statement's own time: connecting, checking, resetting.
 const GRACE: Duration = Duration::from_secs(15);
@@ -44,9 +37,6 @@ const ROWS_AT_A_TIME: usize = 200;
 /// Rows of an answer that is asked for at once, so that the transaction ends in the same exchange of messages.
 const ROWS_AT_ONCE: usize = 1_001;
 
-/// Types whose names are kept.
-const TYPES_MAX: usize = 10_000;
-
 const BEGIN_READ_ONLY: Step<'_> = Step::plain("BEGIN READ ONLY");
 const BEGIN_READ_WRITE: Step<'_> = Step::plain("BEGIN READ WRITE");
 const ROLLBACK: Step<'_> = Step::plain("ROLLBACK");
@@ -54,17 +44,6 @@ const COMMIT: Step<'_> = Step::plain("COMMIT");
 const DISCARD_ALL: Step<'_> = Step::plain("DISCARD ALL");
 /// What callers ask is compiled as the server is set.
 const JIT_AS_SET: Step<'_> = Step::plain("SET LOCAL jit TO DEFAULT");
-
-/// What the role of a connection may do, and what the server is.
-#[derive(Debug, Clone)]
-struct Role {
-    /// Whether it may read settings that are protected.
-    protected_settings: bool,
-    /// Whether the database's encoding is UTF-8.
-    utf8: bool,
-    /// For example 150004.
-    version: u32,
-}
 
 /// A database and the connections to it.
 pub(crate) struct Database {
@@ -78,90 +57,9 @@ pub(crate) struct Database {
     types: Mutex<HashMap<(u32, i32), Type>>,
 }
 
-struct Idle {
-    connection: Connection,
-    role: Role,
-    since: Instant,
-}
-
-#[derive(Clone)]
-struct BackOff {
-    until: Instant,
-    wait: Duration,
-    error: ToolError,
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is whole between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A connection in use. Dropped while something runs on it, it has the server cancel that.
-struct Lease {
-    database: Arc<Database>,
-    connection: Option<Connection>,
-    role: Role,
-    /// Whether it was used before: the server may have closed it since.
-    reused: bool,
-    /// Whether its transaction, or what follows it, has not been seen to end.
-    busy: bool,
-    /// Whether something stays in the session that `DISCARD ALL` does not know.
-    retired: bool,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        if self.busy {
-            return self.abandon();
-        }
-        let Some(connection) = self.connection.take() else { return };
-        if !self.retired {
-            let idle = Idle { connection, role: self.role.clone(), since: Instant::now() };
-            lock(&self.database.idle).push(idle);
-        }
-    }
-}
-
-impl Lease {
-    /// The connection, for something that is to run on it.
-    fn start(&mut self) -> Result<&mut Connection, WireError> {
-        self.busy = true;
-        self.connection.as_mut().ok_or_else(|| WireError::Broken("the connection is closed".to_owned()))
-    }
-
-    /// Gives up a connection on which this happened, if it is not usable any more.
-    fn note<T>(&mut self, result: Result<T, WireError>) -> Result<T, WireError> {
-        match result {
-            Err(WireError::Broken(_)) => self.connection = None,
-            // There is more to come.
-            Err(WireError::TooLarge) => self.abandon(),
-            _ => {}
-        }
-        result
-    }
-
-    /// Has the server cancel what runs, and closes.
-    fn abandon(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let database = self.database.clone();
-        let noted = database.abandoned.clone().try_acquire_owned();
-        runtime.spawn(async move {
-            connection.abandon(database.target.clone()).await;
-            drop(noted);
-        });
-    }
-
-    async fn run(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
-        let result = self.start()?.run(steps).await;
-        self.note(result)
-    }
-
-    /// Whether it was closed while nobody used it.
-    fn is_stale<T>(&self, result: &Result<T, Stop>) -> bool {
-        self.reused && matches!(result, Err(Stop::Wire(WireError::Broken(_))))
-    }
 }
 
 /// Why a statement has no answer.
@@ -169,6 +67,15 @@ enum Stop {
     /// It may not run.
     Refused(ToolError),
     Wire(WireError),
+}
+
+impl Stop {
+    fn wire(&self) -> Option<&WireError> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Wire(error) => Some(error),
+        }
+    }
 }
 
 impl From<WireError> for Stop {
@@ -216,89 +123,6 @@ impl Database {
         let _ = self.abandoned.acquire_many(ABANDONED_MAX).await;
     }
 
-    async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, ToolError> {
-        let waiting = tokio::time::timeout(self.config.statement_timeout, self.places.clone().acquire_owned());
-        let Ok(Ok(place)) = waiting.await else {
-            return Err(ToolError::new("All connections to the database are in use.")
-                .kind(ErrorKind::Limited { retry_after: None })
-                .hint("Try again when other calls have finished."));
-        };
-        let lease = |connection, role, reused| Lease {
-            database: self.clone(),
-            connection: Some(connection),
-            role,
-            reused,
-            busy: false,
-            retired: false,
-            _place: place,
-        };
-        while let Some(idle) = { lock(&self.idle).pop() } {
-            if reuse && idle.since.elapsed() < IDLE_TIME {
-                return Ok(lease(idle.connection, idle.role, true));
-            }
-            idle.connection.close().await;
-        }
-        let failed = lock(&self.back_off).clone().filter(|failed| failed.until > Instant::now());
-        if let Some(failed) = failed {
-            let wait = failed.until.saturating_duration_since(Instant::now()).as_millis().max(1);
-            let hint = failed.error.advice().unwrap_or("It failed a moment ago.").to_owned();
-            return Err(failed.error.hint(format!("{hint} The next attempt is in {wait} ms.")));
-        }
-        match self.connect().await {
-            Ok((connection, role)) => {
-                *lock(&self.back_off) = None;
-                Ok(lease(connection, role, false))
-            }
-            Err(error) => {
-                let mut back_off = lock(&self.back_off);
-                let wait = back_off.as_ref().map_or(BACK_OFF.0, |before| (before.wait * 2).min(BACK_OFF.1));
-                *back_off = Some(BackOff { until: Instant::now() + wait, wait, error: error.clone() });
-                Err(error)
-            }
-        }
-    }
-
-    async fn connect(&self) -> Result<(Connection, Role), ToolError> {
-        let mut connection = Connection::open(&self.target).await?;
-        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::plain(WHO)])).await;
-        let answer = asked
-            .map_err(|_| ToolError::new("The server did not respond in time.").kind(ErrorKind::Timeout))?
-            .map_err(|e| self.error(e))?;
-        let row = answer.first().and_then(|rows| rows.first());
-        let row = row.ok_or_else(|| ToolError::new("The server did not report the role."))?;
-        if connection.reported.get("client_encoding").is_none_or(|encoding| encoding != "UTF8") {
-            return Err(ToolError::new("The server did not accept UTF-8 as the encoding of the connection."));
-        }
-        if let (Some(power), false) = (self.power(row), self.config.allow_privileged_role) {
-            connection.close().await;
-            let role = &self.target.user;
-            return Err(ToolError::denied(format!("The role {role} has more than read privileges: {power}.")).hint(
-                "Connect as a role that can only read (CREATE ROLE reader LOGIN PASSWORD '…'; GRANT pg_read_all_data TO \
-                 reader;). The operator can accept this role with --allow-privileged-role.",
-            ));
-        }
-        let role = Role {
-            protected_settings: row.is_true(3),
-            version: row.text(4).parse().unwrap_or_default(),
-            utf8: row.text(5) == "UTF8",
-        };
-        Ok((connection, role))
-    }
-
-    /// Why a role may do more than it should, by the answer to [`WHO`].
-    fn power(&self, row: &Row) -> Option<String> {
-        let member = row.text(1);
-        if row.is_true(0) {
-            Some("it is a superuser".to_owned())
-        } else if !member.is_empty() {
-            Some(format!("it is a member of {member}"))
-        } else if row.is_true(2) && !self.config.writes() {
-            Some("it owns data".to_owned())
-        } else {
-            None
-        }
-    }
-
     /// Gives work on the database a deadline beyond the server's own. `committing` says whether COMMIT was sent.
     async fn within<T>(
         &self,
@@ -321,7 +145,7 @@ impl Database {
     async fn begin(self: &Arc<Self>, mode: Mode, seen: Option<&Seen>) -> Result<Lease, ToolError> {
         let mut lease = self.lease(true).await?;
         let mut opened = self.open(&mut lease, mode, seen).await;
-        if lease.is_stale(&opened) {
+        if lease.is_stale(opened.as_ref().err().and_then(Stop::wire)) {
             drop(lease);
             lease = self.lease(false).await?;
             opened = self.open(&mut lease, mode, seen).await;
@@ -372,7 +196,7 @@ impl Database {
 
     /// Ends the transaction and takes away what the session may have kept.
     async fn end(&self, lease: &mut Lease, with: Step<'static>) -> Result<(), WireError> {
-        if !lease.busy || lease.connection.is_none() {
+        if !lease.busy {
             return Ok(());
         }
         let result = lease.start()?.run_groups(&[&[with], &[DISCARD_ALL]]).await;
@@ -474,19 +298,15 @@ impl Database {
         let steps = [BEGIN_READ_ONLY, Step::new(SETTINGS, &settings), Step::new(sql, parameters)];
         let work = async {
             let mut lease = self.lease(true).await?;
-            let mut result = Self::own_on(&mut lease, &steps).await.map_err(Stop::Wire);
-            if lease.is_stale(&result) {
+            let mut result = Self::own_on(&mut lease, &steps).await;
+            if lease.is_stale(result.as_ref().err()) {
                 drop(lease);
                 lease = self.lease(false).await?;
-                result = Self::own_on(&mut lease, &steps).await.map_err(Stop::Wire);
+                result = Self::own_on(&mut lease, &steps).await;
             }
             let encrypted = lease.connection.as_ref().is_some_and(|connection| connection.encrypted);
             let link = Link { version: lease.role.version, encrypted };
-            match result {
-                Ok(rows) => Ok((rows, link)),
-                Err(Stop::Refused(error)) => Err(error),
-                Err(Stop::Wire(error)) => Err(self.error(error)),
-            }
+            result.map(|rows| (rows, link)).map_err(|error| self.error(error))
         };
         self.within(&AtomicBool::new(false), work).await
     }
@@ -587,59 +407,6 @@ impl Database {
                     .hint("Select fewer columns, or part of a value with left(…) or substring(…).")
             }
         }
-    }
-
-    /// Forgets the names of types: they may have changed.
-    pub(crate) fn forget_types(&self) {
-        lock(&self.types).clear();
-    }
-
-    /// The types of columns, as far as they are known.
-    fn known_types(&self, described: &Described) -> Vec<Type> {
-        let known = lock(&self.types);
-        let unknown = |oid| Type { name: format!("oid {oid}"), shape: Shape::of(oid), array: None };
-        described
-            .fields
-            .iter()
-            .map(|field| {
-                known.get(&(field.type_oid, field.type_modifier)).cloned().unwrap_or_else(|| unknown(field.type_oid))
-            })
-            .collect()
-    }
-
-    /// Says what the columns' types are; asks for those that are not known yet.
-    async fn name_types(self: &Arc<Self>, answer: &mut Answer) -> Result<(), ToolError> {
-        let mut missing: Vec<(u32, i32)> = {
-            let known = lock(&self.types);
-            let all = answer.described.fields.iter().map(|field| (field.type_oid, field.type_modifier));
-            all.filter(|key| !known.contains_key(key)).collect()
-        };
-        missing.sort_unstable();
-        missing.dedup();
-        let asked = if missing.is_empty() { Ok(()) } else { self.look_up_types(&missing).await };
-        answer.types = self.known_types(&answer.described);
-        asked
-    }
-
-    async fn look_up_types(self: &Arc<Self>, missing: &[(u32, i32)]) -> Result<(), ToolError> {
-        let list = |items: Vec<String>| Some(texts(items));
-        let parameters = [
-            list(missing.iter().map(|(oid, _)| oid.to_string()).collect()),
-            list(missing.iter().map(|(_, modifier)| modifier.to_string()).collect()),
-        ];
-        let (rows, _) = self.own(TYPES, &parameters).await?;
-        let mut known = lock(&self.types);
-        if known.len() > TYPES_MAX {
-            known.clear();
-        }
-        for row in &rows {
-            let number = |at: usize| row.text(at).parse::<u32>().unwrap_or_default();
-            let key = (number(0), row.text(1).parse().unwrap_or(-1));
-            let array = row.cell(3).and_then(|delimiter| delimiter.chars().next());
-            let element = if array.is_some() { number(4) } else { key.0 };
-            known.insert(key, Type { name: row.text(2), shape: Shape::of(element), array });
-        }
-        Ok(())
     }
 }
 

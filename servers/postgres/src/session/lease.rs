@@ -1,0 +1,200 @@
+//! Connections to a database: how many, when anew, and what their role may be.
+
+use super::{Database, lock};
+use crate::sql::WHO;
+use crate::wire::{Connection, Row, Step, WireError};
+use linchpin_kit::{ErrorKind, ToolError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+/// How long an unused connection is kept.
+const IDLE_TIME: Duration = Duration::from_secs(300);
+
+/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls
+/// are answered with that failure.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+
+/// Connections that may be given up at a time with somebody waiting for that.
+pub(super) const ABANDONED_MAX: u32 = 1_000;
+
+/// What the role of a connection may do, and what the server is.
+#[derive(Debug, Clone)]
+pub(super) struct Role {
+    /// Whether it may read settings that are protected.
+    pub(super) protected_settings: bool,
+    /// Whether the database's encoding is UTF-8.
+    pub(super) utf8: bool,
+    /// For example 150004.
+    pub(super) version: u32,
+}
+
+/// A connection that is not in use.
+pub(super) struct Idle {
+    connection: Connection,
+    role: Role,
+    since: Instant,
+}
+
+/// A failure to connect.
+#[derive(Clone)]
+pub(super) struct BackOff {
+    until: Instant,
+    wait: Duration,
+    error: ToolError,
+}
+
+/// A connection in use. Dropped while something runs on it, it has the server cancel that.
+pub(super) struct Lease {
+    database: Arc<Database>,
+    pub(super) connection: Option<Connection>,
+    pub(super) role: Role,
+    /// Whether it was used before: the server may have closed it since.
+    reused: bool,
+    /// Whether its transaction, or what follows it, has not been seen to end.
+    pub(super) busy: bool,
+    /// Whether something stays in the session that `DISCARD ALL` does not know.
+    pub(super) retired: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.busy {
+            return self.abandon();
+        }
+        let Some(connection) = self.connection.take() else { return };
+        if !self.retired {
+            let idle = Idle { connection, role: self.role.clone(), since: Instant::now() };
+            lock(&self.database.idle).push(idle);
+        }
+    }
+}
+
+impl Lease {
+    /// The connection, for something that is to run on it.
+    pub(super) fn start(&mut self) -> Result<&mut Connection, WireError> {
+        self.busy = true;
+        self.connection.as_mut().ok_or_else(|| WireError::Broken("the connection is closed".to_owned()))
+    }
+
+    /// Gives up a connection on which this happened, if it is not usable any more.
+    pub(super) fn note<T>(&mut self, result: Result<T, WireError>) -> Result<T, WireError> {
+        match result {
+            Err(WireError::Broken(_)) => self.connection = None,
+            // There is more to come.
+            Err(WireError::TooLarge) => self.abandon(),
+            _ => {}
+        }
+        result
+    }
+
+    /// Has the server cancel what runs, and closes.
+    fn abandon(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let database = self.database.clone();
+        let noted = database.abandoned.clone().try_acquire_owned();
+        runtime.spawn(async move {
+            connection.abandon(database.target.clone()).await;
+            drop(noted);
+        });
+    }
+
+    pub(super) async fn run(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
+        let result = self.start()?.run(steps).await;
+        self.note(result)
+    }
+
+    /// Whether it was closed while nobody used it.
+    pub(super) fn is_stale(&self, error: Option<&WireError>) -> bool {
+        self.reused && matches!(error, Some(WireError::Broken(_)))
+    }
+}
+
+impl Database {
+    /// A connection, unused ones first if they may be reused.
+    pub(super) async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, ToolError> {
+        let waiting = tokio::time::timeout(self.config.statement_timeout, self.places.clone().acquire_owned());
+        let Ok(Ok(place)) = waiting.await else {
+            return Err(ToolError::new("All connections to the database are in use.")
+                .kind(ErrorKind::Limited { retry_after: None })
+                .hint("Try again when other calls have finished."));
+        };
+        let lease = |connection, role, reused| Lease {
+            database: self.clone(),
+            connection: Some(connection),
+            role,
+            reused,
+            busy: false,
+            retired: false,
+            _place: place,
+        };
+        while let Some(idle) = { lock(&self.idle).pop() } {
+            if reuse && idle.since.elapsed() < IDLE_TIME {
+                return Ok(lease(idle.connection, idle.role, true));
+            }
+            idle.connection.close().await;
+        }
+        let failed = lock(&self.back_off).clone().filter(|failed| failed.until > Instant::now());
+        if let Some(failed) = failed {
+            let wait = failed.until.saturating_duration_since(Instant::now()).as_millis().max(1);
+            let hint = failed.error.advice().unwrap_or("It failed a moment ago.").to_owned();
+            return Err(failed.error.hint(format!("{hint} The next attempt is in {wait} ms.")));
+        }
+        match self.connect().await {
+            Ok((connection, role)) => {
+                *lock(&self.back_off) = None;
+                Ok(lease(connection, role, false))
+            }
+            Err(error) => {
+                let mut back_off = lock(&self.back_off);
+                let wait = back_off.as_ref().map_or(BACK_OFF.0, |before| (before.wait * 2).min(BACK_OFF.1));
+                *back_off = Some(BackOff { until: Instant::now() + wait, wait, error: error.clone() });
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<(Connection, Role), ToolError> {
+        let mut connection = Connection::open(&self.target).await?;
+        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::plain(WHO)])).await;
+        let answer = asked
+            .map_err(|_| ToolError::new("The server did not respond in time.").kind(ErrorKind::Timeout))?
+            .map_err(|e| self.error(e))?;
+        let row = answer.first().and_then(|rows| rows.first());
+        let row = row.ok_or_else(|| ToolError::new("The server did not report the role."))?;
+        if connection.reported.get("client_encoding").is_none_or(|encoding| encoding != "UTF8") {
+            return Err(ToolError::new("The server did not accept UTF-8 as the encoding of the connection."));
+        }
+        if let (Some(power), false) = (self.power(row), self.config.allow_privileged_role) {
+            connection.close().await;
+            let role = &self.target.user;
+            return Err(ToolError::denied(format!("The role {role} has more than read privileges: {power}.")).hint(
+                "Connect as a role that can only read (CREATE ROLE reader LOGIN PASSWORD '…'; GRANT pg_read_all_data TO \
+                 reader;). The operator can accept this role with --allow-privileged-role.",
+            ));
+        }
+        let role = Role {
+            protected_settings: row.is_true(3),
+            version: row.text(4).parse().unwrap_or_default(),
+            utf8: row.text(5) == "UTF8",
+        };
+        Ok((connection, role))
+    }
+
+    /// Why a role may do more than it should, by the answer to [`WHO`].
+    fn power(&self, row: &Row) -> Option<String> {
+        let member = row.text(1);
+        if row.is_true(0) {
+            Some("it is a superuser".to_owned())
+        } else if !member.is_empty() {
+            Some(format!("it is a member of {member}"))
+        } else if row.is_true(2) && !self.config.writes() {
+            Some("it owns data".to_owned())
+        } else {
+            None
+        }
+    }
+}
