@@ -2,11 +2,14 @@
 //! limited by whoever runs it.
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../../servers/fetch/src/convert/pdf/mod.rs"]
+mod pdf;
+
 use libfuzzer_sys::fuzz_target;
-use linchpin_fetch::fuzzing::pdf;
 
 fuzz_target!(|body: &[u8]| {
-    let Ok(text) = pdf(body) else { return };
+    let Ok(pdf::Document { text, .. }) = pdf::read(body) else { return };
     assert!(text.len() <= 32 << 20);
     assert!(!text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')));
 });

@@ -15,31 +15,6 @@ mod config;
 mod convert;
 mod get;
 
-/// What the fuzz targets call. Not public API.
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod fuzzing {
-    /// The text of a PDF document, or why there is none.
-    pub fn pdf(body: &[u8]) -> Result<String, &'static str> {
-        crate::convert::pdf::read(body).map(|document| document.text)
-    }
-
-    /// The text of a feed, unless it is none.
-    pub fn feed(text: &str) -> Option<String> {
-        let base = url::Url::parse("http://a.test/feed").ok();
-        crate::convert::feed::read(text, base.as_ref()).map(|feed| feed.text)
-    }
-
-    /// The line of a robots.txt that keeps this token from this path; 0 if there are too many rules.
-    pub fn robots(text: &str, token: &str, path: &str) -> Option<usize> {
-        use crate::get::robots::{Refusal, Robots};
-        match Robots::parse(text, false).refuses(&[token.to_owned()], path)? {
-            Refusal::Line(line) => Some(line),
-            Refusal::TooMany | Refusal::Whole(_) => Some(0),
-        }
-    }
-}
-
 pub use config::{Config, HostHeader, read_hosts, read_proxy};
 pub use convert::worker::{Converter, convert_stdin};
 pub use linchpin_process::Confined;
