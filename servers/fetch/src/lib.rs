@@ -19,8 +19,9 @@ pub use config::{Config, HostHeader, read_hosts, read_proxy};
 pub use convert::worker::{Converter, convert_stdin};
 pub use linchpin_process::Confined;
 
+use convert::html::Form;
+use convert::job::{Job, Rendered, Want};
 use convert::worker::Worker;
-use convert::{Form, Job, Rendered, Want};
 use get::address::{parse, shown};
 use get::cache::Cache;
 use get::page::{Getter, Page, Who};

@@ -4,7 +4,6 @@
 //! [`super::worker`] has. Here only the depth of the tree is limited, because what follows is recursive, and the number of
 //! its nodes, which a short page can multiply.
 
-use super::Form;
 use super::markdown::{Links, SKIPPED, Style, is_block, render};
 use dom_query::{Document, Matcher, NodeRef};
 use dom_smoothie::Readability;
@@ -12,8 +11,18 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tokenizer::TokenizerOpts;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, parse_document};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use url::Url;
+
+/// The requested form of an HTML page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Form {
+    Markdown,
+    Text,
+    Html,
+    Links,
+}
 
 /// The URL of a page.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,8 @@
 //!
 //! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
-use super::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered, Why};
-use crate::convert::kind::Kind;
+use super::job::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered, Why};
+use super::kind::Kind;
 use bytes::Bytes;
 use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_process::{Confined, Limits, Stopped};

@@ -1,9 +1,11 @@
 //! Fonts: which text a code means, and how wide it is.
 
-use super::TEXT_BYTES_MAX;
 use super::file::File;
 use super::lexer::{Dict, Lexer, Value, is};
 use std::collections::HashMap;
+
+/// Longest text of a document.
+pub(super) const TEXT_BYTES_MAX: usize = 8 << 20;
 
 /// The encoding of a font.
 #[derive(Debug, Default)]

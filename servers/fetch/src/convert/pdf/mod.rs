@@ -13,7 +13,8 @@ mod lexer;
 mod page;
 
 use file::{File, UNPACKED_BYTES_MAX};
-use page::Page;
+use font::TEXT_BYTES_MAX;
+use page::{OPERATORS_MAX, Page};
 use std::collections::HashMap;
 
 /// The text of a document.
@@ -26,9 +27,6 @@ pub(crate) struct Document {
     /// Whether a limit was reached and the text is incomplete.
     pub(crate) cut: bool,
 }
-
-const OPERATORS_MAX: usize = 5_000_000;
-const TEXT_BYTES_MAX: usize = 8 << 20;
 
 /// Extracts the text of a document.
 ///

@@ -1,12 +1,13 @@
 //! A page: its operators in order, and where text begins a word, a line or a paragraph.
 
 use super::file::{File, Leaf, STREAM_BYTES_MAX, find};
-use super::font::Font;
+use super::font::{Font, TEXT_BYTES_MAX};
 use super::lexer::{Dict, Lexer, Value, is};
-use super::{OPERATORS_MAX, TEXT_BYTES_MAX};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// Operators of all pages.
+pub(super) const OPERATORS_MAX: usize = 5_000_000;
 const FORMS_DEEP_MAX: usize = 6;
 /// Maximum cached fonts; further ones, and those inline in the resources, are read on each use, and have room for few
 /// codes.

@@ -1,0 +1,242 @@
+//! A page to convert, and what becomes of it.
+
+use super::html::{Failed, Form};
+use super::kind::{Kind, type_shown};
+use super::marks::without_marks;
+use super::{charset, feed, html, json, kind};
+use linchpin_kit::{ErrorKind, ToolError};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// The requested form of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Want {
+    pub(crate) form: Form,
+    pub(crate) raw: bool,
+    pub(crate) selector: Option<String>,
+}
+
+/// A page to convert, without its body.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// The requested URL, for errors.
+    pub(crate) asked: String,
+    /// The URL that links are relative to.
+    pub(crate) base: String,
+    pub(crate) content_type: String,
+    pub(crate) want: Want,
+    /// The published server's output.
+    pub(crate) compat: bool,
+}
+
+/// What may be converted, where it is converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Caps {
+    /// Bytes of an HTML page or a feed.
+    bytes: usize,
+    /// Nodes of an HTML page.
+    nodes: usize,
+    pdf: bool,
+}
+
+impl Caps {
+    /// In a process with limits of memory and time.
+    pub(super) const CONFINED: Caps = Caps { bytes: usize::MAX, nodes: 1_000_000, pdf: true };
+    /// In a process with a limit of time.
+    pub(super) const WATCHED: Caps = Caps { nodes: 300_000, ..Caps::CONFINED };
+    /// In a process that has other things to do.
+    pub(super) const SHARED: Caps = Caps { bytes: 2 << 20, nodes: 50_000, pdf: false };
+}
+
+/// A page in the requested form.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rendered {
+    /// The prefix of a text that was not simplified.
+    pub(crate) prefix: String,
+    #[serde(skip)]
+    pub(crate) text: String,
+    pub(crate) title: Option<String>,
+    pub(crate) note: Option<String>,
+}
+
+/// Why a page was not converted, and what to do.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    why: Why,
+    message: String,
+    hint: String,
+}
+
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Why {
+    /// The request asks for what the page has not.
+    Invalid,
+    /// The page is too much.
+    Limited,
+    /// The page is not what it should be.
+    Unreadable,
+}
+
+impl Failure {
+    pub(super) fn new(why: Why, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why, message: message.into(), hint: hint.into() }
+    }
+}
+
+impl From<Failure> for ToolError {
+    fn from(Failure { why, message, hint }: Failure) -> Self {
+        let error = ToolError::new(message).kind(match why {
+            Why::Invalid => ErrorKind::Invalid,
+            Why::Limited => ErrorKind::Limited { retry_after: None },
+            Why::Unreadable => ErrorKind::Upstream { status: None },
+        });
+        if hint.is_empty() { error } else { error.hint(hint) }
+    }
+}
+
+/// The replacement for an empty result.
+const FAILED: &str = "<error>Page failed to be simplified from HTML</error>";
+const NO_LINKS: &str = "<error>The page has no links</error>";
+const NO_LINKS_THERE: &str = "<error>The elements that match the selector contain no links</error>";
+pub(super) const RAW: &str = "Fetch it with raw=true for the unconverted content.";
+pub(super) const ELSEWHERE: &str = "Look for the same content as a web page.";
+
+impl Job {
+    pub(super) fn kind(&self, body: &[u8]) -> Kind {
+        if !self.compat {
+            return kind::kind(body, &self.content_type);
+        }
+        let beginning = charset::decode_published(&body[..body.len().min(1_024)], &self.content_type);
+        if kind::is_html(&beginning, &self.content_type) { Kind::Html } else { Kind::Plain }
+    }
+
+    /// Whether converting this page takes no more than time and memory proportional to its length.
+    pub(super) fn is_plain(&self, body: &[u8]) -> bool {
+        self.want.raw || matches!(self.kind(body), Kind::Plain | Kind::Json | Kind::Binary)
+    }
+
+    /// Converts a page.
+    ///
+    /// # Errors
+    /// When it cannot be converted to this form.
+    pub(super) fn render(&self, body: &[u8], caps: Caps) -> Result<Rendered, Failure> {
+        let (want, kind) = (&self.want, self.kind(body));
+        if !self.is_plain(body) && body.len() > caps.bytes {
+            let message = format!("{} is too large to be converted by this server ({} bytes)", self.asked, body.len());
+            return Err(Failure::new(Why::Limited, message, RAW));
+        }
+        match kind {
+            Kind::Pdf if !want.raw && caps.pdf => return self.pdf(body).map(harmless),
+            Kind::Pdf if !want.raw => {
+                let message = format!("{} is a PDF document, which this server does not read", self.asked);
+                return Err(Failure::new(Why::Unreadable, message, ELSEWHERE));
+            }
+            Kind::Pdf | Kind::Binary => return Err(self.no_text(body)),
+            _ => {}
+        }
+        let text = match self.compat {
+            true => charset::decode_published(body, &self.content_type),
+            false => charset::decode(body, &self.content_type),
+        };
+        let rendered = self.text(kind, text, caps.nodes)?;
+        Ok(if self.compat { rendered } else { harmless(rendered) })
+    }
+
+    fn text(&self, kind: Kind, text: String, nodes_max: usize) -> Result<Rendered, Failure> {
+        let want = &self.want;
+        if kind == Kind::Html && !want.raw {
+            return self.html(&text, nodes_max);
+        }
+        if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
+            let message = format!("{} is not an HTML page but {}", self.asked, type_shown(&self.content_type));
+            return Err(Failure::new(
+                Why::Invalid,
+                message,
+                "selector, format=html and format=links are for HTML pages only; omit them.",
+            ));
+        }
+        let simplified = !self.compat && !want.raw;
+        if simplified
+            && kind == Kind::Xml
+            && let Some(feed) = feed::read(&text, Url::parse(&self.base).ok().as_ref())
+        {
+            return Ok(Rendered { text: feed.text, title: feed.title, ..Rendered::default() });
+        }
+        let pretty = if simplified && kind == Kind::Json { json::pretty(&text) } else { None };
+        let prefix = format!(
+            "Content type {} cannot be simplified to markdown, but here is the raw content:\n",
+            self.content_type
+        );
+        Ok(Rendered { prefix, text: pretty.unwrap_or(text), ..Rendered::default() })
+    }
+
+    fn html(&self, text: &str, nodes_max: usize) -> Result<Rendered, Failure> {
+        let selector = self.want.selector.as_deref();
+        let form = self.want.form;
+        let base =
+            Url::parse(&self.base).map_err(|_| Failure::new(Why::Unreadable, "The page has no valid URL", ""))?;
+        let base = html::Base { url: &base, published: self.compat };
+        let converted = html::convert(text, base, form, selector, nodes_max).map_err(|why| match why {
+            Failed::Selector => {
+                Failure::new(Why::Invalid, format!("Invalid CSS selector: {}", selector.unwrap_or_default()), "")
+            }
+            Failed::Nothing => Failure::new(
+                Why::Invalid,
+                format!("No element of the page matches the selector {}", selector.unwrap_or_default()),
+                "Omit selector for the main content, or inspect the page with format=html.",
+            ),
+            Failed::Complex => Failure::new(
+                Why::Limited,
+                "The page is too large or too deeply nested for this request",
+                "Fetch it without selector and format for its plain text, or with raw=true.",
+            ),
+        })?;
+        let text = match (converted.text.trim().is_empty(), form, selector) {
+            (false, ..) => converted.text,
+            (true, Form::Links, None) => NO_LINKS.to_owned(),
+            (true, Form::Links, Some(_)) => NO_LINKS_THERE.to_owned(),
+            (true, ..) => FAILED.to_owned(),
+        };
+        Ok(Rendered { prefix: String::new(), text, title: converted.title, note: converted.note.map(str::to_owned) })
+    }
+
+    fn no_text(&self, body: &[u8]) -> Failure {
+        let kind = type_shown(&self.content_type);
+        Failure::new(
+            Why::Unreadable,
+            format!("{} is binary ({kind}, {} bytes) and has no text", self.asked, body.len()),
+            "Look for a page that describes it, or for a text version.",
+        )
+    }
+
+    #[cfg(feature = "pdf")]
+    fn pdf(&self, body: &[u8]) -> Result<Rendered, Failure> {
+        let read = super::pdf::read(body).map_err(|why| {
+            Failure::new(Why::Unreadable, format!("{} is a PDF document that {why}", self.asked), ELSEWHERE)
+        })?;
+        if read.text.trim().is_empty() {
+            let message = format!("{} is a PDF document of {} pages without text", self.asked, read.pages);
+            return Err(Failure::new(Why::Unreadable, message, format!("Its pages may be images. {ELSEWHERE}")));
+        }
+        let pages = if read.pages == 1 { "one page".to_owned() } else { format!("{} pages", read.pages) };
+        let cut = if read.cut { "; only a part of it could be read" } else { "" };
+        let note = Some(format!("The text of a PDF document of {pages}{cut}."));
+        Ok(Rendered { prefix: String::new(), text: read.text, title: read.title, note })
+    }
+
+    #[cfg(not(feature = "pdf"))]
+    fn pdf(&self, body: &[u8]) -> Result<Rendered, Failure> {
+        Err(self.no_text(body))
+    }
+}
+
+/// Only the server writes `<error>`.
+fn harmless(rendered: Rendered) -> Rendered {
+    if [FAILED, NO_LINKS, NO_LINKS_THERE].contains(&rendered.text.as_str()) {
+        return rendered;
+    }
+    let text = without_marks(&rendered.text).into_owned();
+    let prefix = without_marks(&rendered.prefix).into_owned();
+    Rendered { text, prefix, ..rendered }
+}
