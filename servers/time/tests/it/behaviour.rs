@@ -59,7 +59,7 @@ async fn the_local_zone_is_written_into_every_zone_argument() {
         ("time_add", "timezone"),
         ("time_diff", "start_timezone"),
     ] {
-        assert!(described(tool, argument).contains("Use 'Pacific/Chatham' as local timezone"), "{tool} {argument}");
+        assert!(described(tool, argument).contains("'Pacific/Chatham'"), "{tool} {argument}");
     }
     let instructions = caller.0.instructions().expect("instructions");
     assert!(instructions.contains("`Pacific/Chatham`"), "{instructions}");
@@ -827,14 +827,12 @@ async fn only_plain_files_of_a_zones_size_are_read_as_zones() {
 }
 
 #[tokio::test]
-async fn no_schema_refers_to_a_definition() {
+async fn no_input_schema_refers_to_a_definition() {
     // Some providers of models refuse `$ref`.
     let caller = Caller::new().await;
     for tool in caller.0.tools().await.unwrap().iter() {
-        let output = tool.output_schema.as_ref().map_or("", |schema| schema.get());
-        for schema in [tool.input_schema.get(), output] {
-            assert!(!schema.contains("$ref") && !schema.contains("$defs"), "{}: {schema}", tool.name);
-        }
+        let schema = tool.input_schema.get();
+        assert!(!schema.contains("$ref") && !schema.contains("$defs"), "{}: {schema}", tool.name);
     }
 }
 
