@@ -4,7 +4,7 @@
 //! shared between the two, so that the next one costs a list of pointers and not a copy of the texts.
 
 use crate::format::{Entity, Line, Record, Relation, Written, read_line};
-use linchpin_kit::clip;
+use linchpin_kit::{Cursor, clip};
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -98,6 +98,8 @@ pub(crate) struct Graph {
     unreadable: usize,
     /// Foreign lines that are not.
     others: usize,
+    /// A digest of the file's content: cursors are for one.
+    version: u64,
 }
 
 /// What `read` found, to tell a memory file from another one.
@@ -116,9 +118,10 @@ impl Graph {
             Entity,
             Relation,
         }
+        let mut graph = Graph::default();
+        graph.written_as(bytes);
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let (mut entities, mut relations): (Vec<Item<Entity>>, Vec<Item<Relation>>) = (Vec::new(), Vec::new());
-        let mut graph = Graph::default();
         let mut last = Last::None;
         for line in bytes.split(|byte| *byte == b'\n') {
             let wrong = match read_line(line) {
@@ -178,6 +181,16 @@ impl Graph {
         foreign(&self.head, None);
         self.entities.iter().for_each(|item| foreign(&item.after, Some(&item.record.line)));
         self.relations.iter().for_each(|item| foreign(&item.after, Some(&item.record.line)));
+    }
+
+    /// Says that this is the content of its file.
+    pub(crate) fn written_as(&mut self, bytes: &[u8]) {
+        self.version = Cursor::<1>::digest(bytes);
+    }
+
+    /// What changes with the content of its file.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) fn census(&self) -> Census {
@@ -275,6 +288,7 @@ impl Graph {
             parts: self.parts.clone(),
             unreadable: self.unreadable,
             others: self.others,
+            version: self.version,
         };
         Edit { graph, changes: Vec::new(), undoes: None }
     }

@@ -3,8 +3,8 @@
 use crate::format::{ENTITY_BYTES, Entity, Record, Relation, Written, first_of, fitting, indented, shown, written};
 use crate::graph::{Change, Edit, Graph, Item, Kind};
 use crate::journal::{self, Entry, Journal, Last, Times, When};
-use crate::search::{Hit, Place, Query, UNSURE, after_hits, mark, marks, relation_mark, start, unknown_cursor};
-use linchpin_kit::{Paging, ToolError, clip};
+use crate::search::{Hit, Query};
+use linchpin_kit::{Cursor, Paging, ToolError, clip, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::{Borrow, Cow};
@@ -347,35 +347,38 @@ pub(crate) struct Budget {
     pub(crate) beside: usize,
 }
 
-/// Cuts a graph: from `cursor` on, as much as there is room for. There is always at least one record; an entity that
-/// alone is too large is shown in several answers, each with some of its observations.
-pub(crate) fn part<E, R>(entities: &[E], relations: &[R], cursor: Option<&str>, room: Budget) -> Result<Part, ToolError>
+/// Cuts a graph of this version: from `cursor` on, as much as there is room for, entities first. There is always at least
+/// one record; an entity that alone is too large is shown in several answers, each with some of its observations.
+pub(crate) fn part<E, R>(
+    entities: &[E],
+    relations: &[R],
+    version: u64,
+    cursor: Option<&str>,
+    room: Budget,
+) -> Result<Part, ToolError>
 where
     E: Borrow<Item<Entity>>,
     R: Borrow<Item<Relation>>,
 {
     let Budget { most, bytes_max, beside } = room;
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
-    let entity_key = |at: usize| entities.get(at).map(|item| mark(&item.borrow().value().name));
-    let relation_key = |at: usize| relations.get(at).map(|item| relation_mark(item.borrow().value()));
-    let from = start(cursor, entities, relations.len(), &entity_key, &relation_key)?;
-    let (mut part, mut bytes, mut count) = (Part { first: from.entity, ..Part::default() }, 0_usize, 0_usize);
-    part.cut = from.unsure.then(|| UNSURE.to_owned());
-    let cut = |part: &mut Part, text: String| match &mut part.cut {
-        Some(said) => said.extend([" ", &text]),
-        none => *none = Some(text),
+    // The record, and the first of its observations.
+    let cursor = Cursor::<2>::parse(cursor)?.map(|cursor| cursor.still(version)).transpose()?;
+    let [first, observation] =
+        cursor.map_or([0, 0], |cursor| cursor.at.map(|at| usize::try_from(at).unwrap_or(usize::MAX)));
+    let next = |record: usize, observation: usize| {
+        Paging::more(Cursor { at: [record as u64, observation as u64], of: version }.to_string())
     };
-    let entity_cursor = |at: usize| format!("e{}", Place::of(at, entity_key));
-    let relation_cursor = |at: usize| format!("r{}", Place::of(at, relation_key));
+    let (mut part, mut bytes, mut count) = (Part { first, ..Part::default() }, 0_usize, 0_usize);
     let mut fits = |size: usize| {
         bytes = bytes.saturating_add(size);
         count += 1;
         count == 1 || count <= most && bytes <= bytes_max
     };
     let size = |bytes: &dyn Fn() -> usize| if bytes_max == usize::MAX { 0 } else { bytes() };
-    for (at, item) in entities.iter().map(Borrow::borrow).enumerate().skip(from.entity) {
+    for (at, item) in entities.iter().map(Borrow::borrow).enumerate().skip(first) {
         let all = item.value().observations.len();
-        let skipped = if at == from.entity { from.observation.min(all) } else { 0 };
+        let skipped = if at == first { observation.min(all) } else { 0 };
         let entity = match skipped {
             0 => Cow::Borrowed(item.value()),
             _ => Cow::Owned(Entity {
@@ -385,45 +388,42 @@ where
         };
         let size = size(&|| indented(&*entity, 2) + beside);
         if !fits(size) {
-            part.paging = Paging::more(entity_cursor(at));
+            part.paging = next(at, 0);
             return Ok(part);
         }
         if size > bytes_max {
             let (shorter, whole) = shorten(&entity, bytes_max.saturating_sub(beside));
-            let next = skipped + whole.max(1);
-            let text = format!(
+            let shown = skipped + whole.max(1);
+            part.cut = Some(format!(
                 "An entity is too large for one result: of its {all} observations these are {} from number {} on, long ones \
                  truncated.",
                 shorter.observations.len(),
                 skipped + 1
-            );
-            cut(&mut part, text);
+            ));
             part.entities.push(shorter);
-            part.paging = match next < all {
-                true => {
-                    let observed = Place::of(next, |at| item.value().observations.get(at).map(mark));
-                    Paging::more(format!("{}.{observed}", entity_cursor(at)))
-                }
-                false if at + 1 < entities.len() => Paging::more(entity_cursor(at + 1)),
-                false if relations.is_empty() => Paging { truncated: true, next_cursor: None },
-                false => Paging::more(relation_cursor(0)),
+            part.paging = if shown < all {
+                next(at, shown)
+            } else if at + 1 < entities.len() + relations.len() {
+                next(at + 1, 0)
+            } else {
+                Paging { truncated: true, next_cursor: None }
             };
             return Ok(part);
         }
         if skipped > 0 {
-            let text = format!("The observations of the first entity start at number {}.", skipped + 1);
-            cut(&mut part, text);
+            part.cut = Some(format!("The observations of the first entity start at number {}.", skipped + 1));
         }
         part.entities.push(entity.into_owned());
     }
-    for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(from.relation) {
+    let first = first.saturating_sub(entities.len());
+    for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(first) {
         let size = size(&|| indented(item.value(), 2));
         if !fits(size) {
-            part.paging = Paging::more(relation_cursor(at));
+            part.paging = next(entities.len() + at, 0);
             return Ok(part);
         }
         if size > bytes_max {
-            cut(&mut part, "A relation is too large for one result: its names are truncated.".to_owned());
+            part.cut = Some("A relation is too large for one result: its names are truncated.".to_owned());
             part.paging.truncated = true;
             part.relations.push(item.value().shortened(bytes_max));
         } else {
@@ -538,13 +538,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
-/// Ranked search; without words but with a time, what was changed since, the newest first. With it what is to be said
-/// when a change has moved what was found since the page before.
-pub(crate) fn search(
-    graph: &Graph,
-    times: Option<&Times>,
-    wanted: &Wanted<'_>,
-) -> Result<(FoundPage, Option<&'static str>), ToolError> {
+/// Ranked search; without words but with a time, what was changed since, the newest first.
+pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) -> Result<FoundPage, ToolError> {
     let query = Query::of(wanted.text);
     let since = wanted.changed_since.map(since).transpose()?;
     let kind = wanted.entity_type.map(str::to_lowercase);
@@ -559,11 +554,8 @@ pub(crate) fn search(
         }
     };
     let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
-    let key = |at: usize| hits.get(at).map(|hit| mark(&graph.entities()[hit.at].value().name));
-    let (start, moved) = match wanted.cursor {
-        None => (0, false),
-        Some(cursor) => after_hits(cursor, hits.len(), &key).ok_or_else(|| unknown_cursor(cursor))?,
-    };
+    let cursor = Cursor::<1>::parse(wanted.cursor)?.map(|cursor| cursor.still(graph.version())).transpose()?;
+    let start = cursor.map_or(0, |cursor| usize::try_from(cursor.at[0]).unwrap_or(usize::MAX).min(hits.len()));
     let page = &hits[start..hits.len().min(start.saturating_add(wanted.most.max(1)))];
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
     let bytes_max = if wanted.bytes_max == 0 { usize::MAX } else { wanted.bytes_max };
@@ -591,10 +583,10 @@ pub(crate) fn search(
     }
     let end = start + results.len();
     let paging = match end < hits.len() {
-        true => Paging::more(format!("{}.{:08x}", Place::of(end, key), marks(end, &key))),
+        true => Paging::more(Cursor { at: [end as u64], of: graph.version() }.to_string()),
         false => Paging::whole(),
     };
-    Ok((FoundPage { total: hits.len(), results, undated, paging }, moved.then_some(UNSURE)))
+    Ok(FoundPage { total: hits.len(), results, undated, paging })
 }
 
 fn since(text: &str) -> Result<u64, ToolError> {

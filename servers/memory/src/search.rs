@@ -1,16 +1,11 @@
-//! Ranked search: words of a question against the words of names, types and observations; and the places where pages go
-//! on.
+//! Ranked search: words of a question against the words of names, types and observations.
 //!
 //! It reads the whole graph for each question instead of keeping an index of words. Five megabytes take some tens of
 //! milliseconds, nothing has to be rebuilt after a change, and memory does not depend on how many different words there
 //! are.
 
-use crate::format::{Entity, Relation};
+use crate::format::Entity;
 use crate::graph::Item;
-use crate::journal::fingerprint;
-use linchpin_kit::{ToolError, clip};
-use std::borrow::Borrow;
-use std::fmt;
 use std::sync::Arc;
 
 /// Words of a question that count; the others are left out.
@@ -26,155 +21,6 @@ const PREFIX: f32 = 0.5;
 /// How soon repeating a word stops helping (BM25's k1), and how much long texts are held back (b).
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.4;
-
-/// The place in a list at which a page begins: its number, and what stood before and at it when the page before was
-/// shown, so that it is found again when something before it came or went. Written `373-0a1b2c3d-4e5f6a7b`, or only
-/// `373`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    at: usize,
-    /// Marks of what was shown last and of what comes next.
-    marks: Option<(u32, u32)>,
-}
-
-/// A short fingerprint of a text.
-pub(crate) fn mark(text: impl AsRef<[u8]>) -> u32 {
-    let all = fingerprint(text);
-    (all >> 32) as u32 ^ all as u32
-}
-
-impl Place {
-    /// The place `at` in a list with these marks.
-    pub(crate) fn of(at: usize, key: impl Fn(usize) -> Option<u32>) -> Self {
-        let last = at.checked_sub(1).and_then(&key).unwrap_or_default();
-        Self { at, marks: Some((last, key(at).unwrap_or_default())) }
-    }
-
-    /// `None` when it is no place.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let (at, marks) = match text.split_once('-') {
-            Some((at, marks)) => (at, Some(marks.split_once('-')?)),
-            None => (text, None),
-        };
-        let hex = |digits: &str| match digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            true => u32::from_str_radix(digits, 16).ok(),
-            false => None,
-        };
-        let marks = match marks {
-            Some((last, next)) => Some((hex(last)?, hex(next)?)),
-            None => None,
-        };
-        let at = at.bytes().all(|byte| byte.is_ascii_digit()).then(|| at.parse().ok()).flatten()?;
-        Some(Self { at, marks })
-    }
-
-    /// Where to go on in a list of `count`: behind what was shown last, else at what was to come next. `false` when
-    /// neither is there any more, and the number is all there is.
-    pub(crate) fn find(&self, count: usize, key: impl Fn(usize) -> Option<u32>) -> (usize, bool) {
-        let Some((last, next)) = self.marks.filter(|_| self.at > 0) else { return (self.at, true) };
-        let found = nearest(self.at - 1, count, &key, last).map(|at| at + 1);
-        let found = found.or_else(|| nearest(self.at, count, &key, next));
-        found.map_or((self.at.min(count), false), |at| (at, true))
-    }
-
-    /// Where that is now which was to come next.
-    pub(crate) fn find_next(&self, count: usize, key: impl Fn(usize) -> Option<u32>) -> Option<usize> {
-        match self.marks {
-            Some((_, next)) => nearest(self.at, count, &key, next),
-            None => Some(self.at),
-        }
-    }
-}
-
-/// Where this mark is, the nearest to `at` if several have it.
-fn nearest(at: usize, count: usize, key: impl Fn(usize) -> Option<u32>, mark: u32) -> Option<usize> {
-    let is = |at: &usize| key(*at) == Some(mark);
-    Some(at).filter(is).or_else(|| (0..count).filter(is).min_by_key(|found| found.abs_diff(at)))
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.marks {
-            Some((last, next)) => write!(f, "{}-{last:08x}-{next:08x}", self.at),
-            None => write!(f, "{}", self.at),
-        }
-    }
-}
-
-/// What is said where the place that a cursor names is not there any more.
-pub(crate) const UNSURE: &str = "The memory was changed since the previous result: records may be missing or repeated. To be sure, read \
-                      again without cursor.";
-
-/// Where a cursor points: at an entity, its observations from one on, and all relations behind, or at a relation.
-#[derive(Debug, Default)]
-pub(crate) struct Start {
-    pub(crate) entity: usize,
-    pub(crate) observation: usize,
-    pub(crate) relation: usize,
-    /// Whether the place is only a guess.
-    pub(crate) unsure: bool,
-}
-
-pub(crate) fn start<E: Borrow<Item<Entity>>>(
-    cursor: Option<&str>,
-    entities: &[E],
-    relations: usize,
-    entity_key: &dyn Fn(usize) -> Option<u32>,
-    relation_key: &dyn Fn(usize) -> Option<u32>,
-) -> Result<Start, ToolError> {
-    let Some(cursor) = cursor else { return Ok(Start::default()) };
-    let found = match cursor.split_at_checked(1) {
-        Some(("e", at)) => match at.split_once('.') {
-            None => Place::read(at).map(|place| {
-                let (entity, sure) = place.find(entities.len(), entity_key);
-                Start { entity, unsure: !sure, ..Start::default() }
-            }),
-            Some((at, inside)) => Place::read(at).zip(Place::read(inside)).map(|(place, inside)| {
-                let Some(entity) = place.find_next(entities.len(), entity_key) else {
-                    // What was shown in part is gone.
-                    let (entity, sure) = place.find(entities.len(), entity_key);
-                    return Start { entity, unsure: !sure, ..Start::default() };
-                };
-                let observations = entities.get(entity).map_or(&[][..], |item| &item.borrow().value().observations);
-                let (observation, sure) = inside.find(observations.len(), |at| observations.get(at).map(mark));
-                Start { entity, observation, unsure: !sure, ..Start::default() }
-            }),
-        },
-        Some(("r", at)) => Place::read(at).map(|place| {
-            let (relation, sure) = place.find(relations, relation_key);
-            Start { entity: usize::MAX, relation, unsure: !sure, ..Start::default() }
-        }),
-        _ => None,
-    };
-    found.ok_or_else(|| unknown_cursor(cursor))
-}
-
-pub(crate) fn unknown_cursor(cursor: &str) -> ToolError {
-    ToolError::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
-        .hint("Pass next_cursor of the previous result, or omit cursor.")
-}
-
-pub(crate) fn relation_mark(relation: &Relation) -> u32 {
-    let Relation { from, to, relation_type } = relation;
-    [from, to, relation_type].into_iter().fold(0, |marks, text| marks.rotate_left(7) ^ mark(text))
-}
-
-/// Where the hits go on behind `cursor`, and whether those before it are others than were shown. A cursor is the place
-/// and what was shown up to it, because a change can also give hits another rank.
-pub(crate) fn after_hits(cursor: &str, count: usize, key: &dyn Fn(usize) -> Option<u32>) -> Option<(usize, bool)> {
-    let (place, shown) = match cursor.split_once('.') {
-        Some((place, shown)) => (place, Some(u32::from_str_radix(shown, 16).ok()?)),
-        None => (cursor, None),
-    };
-    let (start, sure) = Place::read(place)?.find(count, key);
-    let start = start.min(count);
-    Some((start, !sure || shown.is_some_and(|shown| shown != marks(start, key))))
-}
-
-/// The marks of the first hits in one number, whatever their order.
-pub(crate) fn marks(end: usize, key: &dyn Fn(usize) -> Option<u32>) -> u32 {
-    (0..end).filter_map(key).fold(0, u32::wrapping_add)
-}
 
 /// A question as words.
 #[derive(Debug)]

@@ -235,12 +235,13 @@ impl Store {
         let before = self.graph()?;
         let mut edit = before.edit();
         let value = work(&mut edit)?;
-        let Edit { graph, mut changes, undoes } = edit;
+        let Edit { mut graph, mut changes, undoes } = edit;
         if changes.is_empty() {
             return Ok(Done { value, graph: before, changed: false, warnings: Vec::new() });
         }
         let mut warnings = Vec::new();
         let bytes = graph.write();
+        graph.written_as(&bytes);
         self.within_limits(&before, &graph, bytes.len())?;
         patience.lasts()?;
         let old = fs::symlink_metadata(&self.path).ok().filter(|meta| meta.is_file());

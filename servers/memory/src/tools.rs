@@ -525,7 +525,7 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>
         .read(|inner, graph| {
             let bytes_max = inner.config.max_result_bytes;
             let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
-            let part = ops::part(graph.entities(), graph.relations(), None, room)?;
+            let part = ops::part(graph.entities(), graph.relations(), graph.version(), None, room)?;
             let mut warnings = graph.dangling(graph.relations().iter().map(|item| item.value()));
             warnings.extend(graph.warnings());
             graph_part(part, warnings, bytes_max, |paging| {
@@ -561,7 +561,7 @@ async fn some_nodes(
             let (entities, relations) = graph.around(wanted);
             let bytes_max = inner.config.max_result_bytes;
             let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
-            let part = ops::part(&entities, &relations, cursor.as_deref(), room)?;
+            let part = ops::part(&entities, &relations, graph.version(), cursor.as_deref(), room)?;
             // Said once, on the first page, of all relations.
             let mut warnings = match &cursor {
                 None => graph.dangling(relations.iter().map(|item| item.value())),
@@ -584,11 +584,9 @@ async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<FoundAnswer>
                 most: args.limit.unwrap_or(PAGE_HITS),
                 bytes_max: inner.config.max_result_bytes,
             };
-            let (page, moved) = ops::search(graph, times, &wanted)?;
-            let notice = notice(moved, page.paging.notice());
-            let mut warnings: Warnings = moved.map(str::to_owned).into_iter().collect();
-            warnings.extend(graph.warnings());
-            let warnings = within(warnings, wanted.bytes_max);
+            let page = ops::search(graph, times, &wanted)?;
+            let notice = page.paging.notice();
+            let warnings = within(graph.warnings(), wanted.bytes_max);
             Ok(ToolOutput::json(FoundAnswer { page, warnings }, Provenance::ThirdParty)?.notice(notice))
         })
         .await
@@ -600,7 +598,7 @@ async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, 
             let bytes_max = inner.config.max_result_bytes;
             let beside = if times.is_some() { TIMES_BYTES } else { 0 };
             let room = Budget { most: args.limit.unwrap_or(PAGE_RECORDS), bytes_max, beside };
-            let part = ops::part(graph.entities(), graph.relations(), args.cursor.as_deref(), room)?;
+            let part = ops::part(graph.entities(), graph.relations(), graph.version(), args.cursor.as_deref(), room)?;
             let Part { first, entities, relations, paging, cut } = part;
             let notice = notice(cut.as_deref(), paging.notice());
             let mut warnings: Warnings = cut.into_iter().collect();
@@ -661,7 +659,7 @@ async fn resource(memory: &Memory, _: NoArgs) -> Result<ResourceContents, Error>
     let text = memory
         .read(|_, graph| {
             let room = Budget { most: usize::MAX, bytes_max: 0, beside: 0 };
-            let part = ops::part(graph.entities(), graph.relations(), None, room)?;
+            let part = ops::part(graph.entities(), graph.relations(), graph.version(), None, room)?;
             pretty(&PublishedGraph { entities: &part.entities, relations: &part.relations })
         })
         .await?;

@@ -129,7 +129,8 @@ async fn the_published_tools_are_listed_as_published() {
         assert!(listed(&output["required"]).contains("content"), "{name}: {output}");
     }
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    let expected: Vec<&str> = SERVICE.tools.iter().map(|tool| tool.name).filter(|name| !["fs_copy", "fs_delete"].contains(name)).collect();
+    let expected: Vec<&str> =
+        SERVICE.tools.iter().map(|tool| tool.name).filter(|name| !["fs_copy", "fs_delete"].contains(name)).collect();
     assert_eq!(names, expected, "every tool but a rare one and one that needs permission, in order");
     assert!(names[PUBLISHED.len()..].iter().all(|name| name.starts_with("fs_") && name.len() <= 40));
 }

@@ -474,10 +474,7 @@ async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
     w.git("r", &["checkout", "-q", "main"]);
     w.put("r/f.txt", "dirty\n");
     let (text, theirs) = s.refused("git_checkout", on(&r, json!({"branch_name": "feat"}))).await;
-    assert_eq!(
-        text,
-        "git checkout failed with exit code 1\nHint: Commit the changes of these files first."
-    );
+    assert_eq!(text, "git checkout failed with exit code 1\nHint: Commit the changes of these files first.");
     assert!(theirs.contains("would be overwritten by checkout:\n\tf.txt\n"), "{theirs}");
     w.git("r", &["checkout", "-q", "feat", "--force"]);
     w.put("r/side.txt", "in the way\n");

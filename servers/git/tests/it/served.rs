@@ -108,7 +108,10 @@ async fn the_operator_chooses_what_is_listed() {
             |c| c.tools.read_only = true,
             "git_status git_diff_unstaged git_diff_staged git_diff git_log git_show git_branch git_blame git_grep",
         ),
-        (|c| c.tools.toolsets = vec!["history".into()], "git_tag git_stash git_merge git_rebase git_cherry_pick git_worktree"),
+        (
+            |c| c.tools.toolsets = vec!["history".into()],
+            "git_tag git_stash git_merge git_rebase git_cherry_pick git_worktree",
+        ),
         (|c| c.tools.enable = vec!["git_log".into()], "git_log"),
         (
             |c| {

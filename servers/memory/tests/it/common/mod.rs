@@ -117,7 +117,8 @@ pub async fn connect(config: Config, revision: Option<Revision>) -> Connection {
 pub fn at(path: impl AsRef<Path>) -> Config {
     Config::default().with(|config| {
         config.file = Some(path.as_ref().to_owned());
-        config.tools.toolsets = vec!["all".to_owned()];
+        // Rare tools too.
+        config.tools.toolsets = vec!["all".into()];
     })
 }
 
