@@ -41,7 +41,7 @@ pub(crate) async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Tool
     if parted {
         let base = repo.ask(&["merge-base", &ends[0], &ends[1]]).await?;
         if !base.good() {
-            return Err(ToolError::new(format!("{a} and {b} have no common ancestor"))
+            return Err(ToolError::conflict(format!("{a} and {b} have no common ancestor"))
                 .hint("Use a..b to compare them directly."));
         }
         ends[0] = base.text();
@@ -69,9 +69,8 @@ pub(crate) async fn differences(
 ) -> Result<ToolOutput<Diff>, ToolError> {
     let (context_lines, stat_only) = (wanted.context_lines, wanted.stat_only);
     if !(0..=CONTEXT_MAX).contains(&context_lines) {
-        return Err(
-            ToolError::new(format!("Invalid context_lines: {context_lines}")).hint("Use a number from 0 to 100000.")
-        );
+        return Err(ToolError::invalid(format!("Invalid context_lines: {context_lines}"))
+            .hint("Use a number from 0 to 100000."));
     }
     let mark = mark(wanted.cursor)?;
     let paths = repo.paths(wanted.paths)?;

@@ -11,7 +11,7 @@ use crate::guard::shown_key;
 use crate::place::Place;
 use crate::repo::{COMMAND_BYTES, Repo, no_dash};
 
-use linchpin_kit::{ToolError, resolve_symlinks};
+use linchpin_kit::{ErrorKind, ToolError, resolve_symlinks};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -69,7 +69,8 @@ pub(crate) fn refusal(done: &Done) -> ToolError {
         ("The remote rejected the request, or could not be reached", "What git and the remote said is below."),
         |(_, words, hint)| (*words, *hint),
     );
-    ToolError::new(words).kind(UPSTREAM).hint(hint).detail(done.words())
+    let kind = if hint == LOGIN { ErrorKind::Denied } else { UPSTREAM };
+    ToolError::new(words).kind(kind).hint(hint).detail(done.words())
 }
 
 /// The way to a remote that was looked at.
@@ -104,7 +105,7 @@ impl Way {
         if !repo.guard.network.is_empty() {
             let names: Vec<String> = repo.guard.network.iter().map(|name| shown_key(name)).collect();
             if !repo.config().trust_repo_config {
-                return Err(ToolError::new(format!(
+                return Err(ToolError::denied(format!(
                     "The repository's own configuration redirects network traffic: {}",
                     names.join(", ")
                 ))
@@ -147,7 +148,7 @@ impl Way {
                 if !hosts.is_empty()
                     && !host_of(url).is_some_and(|host| hosts.iter().any(|one| one.eq_ignore_ascii_case(host)))
                 {
-                    return Err(ToolError::new(format!(
+                    return Err(ToolError::denied(format!(
                         "The remote '{}' is on a host that is not allowed",
                         self.shown()
                     ))
@@ -157,7 +158,7 @@ impl Way {
             }
             Kind::Directory(path) => {
                 let refused = |why: String| {
-                    ToolError::new(format!("The remote '{}' is {why}", self.shown()))
+                    ToolError::denied(format!("The remote '{}' is {why}", self.shown()))
                         .hint("The operator can allow its directory with --repository.")
                 };
                 let path = resolve_symlinks(&repo.place.top.join(path));
@@ -186,8 +187,11 @@ impl Way {
                 "file"
             }
             Kind::Unknown => {
-                return Err(ToolError::new(format!("The URL scheme of the remote '{}' is not allowed", self.shown()))
-                    .hint("Allowed are https, http, ssh and git."));
+                return Err(ToolError::denied(format!(
+                    "The URL scheme of the remote '{}' is not allowed",
+                    self.shown()
+                ))
+                .hint("Allowed are https, http, ssh and git."));
             }
         };
         self.protocols.insert(protocol);
@@ -221,7 +225,7 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     }
     let refused = |why: &str, what: &str| {
         let name = if is_plain(remote) { format!("The remote '{remote}'") } else { "The remote".to_owned() };
-        ToolError::new(format!("{name} {why}: {what}"))
+        ToolError::denied(format!("{name} {why}: {what}"))
             .hint("Nothing was sent. The operator can allow it with --trust-repo-config.")
     };
     for old in ["remotes", "branches"] {

@@ -359,7 +359,7 @@ impl Repo {
     /// Fails if the repository has no work tree.
     pub(crate) fn needs_worktree(&self) -> Result<(), ToolError> {
         if self.place.bare {
-            return Err(ToolError::new("This repository is bare: it has no work tree")
+            return Err(ToolError::invalid("This repository is bare: it has no work tree")
                 .hint("Use git_log, git_show or git_diff."));
         }
         Ok(())
@@ -368,7 +368,9 @@ impl Repo {
     /// Paths as arguments, after `--`.
     pub(crate) fn paths(&self, given: &[String]) -> Result<Vec<String>, ToolError> {
         if given.len() > PATHS_MAX {
-            return Err(ToolError::new(format!("Too many paths: {}", given.len())).hint("Pass a directory instead."));
+            return Err(
+                ToolError::invalid(format!("Too many paths: {}", given.len())).hint("Pass a directory instead.")
+            );
         }
         given.iter().map(|path| self.place.inner(path)).collect()
     }
@@ -397,17 +399,17 @@ impl Repo {
 pub(crate) fn no_dash(what: &str, value: &str) -> Result<(), ToolError> {
     if value.starts_with('-') {
         let shown = linchpin_kit::clip(value, 200).text;
-        return Err(ToolError::new(format!("Invalid {what}: '{shown}' - cannot start with '-'")));
+        return Err(ToolError::invalid(format!("Invalid {what}: '{shown}' - cannot start with '-'")));
     }
     if value.contains('\0') {
-        return Err(ToolError::new(format!("Invalid {what}: it contains a NUL character")));
+        return Err(ToolError::invalid(format!("Invalid {what}: it contains a NUL character")));
     }
     Ok(())
 }
 
 pub(crate) fn unresolved(revision: &str) -> ToolError {
     let shown = linchpin_kit::clip(revision, 200).text;
-    ToolError::new(format!("Ref '{shown}' did not resolve to an object"))
+    ToolError::not_found(format!("Ref '{shown}' did not resolve to an object"))
         .hint("git_branch and git_log list branches and commits.")
 }
 
@@ -429,7 +431,7 @@ pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str)
     if fine {
         return Ok(());
     }
-    Err(ToolError::new(format!("Invalid {what} name: '{}'", clip(name, 200).text))
+    Err(ToolError::invalid(format!("Invalid {what} name: '{}'", clip(name, 200).text))
         .hint("Names must not contain spaces, .., or any of ~^:?*[\\, and must not end with .lock or a dot."))
 }
 

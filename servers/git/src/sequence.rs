@@ -19,7 +19,7 @@ pub(crate) enum Step {
 }
 
 pub(crate) fn foreign_strategy() -> ToolError {
-    ToolError::new("The repository's own configuration names a merge strategy that is a program: pull.twohead")
+    ToolError::denied("The repository's own configuration names a merge strategy that is a program: pull.twohead")
         .hint("Nothing was run. Use git_merge, or the operator can allow it with --trust-repo-config.")
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn foreign_strategy() -> ToolError {
 /// or change how commits are signed.
 pub(crate) fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
     let trap = |what: &str| {
-        ToolError::new(format!("The operation in progress is set up to run programs ({what})"))
+        ToolError::denied(format!("The operation in progress is set up to run programs ({what})"))
             .hint("Abort it with action abort, or finish it manually.")
     };
     let read = |path: PathBuf| -> Result<Option<String>, ToolError> {
@@ -59,7 +59,7 @@ pub(crate) fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError>
     let picked = read(git_dir.join("sequencer/opts"))?.unwrap_or_default().to_lowercase();
     let key = picked.lines().find_map(|line| line.trim_start().strip_prefix("gpg-sign"));
     if signed == Some(true) || key.is_some_and(|key| !sign || !["", "="].contains(&key.trim())) {
-        return Err(ToolError::new("The operation in progress has its own settings for signing commits")
+        return Err(ToolError::denied("The operation in progress has its own settings for signing commits")
             .hint("Abort it with action abort, or finish it manually."));
     }
     if let Some(options) = read(git_dir.join("sequencer/opts"))?

@@ -116,6 +116,11 @@ impl ToolError {
         Self::new(message).kind(ErrorKind::Invalid)
     }
 
+    /// It does not fit the present state.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(message).kind(ErrorKind::Conflict)
+    }
+
     /// Sets the hint: what to do next, in whole sentences. Tool names in it are replaced by their listed names.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -193,7 +193,7 @@ pub(crate) fn may_become_memory(path: &Path) -> Result<(), ToolError> {
     if extension == "json" && !hidden.into_iter().any(|name| name.starts_with('.')) {
         return Ok(());
     }
-    Err(ToolError::new(format!("Refusing to create a memory file of this name: {}", path.display()))
+    Err(ToolError::denied(format!("Refusing to create a memory file of this name: {}", path.display()))
         .hint("Use a name that ends in .jsonl, so that no other program reads the file as settings or a script."))
 }
 

@@ -1,6 +1,6 @@
 //! Files: opening without following symlinks, atomic replacement, the lock file.
 
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -31,10 +31,14 @@ pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> ToolError 
     let fault = ToolError::new(format!("Cannot {what} {}: {text}", path.display()));
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            fault.hint("The user that the server runs as lacks the permission. Tell the user.")
+            fault.kind(ErrorKind::Denied).hint("The user that the server runs as lacks the permission. Tell the user.")
         }
-        io::ErrorKind::StorageFull => fault.hint("The disk is full. Nothing was changed; tell the user."),
-        io::ErrorKind::ReadOnlyFilesystem => fault.hint("The disk is read-only. Tell the user."),
+        io::ErrorKind::StorageFull => fault
+            .kind(ErrorKind::Limited { retry_after: None })
+            .hint("The disk is full. Nothing was changed; tell the user."),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            fault.kind(ErrorKind::Denied).hint("The disk is read-only. Tell the user.")
+        }
         _ => fault.hint("Nothing was changed. Try again once; if it fails again, tell the user."),
     }
 }
@@ -258,7 +262,7 @@ pub(crate) fn lock_note(path: &Path) -> Option<String> {
 
 /// The error of a change that timed out.
 pub(crate) fn busy(who: &str) -> ToolError {
-    ToolError::new(format!("Timed out waiting for {who} to finish changing the memory file"))
+    ToolError::conflict(format!("Timed out waiting for {who} to finish changing the memory file"))
         .hint("Nothing was changed. Try again in a moment.")
 }
 

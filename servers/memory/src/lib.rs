@@ -135,7 +135,7 @@ impl Memory {
         F: FnOnce(&Inner, &mut Edit) -> Result<T, ToolError> + Send + 'static,
     {
         if self.inner.config.tools.read_only {
-            return Err(ToolError::new("This memory is read-only")
+            return Err(ToolError::denied("This memory is read-only")
                 .hint("The operator can allow changes by removing --read-only."));
         }
         self.watch();

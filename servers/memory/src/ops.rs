@@ -243,7 +243,7 @@ pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Mer
     }
     let sources: HashSet<&str> = names.iter().map(String::as_str).filter(|name| *name != into).collect();
     if sources.is_empty() {
-        return Err(ToolError::new("There is nothing to merge").hint("Pass at least one name other than `into`."));
+        return Err(ToolError::invalid("There is nothing to merge").hint("Pass at least one name other than `into`."));
     }
     let (entities, _) = edit.graph.around(|entity| sources.contains(&*entity.name));
     let merged = entities.len();
@@ -303,10 +303,10 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
             .iter()
             .rev()
             .find(|entry| entry.undoes.is_none() && !undone.contains(&entry.id))
-            .ok_or_else(|| ToolError::new("There is nothing to undo"))?,
+            .ok_or_else(|| ToolError::not_found("There is nothing to undo"))?,
     };
     if undone.contains(&entry.id) {
-        return Err(ToolError::new(format!("Change {} is already undone", entry.id))
+        return Err(ToolError::conflict(format!("Change {} is already undone", entry.id))
             .hint("To redo it, undo the change that undid it; memory_history lists them."));
     }
     let changes = entry.changes.as_ref().ok_or_else(|| {
@@ -314,7 +314,7 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
             .hint("Ask the user to check the backups beside the memory file.")
     })?;
     if !edit.undo(changes) {
-        return Err(ToolError::new(format!(
+        return Err(ToolError::conflict(format!(
             "Change {} cannot be undone: its records were changed again since",
             entry.id
         ))
@@ -549,7 +549,7 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
         (Some(query), _) => query.rank(entities),
         (None, Some(_)) => entities.map(|(at, _)| Hit { at, score: 0.0 }).collect(),
         (None, None) => {
-            return Err(ToolError::new("The query contains no words")
+            return Err(ToolError::invalid("The query contains no words")
                 .hint("Pass letters or digits, or changedSince; memory_read_page lists everything."));
         }
     };
@@ -591,7 +591,7 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
 
 fn since(text: &str) -> Result<u64, ToolError> {
     journal::seconds(text).ok_or_else(|| {
-        ToolError::new(format!("Invalid time: {}", clip(text, 40).text))
+        ToolError::invalid(format!("Invalid time: {}", clip(text, 40).text))
             .hint("Use 2026-11-21 or 2026-11-21T09:14:06Z, in UTC, for changedSince.")
     })
 }

@@ -11,7 +11,7 @@ use crate::config::{Config, may_become_memory};
 use crate::files::{self, Patience, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
 use crate::journal::{Journal, Tail, Times, fingerprint};
-use linchpin_kit::ToolError;
+use linchpin_kit::{ErrorKind, ToolError};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
@@ -177,7 +177,7 @@ impl Store {
     fn must_be_a_file(&self, meta: &fs::Metadata) -> Result<(), ToolError> {
         let shown = self.path.display();
         if meta.is_symlink() {
-            return Err(ToolError::new(format!("The memory file is a symlink: {shown}")).hint(
+            return Err(ToolError::denied(format!("The memory file is a symlink: {shown}")).hint(
                 "Symlinks are refused, because a change could modify any other file. Use the path of the target.",
             ));
         }
@@ -290,7 +290,7 @@ impl Store {
     fn within_limits(&self, before: &Graph, after: &Graph, bytes: usize) -> Result<(), ToolError> {
         let (had, has) = (before.entities().len(), after.entities().len());
         if has > self.max_entities && has > had {
-            return Err(ToolError::new(format!(
+            return Err(limited(format!(
                 "Too many entities: there are {had}, this would make {has}, the limit is {}",
                 self.max_entities
             ))
@@ -298,7 +298,7 @@ impl Store {
         }
         // What makes the file smaller is always allowed; it cannot be larger than the limit by much.
         if bytes as u64 > self.max_file_bytes && bytes > before.write().len() {
-            return Err(ToolError::new(format!(
+            return Err(limited(format!(
                 "The memory file would be too large: {bytes} bytes, the limit is {}",
                 self.max_file_bytes
             ))
@@ -306,6 +306,10 @@ impl Store {
         }
         Ok(())
     }
+}
+
+fn limited(message: String) -> ToolError {
+    ToolError::new(message).kind(ErrorKind::Limited { retry_after: None })
 }
 
 /// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any

@@ -132,7 +132,7 @@ impl Time {
 
     async fn zone_of(&self, argument: &str, name: &str) -> Result<Zone, ToolError> {
         if name.is_empty() {
-            return Err(ToolError::new(format!("Missing required argument: {argument}")));
+            return Err(ToolError::invalid(format!("Missing required argument: {argument}")));
         }
         self.zone(name).await
     }
@@ -143,7 +143,7 @@ impl Time {
             return Timestamp::from_second(self.now()?.as_second()).map_err(|_| show::out_of_range());
         };
         let wrong = || {
-            ToolError::new(format!("Invalid datetime: {}", zones::shortened(text)))
+            ToolError::invalid(format!("Invalid datetime: {}", zones::shortened(text)))
                 .hint("Use a format like 2026-03-29T14:30 (local time in the zone), or with an offset 2026-03-29T14:30:00+02:00 or 2026-03-29T12:30:00Z.")
         };
         let pieces = if text.len() <= 64 { Pieces::parse(text).map_err(|_| wrong())? } else { return Err(wrong()) };

@@ -79,7 +79,7 @@ impl TimeResult {
 /// The error for times out of range: years without four digits, and the last hours of 9999, which are in the year 10000
 /// in some zones.
 pub(crate) fn out_of_range() -> ToolError {
-    ToolError::new("The date is out of range").hint("The range is the year 1 to 9999-12-30T22:00:00Z.")
+    ToolError::invalid("The date is out of range").hint("The range is the year 1 to 9999-12-30T22:00:00Z.")
 }
 
 /// `+01:00`; with seconds if the offset has some, as before standard time.
@@ -104,7 +104,7 @@ pub(crate) fn hours_ahead(source: Offset, target: Offset) -> String {
 /// Parses a date, `YYYY-MM-DD`.
 pub(crate) fn date(text: &str) -> Result<Date, ToolError> {
     let wrong = || {
-        ToolError::new(format!("Invalid date: {}. Expected YYYY-MM-DD", crate::zones::shortened(text)))
+        ToolError::invalid(format!("Invalid date: {}. Expected YYYY-MM-DD", crate::zones::shortened(text)))
             .hint("Use a date like 2026-03-29, or omit it for today.")
     };
     let parts: Vec<&str> = text.split('-').collect();
@@ -124,7 +124,7 @@ pub(crate) fn hours_minutes(text: &str) -> Result<(i8, i8), ToolError> {
         part.parse::<i8>().ok().filter(|number| fits && *number <= most)
     };
     let parts = text.split_once(':').and_then(|(hour, minute)| Some((number(hour, 23)?, number(minute, 59)?)));
-    parts.ok_or_else(|| ToolError::new("Invalid time format. Expected HH:MM [24-hour format]"))
+    parts.ok_or_else(|| ToolError::invalid("Invalid time format. Expected HH:MM [24-hour format]"))
 }
 
 fn english(day: Weekday) -> &'static str {

@@ -89,12 +89,12 @@ impl Time {
 }
 
 fn required(name: &str, value: &str) -> Result<(), ToolError> {
-    if value.is_empty() { Err(ToolError::new(format!("Missing required argument: {name}"))) } else { Ok(()) }
+    if value.is_empty() { Err(ToolError::invalid(format!("Missing required argument: {name}"))) } else { Ok(()) }
 }
 
 fn unknown(name: &str, near: &[String]) -> ToolError {
     let why = zones::quoted(&format!("No time zone found with key {}", zones::shortened(name)));
-    let fault = ToolError::new(format!("Invalid timezone: {why}"));
+    let fault = ToolError::invalid(format!("Invalid timezone: {why}"));
     match near {
         [] => fault.hint("Use an IANA name, case included, such as Europe/Paris or America/New_York."),
         [.., last] if near.len() > 1 => fault
@@ -115,12 +115,14 @@ pub(crate) fn moment(
     fold: Option<u8>,
 ) -> Result<Timestamp, ToolError> {
     if fold.is_some_and(|fold| fold > 1) {
-        return Err(ToolError::new("Invalid fold").hint("Use 0 for the first of two equal times, 1 for the second."));
+        return Err(
+            ToolError::invalid("Invalid fold").hint("Use 0 for the first of two equal times, 1 for the second.")
+        );
     }
     let found = zone.rules.to_ambiguous_timestamp(wall);
     let at = match found.offset() {
         AmbiguousOffset::Gap { before, after } => {
-            let fault = ToolError::new(format!(
+            let fault = ToolError::invalid(format!(
                 "Invalid time: {} does not exist in {timezone} on {} (skipped by a clock change)",
                 zones::shortened(said),
                 wall.date()

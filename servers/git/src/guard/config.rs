@@ -76,7 +76,7 @@ impl Reader<'_> {
         if inside && !value.starts_with(['~', '%', ':']) {
             return Ok(());
         }
-        Err(ToolError::new(escape(&shown_key(name)).message())
+        Err(escape(&shown_key(name))
             .hint("Nothing was run. Remove it from the repository's configuration, or use a file inside."))
     }
 

@@ -184,7 +184,7 @@ impl Stamp {
 
 /// Something in the repository leads outside.
 pub(crate) fn escape(what: &str) -> ToolError {
-    ToolError::new(format!("The repository refers to a location outside the allowed directories: {what}"))
+    ToolError::denied(format!("The repository refers to a location outside the allowed directories: {what}"))
         .hint("Nothing was run. The operator can allow that location with another --repository.")
 }
 

@@ -116,7 +116,7 @@ impl Place {
             left -= size;
             let mut file = BufReader::new(fs::File::open(&path).map_err(unclear)?.take(size));
             if !index_stays_inside(&mut file, id).map_err(unclear)? {
-                return Err(ToolError::new("The index contains paths outside the work tree")
+                return Err(ToolError::denied("The index contains paths outside the work tree")
                     .hint("Nothing was run. git read-tree HEAD creates a new one."));
             }
             if let Some(stamp) = stamp {

@@ -57,16 +57,16 @@ impl Place {
     /// Finds the repository that `given` is in, as far as `bounds` reach.
     pub(crate) fn find(bounds: &Bounds, given: &str) -> Result<Self, ToolError> {
         if given.contains('\0') || given.is_empty() {
-            return Err(ToolError::new("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
+            return Err(ToolError::invalid("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
         }
         let shown = clip(given, ECHO_MAX).text;
         let path = absolute(Path::new(given))?;
         let path = resolve_symlinks(&path);
         if !bounds.hold(&path) {
             return Err(match bounds.dirs.as_slice() {
-                [] => ToolError::new("No repository is allowed on this server")
+                [] => ToolError::denied("No repository is allowed on this server")
                     .hint("The operator can allow repositories with --repository DIR, or all with --allow-any."),
-                _ => ToolError::new(format!(
+                _ => ToolError::denied(format!(
                     "Repository path '{shown}' is outside the allowed repository {}",
                     bounds.shown()
                 ))
@@ -104,7 +104,7 @@ impl Place {
                 }
                 let outer = dir.ancestors().skip(1).find(|outer| outer.join(".git").symlink_metadata().is_ok());
                 if let Some(outer) = outer {
-                    return Err(ToolError::new(format!(
+                    return Err(ToolError::denied(format!(
                         "'{}' is a bare repository inside the repository '{}', which is not safe (safe.bareRepository)",
                         dir.display(),
                         outer.display()
@@ -113,8 +113,11 @@ impl Place {
                 }
                 // Git would take the configuration from there.
                 if dir.join("commondir").symlink_metadata().is_ok() {
-                    return Err(ToolError::new(format!("'{}' is a bare repository with a commondir", dir.display()))
-                        .hint("Nothing was run. Pass the intended repository."));
+                    return Err(ToolError::denied(format!(
+                        "'{}' is a bare repository with a commondir",
+                        dir.display()
+                    ))
+                    .hint("Nothing was run. Pass the intended repository."));
                 }
                 let (top, own) = (dir.to_owned(), is_own(&[dir]));
                 return Ok(Some(Self { git_dir: top.clone(), common: top.clone(), top, bare: true, own }));
@@ -158,7 +161,7 @@ impl Place {
     pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), ToolError> {
         let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
         if self.bare || path != self.top {
-            return Err(ToolError::new("The repository's configuration sets another work tree (core.worktree)")
+            return Err(ToolError::denied("The repository's configuration sets another work tree (core.worktree)")
                 .hint("Use the path of that work tree if it has a .git of its own."));
         }
         Ok(())
@@ -169,11 +172,11 @@ impl Place {
     pub(crate) fn inner(&self, given: &str) -> Result<String, ToolError> {
         let shown = clip(given, ECHO_MAX).text;
         let outside = || {
-            ToolError::new(format!("Path '{shown}' is outside the repository '{}'", self.top.display()))
+            ToolError::denied(format!("Path '{shown}' is outside the repository '{}'", self.top.display()))
                 .hint("Paths are relative to the top level of the repository.")
         };
         if given.contains('\0') || given.is_empty() || given.len() > PATH_MAX {
-            return Err(ToolError::new(format!("Invalid path: '{}'", shown)));
+            return Err(ToolError::invalid(format!("Invalid path: '{}'", shown)));
         }
         let path = self.top.join(given);
         let settled = resolve_symlinks(&path);

@@ -37,7 +37,8 @@ pub(crate) struct Staged {
 
 pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
     if q.files.is_empty() {
-        let fault = ToolError::new("No files provided to stage. Pass one or more paths, or ['.'] to stage everything.");
+        let fault =
+            ToolError::invalid("No files provided to stage. Pass one or more paths, or ['.'] to stage everything.");
         return Err(fault.into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;

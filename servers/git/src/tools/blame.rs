@@ -74,11 +74,11 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput
     }
     let range = match (q.start_line, q.end_line) {
         (None, None) => None,
-        (Some(0), _) | (_, Some(0)) => return Err(ToolError::new("Line numbers start at 1").into()),
+        (Some(0), _) | (_, Some(0)) => return Err(ToolError::invalid("Line numbers start at 1").into()),
         (start, end) => {
             let start = start.unwrap_or(1);
             if end.is_some_and(|end| end < start) {
-                return Err(ToolError::new("end_line is before start_line").into());
+                return Err(ToolError::invalid("end_line is before start_line").into());
             }
             Some(format!("-L{start},{}", end.map(|end| end.to_string()).unwrap_or_default()))
         }

@@ -61,7 +61,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         "remote" => Some("-r"),
         "all" => Some("-a"),
         other => {
-            let fault = ToolError::new(format!("Invalid branch type: {}", clip(other, 200).text));
+            let fault = ToolError::invalid(format!("Invalid branch type: {}", clip(other, 200).text));
             return Err(fault.hint("Use local, remote or all.").into());
         }
     };

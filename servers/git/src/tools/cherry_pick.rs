@@ -76,11 +76,13 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
             _ => hashes.push(repo.commit(revision).await?),
         }
         if hashes.len() > PICKS_MAX {
-            return Err(ToolError::new("More than 100 commits at once").hint("Pick fewer commits at a time.").into());
+            return Err(ToolError::invalid("More than 100 commits at once")
+                .hint("Pick fewer commits at a time.")
+                .into());
         }
     }
     if hashes.is_empty() {
-        return Err(ToolError::new("revisions resolves to no commit").hint("Pass at least one commit.").into());
+        return Err(ToolError::invalid("revisions resolves to no commit").hint("Pass at least one commit.").into());
     }
     let mut command = vec!["cherry-pick", repo.sign()];
     if q.no_commit {

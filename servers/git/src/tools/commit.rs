@@ -43,13 +43,13 @@ pub(crate) struct Committed {
 
 pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Committed> {
     if q.message.contains('\0') {
-        return Err(ToolError::new("Invalid message: it contains a NUL character").into());
+        return Err(ToolError::invalid("Invalid message: it contains a NUL character").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
     let merging = repo.place.git_dir.join("MERGE_HEAD").exists();
     if !merging && !staged(&repo).await? {
-        return Err(ToolError::new(
+        return Err(ToolError::conflict(
             "No changes staged for commit. Use git_add to stage changes first; git_status shows what is currently staged.",
         )
         .into());

@@ -40,14 +40,14 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
     let (from, hash) = match base {
         Some(base) => {
             let hash = repo.resolve(base, "commit").await?.ok_or_else(|| {
-                ToolError::new(format!("No item found with id {}", clip(base, 200).text))
+                ToolError::not_found(format!("No item found with id {}", clip(base, 200).text))
                     .hint("git_branch lists the branches.")
             })?;
             (base.to_owned(), hash)
         }
         None => {
             let current = repo.current().await?.ok_or_else(|| {
-                ToolError::new("HEAD is detached, so there is no current branch to branch from; pass base_branch")
+                ToolError::invalid("HEAD is detached, so there is no current branch to branch from; pass base_branch")
             })?;
             let hash = repo.head().await?.ok_or_else(|| {
                 ToolError::not_found(format!("Reference at 'refs/heads/{current}' does not exist"))
@@ -58,7 +58,7 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
     };
     let full = format!("refs/heads/{}", q.branch_name);
     if repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-        let fault = ToolError::new(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
+        let fault = ToolError::conflict(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
         return Err(fault.hint("git_checkout switches to it.").into());
     }
     // The empty last argument says that the ref must not exist, so that a race cannot move a branch.

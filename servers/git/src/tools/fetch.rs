@@ -90,7 +90,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
         let stuck = done.code == Some(1) && !REFUSALS.iter().any(|(what, ..)| lossy(&done.err).contains(what));
         return Err(if stuck {
-            ToolError::new("Nothing was updated: a ref is not a fast-forward, because its history was rewritten")
+            ToolError::conflict("Nothing was updated: a ref is not a fast-forward, because its history was rewritten")
                 .hint("A + in remote.*.fetch allows branches to be replaced; tags are never replaced.")
         } else {
             refusal(&done)

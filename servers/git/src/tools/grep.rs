@@ -70,7 +70,7 @@ struct Match {
 
 pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<Matches>, Error> {
     if q.pattern.is_empty() || q.pattern.contains(['\0', '\n']) || q.pattern.len() > PATTERN_MAX {
-        let fault = ToolError::new("The pattern is empty, longer than 10000 bytes or contains a line feed");
+        let fault = ToolError::invalid("The pattern is empty, longer than 10000 bytes or contains a line feed");
         return Err(fault.hint("Search for text within one line.").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;

@@ -65,7 +65,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
         if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
             no_dash(name, value)?;
             if value.len() > TIME_MAX {
-                return Err(ToolError::new(format!("Invalid {name}: longer than {TIME_MAX} bytes")).into());
+                return Err(ToolError::invalid(format!("Invalid {name}: longer than {TIME_MAX} bytes")).into());
             }
             command.push(format!("{flag}={value}").into());
         }

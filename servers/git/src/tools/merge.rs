@@ -48,10 +48,10 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
     let branch = q.branch.as_deref().unwrap_or_default();
     no_dash("branch", branch)?;
     if q.message.as_ref().is_some_and(|message| message.contains('\0')) {
-        return Err(ToolError::new("Invalid message: it contains a NUL character").into());
+        return Err(ToolError::invalid("Invalid message: it contains a NUL character").into());
     }
     if u8::from(q.no_ff) + u8::from(q.ff_only) + u8::from(q.squash) > 1 {
-        return Err(ToolError::new("no_ff, ff_only and squash are mutually exclusive").into());
+        return Err(ToolError::invalid("no_ff, ff_only and squash are mutually exclusive").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
@@ -59,7 +59,7 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
         return aborted(&repo, "merge").await;
     }
     if branch.is_empty() {
-        return Err(ToolError::new("branch is missing").hint("Pass the branch to merge, or abort.").into());
+        return Err(ToolError::invalid("branch is missing").hint("Pass the branch to merge, or abort.").into());
     }
     let hash = repo.commit(branch).await?;
     let message = match q.message {

@@ -38,7 +38,7 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
     repo.needs_worktree()?;
     let current = repo.current().await?.ok_or_else(|| {
-        ToolError::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
+        ToolError::invalid("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
     })?;
     let full = format!("refs/heads/{current}");
     let followed =
@@ -52,7 +52,7 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
     if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
         // What the configuration says is not repeated.
-        return Err(ToolError::new("The name of the upstream branch contains unusual characters")
+        return Err(ToolError::denied("The name of the upstream branch contains unusual characters")
             .hint("Pass it as branch.")
             .into());
     }

@@ -69,7 +69,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     q.there.check()?;
     no_dash("tag", q.tag.as_deref().unwrap_or_default())?;
     if q.force && !git.config().allow_force {
-        let fault = ToolError::new("Replacing commits of a remote is not allowed on this server");
+        let fault = ToolError::denied("Replacing commits of a remote is not allowed on this server");
         return Err(fault
             .hint("git_fetch and git_merge first, then push without force; or the operator can allow it with --allow-force.")
             .into());
@@ -78,9 +78,10 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     let way = Way::to(&repo, q.there.remote.as_deref(), true).await?;
     let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
         Some(branch) => branch,
-        None => {
-            repo.current().await?.ok_or_else(|| ToolError::new("HEAD is detached").hint("Pass the branch to push."))?
-        }
+        None => repo
+            .current()
+            .await?
+            .ok_or_else(|| ToolError::invalid("HEAD is detached").hint("Pass the branch to push."))?,
     };
     let mut sent = Vec::new();
     for (space, what, name) in [("heads", "branch", Some(&branch)), ("tags", "tag", q.tag.as_ref())] {

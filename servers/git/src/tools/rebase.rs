@@ -62,7 +62,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
         Step::Start => {}
     }
     let Some(upstream) = q.upstream.as_deref().filter(|upstream| !upstream.is_empty()) else {
-        return Err(ToolError::new("upstream is missing").hint("Pass the branch to rebase onto.").into());
+        return Err(ToolError::invalid("upstream is missing").hint("Pass the branch to rebase onto.").into());
     };
     let upstream_id = repo.commit(upstream).await?;
     let onto_id = match q.onto.as_deref().filter(|onto| !onto.is_empty()) {
@@ -72,7 +72,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     if !q.confirm {
         let count = repo.must(&["rev-list", "--count", &format!("{upstream_id}..HEAD")]).await?.text();
         let branch = repo.current().await?.unwrap_or_else(|| "HEAD".to_owned());
-        let fault = ToolError::new(format!(
+        let fault = ToolError::invalid(format!(
             "Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"
         ));
         return Err(fault

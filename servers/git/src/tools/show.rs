@@ -67,7 +67,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<O
     let Some(hash) = repo.resolve(&q.revision, "object").await? else {
         return Err(match q.revision.split_once(':') {
             Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
-                ToolError::new(format!("Blob or Tree named '{path}' not found"))
+                ToolError::not_found(format!("Blob or Tree named '{path}' not found"))
                     .hint(format!("git_show {before}: lists the top-level names."))
                     .into()
             }

@@ -85,7 +85,7 @@ struct Stash {
 
 pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes> {
     if q.message.as_ref().is_some_and(|message| message.contains(['\0', '\n'])) {
-        return Err(ToolError::new("Invalid message: it contains a NUL character or a line feed").into());
+        return Err(ToolError::invalid("Invalid message: it contains a NUL character or a line feed").into());
     }
     let reads = matches!(q.action, StashAction::List | StashAction::Show);
     let repo = git.repo(cx, &q.repo_path, if reads { Mode::Read } else { Mode::Write }).await?;

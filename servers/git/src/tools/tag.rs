@@ -81,7 +81,9 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     if q.action == TagAction::List {
         no_dash("tag name", name)?;
         if !name.is_empty() {
-            return Err(ToolError::new("name is only for create and delete").hint("git_show shows one tag.").into());
+            return Err(ToolError::invalid("name is only for create and delete")
+                .hint("git_show shows one tag.")
+                .into());
         }
     }
     if let Some(revision) = &q.revision {
@@ -116,7 +118,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
         return Ok(ToolOutput::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
     }
     if known.is_some() {
-        return Err(ToolError::new(format!("Tag '{name}' already exists"))
+        return Err(ToolError::conflict(format!("Tag '{name}' already exists"))
             .hint("Choose another name, or delete it first.")
             .into());
     }

@@ -143,7 +143,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
 async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError> {
     let path = worktree_path(repo, q.path.as_deref())?;
     if path.symlink_metadata().is_ok() {
-        return Err(ToolError::new(format!("'{}' already exists", path.display())).hint("Use a new directory."));
+        return Err(ToolError::conflict(format!("'{}' already exists", path.display())).hint("Use a new directory."));
     }
     let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
     let hash = repo.commit(revision).await?;
@@ -177,9 +177,9 @@ async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError
 /// Checks the location of a new work tree: inside the allowed directories or, if everything is allowed, in the
 /// repository or beside it under a name that is not hidden. Never in a git directory.
 fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError> {
-    let given = given.filter(|path| !path.is_empty()).ok_or_else(|| ToolError::new("path is missing"))?;
+    let given = given.filter(|path| !path.is_empty()).ok_or_else(|| ToolError::invalid("path is missing"))?;
     if given.contains('\0') || given.len() > PATH_MAX {
-        return Err(ToolError::new("Invalid path: it contains a NUL character or is too long"));
+        return Err(ToolError::invalid("Invalid path: it contains a NUL character or is too long"));
     }
     let path = resolve_symlinks(&repo.place.top.join(given));
     let top = &repo.place.top;
@@ -188,7 +188,7 @@ fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError>
     let allowed = if repo.bounds.any { path.starts_with(top) || beside } else { repo.bounds.hold(&path) };
     let in_git = path.components().any(|part| part.as_os_str() == ".git") || path.starts_with(&repo.place.common);
     if !allowed || in_git && !repo.place.bare {
-        return Err(ToolError::new(format!("A work tree is not allowed at '{given}'"))
+        return Err(ToolError::denied(format!("A work tree is not allowed at '{given}'"))
             .hint(format!("Use a path below {}.", top.display())));
     }
     Ok(path)

@@ -487,6 +487,30 @@ async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
 }
 
 #[tokio::test]
+async fn errors_tell_their_kind_to_programs() {
+    let w = World::new();
+    w.init("out");
+    w.put("r/f.txt", "changed\n");
+    w.git("r", &["checkout", "-q", "-b", "other", "v1~1", "--force"]);
+    w.put("r/f.txt", "dirty\n");
+    let s = w.open().await;
+    for (tool, args, kind) in [
+        ("git_status", on(&w.at("out"), json!({})), "denied"),
+        ("git_status", on(&w.at("r/nowhere"), json!({})), "not_found"),
+        ("git_show", on(&w.at("r"), json!({"revision": "nope"})), "not_found"),
+        ("git_show", on(&w.at("r"), json!({"revision": "-x"})), "invalid"),
+        ("git_create_branch", on(&w.at("r"), json!({"branch_name": "feat"})), "conflict"),
+        ("git_checkout", on(&w.at("r"), json!({"branch_name": "main"})), "conflict"),
+        ("git_merge", on(&w.at("r"), json!({"abort": true})), "upstream"),
+    ] {
+        let result = s.call(tool, args.clone()).await;
+        assert!(result.is_error(), "{tool} {args}");
+        let meta = serde_json::to_value(&result.result().unwrap().meta).unwrap();
+        assert_eq!(meta[linchpin_kit::ERROR_META]["kind"], kind, "{tool} {args}: {}", result.text());
+    }
+}
+
+#[tokio::test]
 async fn files_and_locks_that_are_in_the_way_are_named_for_what_they_are() {
     // Git's own words, for those who may do everything and so never see them.
     for (said, hint, not) in [
