@@ -31,7 +31,7 @@ pub struct Config {
     /// Number of changes that `memory_history` lists and `memory_undo` can undo; stored in `FILE.history` with the
     /// deleted content. 0 disables the history. Default 200.
     pub history: usize,
-    /// Stores in `FILE.times` when entities were created and changed. The memory file itself contains no times.
+    /// Stores in `FILE.history` when entities were created and changed. The memory file itself contains no times.
     /// Default `true`.
     pub timestamps: bool,
     /// Maximum bytes of records in the text of a result, and in its structured content, before it is truncated.

@@ -127,7 +127,7 @@ fn sync_parent(path: &Path) -> bool {
 
 /// What stands between the name of the memory file and the random part of a temporary file's: of itself, and of each
 /// file beside it that is replaced.
-const TEMPORARY: [&str; 4] = ["", "history.", "times.", "bak.1."];
+const TEMPORARY: [&str; 3] = ["", "history.", "bak.1."];
 
 /// Temporary files of this memory: somebody is writing them, or was killed at it.
 fn temporary_files(path: &Path) -> Vec<PathBuf> {

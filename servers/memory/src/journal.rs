@@ -1,31 +1,33 @@
-//! The history and the timestamps, in two files beside the memory file, which keeps the published format.
+//! The history and the times, in one file beside the memory file, which keeps the published format.
 //!
-//! The history has one line for each change, with the records before and after. The times have one line for each change
-//! of an entity: when it was created and changed, and a fingerprint of its line in the memory file as this server wrote
-//! it. A time counts only as long as the fingerprint fits, so that what another program wrote is never given a time of
-//! ours.
+//! A change adds a line for each entity it touched, with when that was created and changed and a fingerprint of its line in
+//! the memory file as this server wrote it, and a line for itself, with the records before and after. A time counts only as
+//! long as the fingerprint fits, so that what another program wrote is never given a time of ours.
 //!
-//! Both are written after the change itself, under the same lock. A process that is killed in between leaves a change
-//! without a line: undoing an older one then finds other records than it expects and refuses, and the time is one that
-//! is not known. A torn line is skipped.
+//! They are written after the change itself, in one piece and under the same lock. A process that is killed in between
+//! leaves a change without them: undoing an older one then finds other records than it expects and refuses, and the time is
+//! one that is not known. A torn line is skipped.
 
 use crate::files::{self, Stamp, io_fault};
 use crate::format::Entity;
 use crate::graph::{Change, Graph, Item, Kind};
+use jiff::Timestamp;
 use linchpin_kit::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of the file before it is cut to the newest half.
-const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of one line; a change that needs more is listed but cannot be undone.
+/// Bytes of the file before it is written anew without what is out of date; then a quarter of it is changes at most, and
+/// a quarter times, the newest ones.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a change's line; one that needs more is listed but cannot be undone.
 const LINE_BYTES_MAX: usize = 4 << 20;
+/// Lines of times beyond twice those that count before the file is written anew.
+const TIMES_LINES_SPARE: usize = 1_000;
 
 /// One change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,109 +46,6 @@ pub(crate) struct Entry {
     pub(crate) changes: Option<Vec<Change>>,
 }
 
-/// How far the file was read, so that the next line gets the next number without reading it all again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tail {
-    bytes: u64,
-    lines: usize,
-    next: u64,
-}
-
-#[derive(Debug)]
-pub(crate) struct Journal {
-    pub(crate) path: PathBuf,
-    /// How many entries count.
-    pub(crate) keep: usize,
-}
-
-impl Journal {
-    /// Adds an entry; call it under the lock. `tail` is what the last call left there.
-    pub(crate) fn append(
-        &self,
-        tail: &mut Option<Tail>,
-        tool: &str,
-        undoes: Option<u64>,
-        changes: Vec<Change>,
-    ) -> Result<(), ToolError> {
-        let fail = |error: std::io::Error| io_fault("write the history", &self.path, &error);
-        let mut file = files::options().read(true).append(true).create(true).open(&self.path).map_err(fail)?;
-        let meta = file.metadata().map_err(fail)?;
-        if !meta.is_file() {
-            return Err(ToolError::new(format!("The history is not a regular file: {}", self.path.display())));
-        }
-        let bytes = meta.len();
-        let known = match *tail {
-            Some(known) if known.bytes == bytes => known,
-            _ => self.count(&mut file, bytes)?,
-        };
-        let records = changes.len();
-        let mut entry =
-            Entry { id: known.next, time: rfc3339(now()), tool: tool.into(), undoes, records, changes: Some(changes) };
-        let mut line = serde_json::to_string(&entry).map_err(|e| fail(e.into()))?;
-        if line.len() > LINE_BYTES_MAX {
-            entry.changes = None;
-            line = serde_json::to_string(&entry).map_err(|e| fail(e.into()))?;
-        }
-        line.push('\n');
-        // A process that was killed while it wrote left a line without an end.
-        if bytes > 0 && !ends_a_line(&mut file).map_err(fail)? {
-            line.insert(0, '\n');
-        }
-        file.write_all(line.as_bytes()).map_err(fail)?;
-        let now = Tail { bytes: bytes + line.len() as u64, lines: known.lines + 1, next: known.next + 1 };
-        *tail = Some(now);
-        if now.bytes > FILE_BYTES_MAX || now.lines > self.keep.saturating_mul(2).max(16) {
-            self.shorten()?;
-            *tail = None;
-        }
-        Ok(())
-    }
-
-    fn count(&self, file: &mut std::fs::File, bytes: u64) -> Result<Tail, ToolError> {
-        let entries = self.parse(file)?;
-        Ok(Tail { bytes, lines: entries.len(), next: entries.last().map_or(1, |last| last.id.saturating_add(1)) })
-    }
-
-    /// The entries that count, oldest first.
-    pub(crate) fn read(&self) -> Result<Vec<Entry>, ToolError> {
-        let mut file = match files::options().read(true).open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(io_fault("read the history", &self.path, &error)),
-        };
-        let mut entries = self.parse(&mut file)?;
-        let surplus = entries.len().saturating_sub(self.keep);
-        Ok(entries.split_off(surplus))
-    }
-
-    fn parse(&self, file: &mut std::fs::File) -> Result<Vec<Entry>, ToolError> {
-        let fail = |error: std::io::Error| io_fault("read the history", &self.path, &error);
-        file.seek(SeekFrom::Start(0)).map_err(fail)?;
-        let mut bytes = Vec::new();
-        // Twice the bound: one line may have been added before the file is shortened.
-        file.take(FILE_BYTES_MAX * 2).read_to_end(&mut bytes).map_err(fail)?;
-        let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
-    }
-
-    fn shorten(&self) -> Result<(), ToolError> {
-        let mut kept = Vec::new();
-        let mut bytes = 0;
-        for entry in self.read()?.iter().rev() {
-            let line = serde_json::to_string(entry).unwrap_or_default();
-            bytes += line.len() as u64 + 1;
-            if bytes > FILE_BYTES_MAX / 2 {
-                break;
-            }
-            kept.push(line);
-        }
-        kept.reverse();
-        let mut text = kept.join("\n");
-        text.push('\n');
-        files::replace(&self.path, text.as_bytes(), None).map(|_| ())
-    }
-}
-
 /// Which entries are undone: those with an undoing entry that is not undone itself.
 pub(crate) fn undone(entries: &[Entry]) -> HashSet<u64> {
     let mut undone = HashSet::new();
@@ -157,18 +56,6 @@ pub(crate) fn undone(entries: &[Entry]) -> HashSet<u64> {
     }
     undone
 }
-
-fn ends_a_line(file: &mut std::fs::File) -> std::io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
-}
-
-/// Bytes of the file of times before it is written anew without what is out of date; then the newest half fits at most.
-const TIMES_BYTES_MAX: u64 = 16 << 20;
-/// Lines beyond twice those that count before it is written anew.
-const TIMES_LINES_SPARE: usize = 1_000;
 
 /// When an entity came and changed, as far as that is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -195,22 +82,17 @@ pub(crate) enum Last {
     Unknown,
 }
 
-/// Keys that are not ours, as they were written.
-type Others = BTreeMap<String, Box<RawValue>>;
-
-/// What a line of the times says.
+/// What a line of times says.
 #[derive(Debug)]
 struct Known {
     created: Option<u64>,
     updated: u64,
     /// The fingerprint of the entity's line in the memory file.
     line: u64,
-    others: Others,
 }
 
-/// A line of the times; without `updated` it says that nothing is known any more.
+/// A line of times; without `updated` it says that nothing is known any more.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct TimesLine {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,26 +103,36 @@ struct TimesLine {
     line: Option<String>,
 }
 
-/// How every line of ours begins, also one that a killed process left unfinished.
-const TIMES_START: &[u8] = b"{\"name\":\"";
+/// As much of a change's line as tells it from others.
+#[derive(Deserialize)]
+struct Numbered {
+    id: u64,
+}
 
-/// The file of times, and what it says.
+/// How the lines begin, also those that a killed process left unfinished: of times, and of changes.
+const TIMES_START: &[u8] = b"{\"name\":\"";
+const CHANGE_START: &[u8] = b"{\"id\":";
+
+/// The file, and what it says.
 #[derive(Debug)]
-pub(crate) struct Times {
+pub(crate) struct Journal {
     path: PathBuf,
+    /// How many changes count; 0 keeps none.
+    pub(crate) keep: usize,
+    /// Whether times are kept.
+    times: bool,
     known: HashMap<String, Known>,
-    /// Objects that are not ours: kept.
-    foreign: Vec<Box<str>>,
-    /// Lines in the file, and those of them that cannot be read and were not torn.
+    /// Changes in the file, other lines in it, and the number of the next change.
+    changes: usize,
     lines: usize,
-    unreadable: usize,
-    seen: Option<TimesSeen>,
+    next: u64,
+    seen: Option<Seen>,
     /// Why the file as it was seen is of no use.
     wrong: Option<ToolError>,
 }
 
 #[derive(Debug)]
-struct TimesSeen {
+struct Seen {
     stamp: Stamp,
     /// Up to the end of the last whole line.
     read: u64,
@@ -248,9 +140,14 @@ struct TimesSeen {
     _held: Option<File>,
 }
 
-impl Times {
-    pub(crate) fn of(path: PathBuf) -> Self {
-        Self { path, known: HashMap::new(), foreign: Vec::new(), lines: 0, unreadable: 0, seen: None, wrong: None }
+impl Journal {
+    pub(crate) fn new(path: PathBuf, keep: usize, times: bool) -> Self {
+        Self { path, keep, times, known: HashMap::new(), changes: 0, lines: 0, next: 1, seen: None, wrong: None }
+    }
+
+    /// Whether times are kept.
+    pub(crate) fn keeps_times(&self) -> bool {
+        self.times
     }
 
     /// Whether the file is as it was when it was read.
@@ -264,7 +161,7 @@ impl Times {
     }
 
     fn forget(&mut self) {
-        *self = Self::of(std::mem::take(&mut self.path));
+        *self = Self::new(std::mem::take(&mut self.path), self.keep, self.times);
     }
 
     /// Reads what is new in the file. After an error nothing is known.
@@ -274,102 +171,99 @@ impl Times {
         {
             self.forget();
             let meta = fs::symlink_metadata(&self.path).ok();
-            self.seen = meta.map(|meta| TimesSeen { stamp: Stamp::of(&meta), read: 0, _held: None });
+            self.seen = meta.map(|meta| Seen { stamp: Stamp::of(&meta), read: 0, _held: None });
             self.wrong = Some(fault);
         }
         self.wrong.clone().map_or(Ok(()), Err)
     }
 
-    fn read_on(&mut self) -> Result<(), ToolError> {
-        let mut file = match files::options().read(true).open(&self.path) {
+    fn open(&self) -> Result<Option<(File, fs::Metadata)>, ToolError> {
+        let fail = |error: std::io::Error| self.fail("read the history", &error);
+        let file = match files::options().read(true).open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.forget();
-                return Ok(());
-            }
-            Err(error) => return Err(self.fail("read the times", &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail(error)),
         };
-        let meta = file.metadata().map_err(|e| self.fail("read the times", &e))?;
-        if !meta.is_file() || meta.len() > TIMES_BYTES_MAX * 2 {
-            let why = if meta.is_file() { "are too large" } else { "are not in a regular file" };
-            return Err(ToolError::new(format!("The times {why}: {}", self.path.display())));
+        let meta = file.metadata().map_err(fail)?;
+        if !meta.is_file() || meta.len() > FILE_BYTES_MAX * 2 {
+            let why = if meta.is_file() { "is too large" } else { "is not a regular file" };
+            return Err(ToolError::new(format!("The history {why}: {}", self.path.display())));
         }
+        Ok(Some((file, meta)))
+    }
+
+    fn read_on(&mut self) -> Result<(), ToolError> {
+        let Some((mut file, meta)) = self.open()? else {
+            self.forget();
+            return Ok(());
+        };
         let stamp = Stamp::of(&meta);
         if self.wrong.is_some() || !self.seen.as_ref().is_some_and(|seen| seen.stamp.continues_in(&stamp)) {
             self.forget();
         }
         let from = self.seen.as_ref().map_or(0, |seen| seen.read);
         let mut bytes = Vec::new();
-        let read = file
-            .seek(SeekFrom::Start(from))
-            .and_then(|_| (&mut file).take(TIMES_BYTES_MAX * 2).read_to_end(&mut bytes));
-        read.map_err(|e| self.fail("read the times", &e))?;
+        let read =
+            file.seek(SeekFrom::Start(from)).and_then(|_| (&mut file).take(FILE_BYTES_MAX * 2).read_to_end(&mut bytes));
+        read.map_err(|e| self.fail("read the history", &e))?;
         // The last line may still be being written; it is looked at again.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         bytes[..whole].split(|byte| *byte == b'\n').for_each(|line| self.take(line));
-        if let Ok(last) = serde_json::from_slice(&bytes[whole..]) {
-            self.learn(last, Others::new());
+        let (changes, lines) = (self.changes, self.lines);
+        self.take(&bytes[whole..]);
+        let nothing = self.known.is_empty() && self.changes == 0;
+        (self.changes, self.lines) = (changes, lines);
+        let ours = [TIMES_START, CHANGE_START];
+        let ours = || bytes.split(|byte| *byte == b'\n').any(|line| ours.iter().any(|start| line.starts_with(start)));
+        if nothing && from == 0 && !bytes.trim_ascii().is_empty() && !ours() {
+            return Err(ToolError::new(format!("Not a history file: {}", self.path.display())).hint(
+                "It has other content and is not changed. Move it away, or disable --history and --timestamps.",
+            ));
         }
-        let foreign = self.known.is_empty() && self.unreadable + self.foreign.len() > 0;
-        if foreign && from == 0 && !bytes.windows(TIMES_START.len()).any(|part| part == TIMES_START) {
-            return Err(ToolError::new(format!("Not a timestamps file: {}", self.path.display()))
-                .hint("It has other content and is not changed. Move it away, or disable --timestamps."));
-        }
-        self.seen = Some(TimesSeen { stamp, read: from + whole as u64, _held: cfg!(unix).then_some(file) });
+        self.seen = Some(Seen { stamp, read: from + whole as u64, _held: cfg!(unix).then_some(file) });
         Ok(())
     }
 
-    /// One line of the file.
+    /// One line of the file; lines that are torn or not ours say nothing.
     fn take(&mut self, bytes: &[u8]) {
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
         if bytes.trim_ascii().is_empty() {
             return;
         }
+        if let Ok(Numbered { id }) = serde_json::from_slice(bytes) {
+            self.changes += 1;
+            self.next = id.saturating_add(1);
+            return;
+        }
         self.lines += 1;
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            self.unreadable += 1;
-            return;
-        };
-        if let Ok(line) = serde_json::from_str::<TimesLine>(text) {
-            self.learn(line, Others::new());
-            return;
-        }
-        // Torn lines are no news: the process that wrote them was killed.
-        let Ok(mut members) = serde_json::from_str::<Others>(text) else {
-            self.unreadable += usize::from(!bytes.starts_with(TIMES_START) && !TIMES_START.starts_with(bytes));
-            return;
-        };
-        let mut own = |key: &str| members.remove(key).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        match own("name") {
-            Some(name) => {
-                let line = TimesLine { name, created: own("created"), updated: own("updated"), line: own("line") };
-                self.learn(line, members);
-            }
-            None => self.foreign.push(text.into()),
-        }
-    }
-
-    fn learn(&mut self, line: TimesLine, others: Others) {
+        let Ok(line) = serde_json::from_slice::<TimesLine>(bytes) else { return };
         let updated = line.updated.as_deref().and_then(seconds);
         let fingerprint = line.line.as_deref().and_then(|hex| u64::from_str_radix(hex, 16).ok());
         match (updated, fingerprint) {
             (Some(updated), Some(fingerprint)) => {
                 let created = line.created.as_deref().and_then(seconds);
-                self.known.insert(line.name, Known { created, updated, line: fingerprint, others });
+                self.known.insert(line.name, Known { created, updated, line: fingerprint });
             }
             _ => drop(self.known.remove(&line.name)),
         }
     }
 
-    /// What is wrong with the file, for whoever starts the server.
-    pub(crate) fn warning(&self) -> Option<String> {
-        (self.unreadable > 0).then(|| {
-            format!(
-                "{} lines of {} are invalid; they are saved separately when the file is rewritten.",
-                self.unreadable,
-                self.path.display()
-            )
-        })
+    /// The changes that count, oldest first.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, ToolError> {
+        self.newest(self.keep)
+    }
+
+    fn newest(&self, count: usize) -> Result<Vec<Entry>, ToolError> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        let Some((file, _)) = self.open()? else { return Ok(Vec::new()) };
+        let mut bytes = Vec::new();
+        let read = file.take(FILE_BYTES_MAX * 2).read_to_end(&mut bytes);
+        read.map_err(|e| self.fail("read the history", &e))?;
+        let changes = bytes.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(TIMES_START));
+        let mut entries: Vec<Entry> = changes.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let surplus = entries.len().saturating_sub(count);
+        Ok(entries.split_off(surplus))
     }
 
     /// When this entity was changed last. `graph` must not be older than what is known here.
@@ -396,52 +290,81 @@ impl Times {
         }
     }
 
-    /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. A change
-    /// that takes an entity away learns when that was created, for the history. `undoing`: what comes back was created
-    /// when the history says, not now.
-    pub(crate) fn record(&mut self, graph: &Graph, changes: &mut [Change], undoing: bool) -> Result<(), ToolError> {
+    /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. With
+    /// `undoes`, what comes back was created when the history says, not now.
+    pub(crate) fn record(
+        &mut self,
+        graph: &Graph,
+        tool: &str,
+        undoes: Option<u64>,
+        mut changes: Vec<Change>,
+    ) -> Result<(), ToolError> {
+        if self.keep == 0 && !self.times {
+            return Ok(());
+        }
         self.refresh()?;
         let now = now();
+        let mut text = String::new();
+        let touched = if self.times { self.touch(&mut changes, undoes.is_some(), now) } else { BTreeSet::new() };
+        touched.iter().for_each(|name| write_times(name, self.known.get(name), &mut text));
+        if self.keep > 0 {
+            let records = changes.len();
+            let mut entry =
+                Entry { id: self.next, time: rfc3339(now), tool: tool.into(), undoes, records, changes: Some(changes) };
+            let write =
+                |entry: &Entry| serde_json::to_string(entry).map_err(|e| self.fail("write the history", &e.into()));
+            let mut line = write(&entry)?;
+            if line.len() > LINE_BYTES_MAX {
+                entry.changes = None;
+                line = write(&entry)?;
+            }
+            text.extend([&line, "\n"]);
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.append(text) {
+            // The file says less than is known here: go by the file again.
+            self.forget();
+            return Err(self.fail("write the history", &error));
+        }
+        self.lines += touched.len();
+        if self.keep > 0 {
+            (self.changes, self.next) = (self.changes + 1, self.next + 1);
+        }
+        let spare = self.lines > self.known.len() * 2 + TIMES_LINES_SPARE
+            || self.keep > 0 && self.changes > self.keep.saturating_mul(2).max(16)
+            || self.seen.as_ref().is_some_and(|seen| seen.read > FILE_BYTES_MAX);
+        if spare { self.shorten(graph) } else { Ok(()) }
+    }
+
+    /// Gives the entities of these changes their times; their names. A change that takes an entity away learns when that
+    /// was created.
+    fn touch(&mut self, changes: &mut [Change], undoing: bool, now: u64) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();
         for change in changes.iter_mut().filter(|change| change.kind == Kind::Entity) {
             let Some(name) = change.after.as_deref().or(change.before.as_deref()).and_then(name_of) else { continue };
             let before = change.before.as_deref().map(fingerprint);
-            // What somebody else changed in between may have been made anew by them.
-            let known = self.known.remove(&name);
-            let (created, others) = match (known, before) {
-                (Some(known), Some(before)) if known.line == before => (known.created, known.others),
-                (Some(known), Some(_)) => (None, known.others),
-                (_, None) if undoing => (change.created.as_deref().and_then(seconds), Others::new()),
-                (_, None) => (Some(now), Others::new()),
-                (None, Some(_)) => (None, Others::new()),
+            let created = match (self.known.remove(&name), before) {
+                (Some(known), Some(before)) if known.line == before => known.created,
+                // What somebody else changed in between may have been made anew by them.
+                (_, Some(_)) => None,
+                (_, None) if undoing => change.created.as_deref().and_then(seconds),
+                (_, None) => Some(now),
             };
             match &change.after {
                 Some(after) => {
                     let line = fingerprint(after);
-                    self.known.insert(name.clone(), Known { created, updated: now, line, others });
+                    self.known.insert(name.clone(), Known { created, updated: now, line });
                 }
                 None => change.created = created.map(rfc3339),
             }
             touched.insert(name);
         }
-        if touched.is_empty() {
-            return Ok(());
-        }
-        let mut text = String::new();
-        touched.iter().for_each(|name| write_times(name, self.known.get(name), &mut text));
-        if let Err(error) = self.append(text, touched.len()) {
-            // The file says less than is known here: go by the file again.
-            self.forget();
-            return Err(self.fail("write the times", &error));
-        }
-        let spare = self.lines > self.known.len() * 2 + self.foreign.len() + TIMES_LINES_SPARE;
-        if spare || self.seen.as_ref().is_some_and(|seen| seen.read > TIMES_BYTES_MAX) {
-            self.shorten(graph)?;
-        }
-        Ok(())
+        touched
     }
 
-    fn append(&mut self, mut text: String, lines: usize) -> std::io::Result<()> {
+    fn append(&mut self, mut text: String) -> std::io::Result<()> {
         let mut file = files::options().read(true).append(true).create(true).open(&self.path)?;
         let bytes = file.metadata()?.len();
         // A process that was killed while it wrote left a line without an end.
@@ -450,34 +373,37 @@ impl Times {
         }
         file.write_all(text.as_bytes())?;
         let stamp = Stamp::of(&file.metadata()?);
-        self.lines += lines;
-        self.seen = Some(TimesSeen { stamp, read: bytes + text.len() as u64, _held: cfg!(unix).then_some(file) });
+        self.seen = Some(Seen { stamp, read: bytes + text.len() as u64, _held: cfg!(unix).then_some(file) });
         Ok(())
     }
 
-    /// Writes the file anew with what counts: entities that are there, the newest ones if it would be too much.
+    /// Writes the file anew with what counts: entities that are there and changes, the newest ones if it would be too much.
     fn shorten(&mut self, graph: &Graph) -> Result<(), ToolError> {
-        let mut entries: Vec<(&String, &Known)> = self.known.iter().filter(|(name, _)| graph.has(name)).collect();
-        entries.sort_by(|a, b| b.1.updated.cmp(&a.1.updated).then(a.0.cmp(b.0)));
+        let most = usize::try_from(FILE_BYTES_MAX / 4).unwrap_or(usize::MAX);
+        let mut times: Vec<(&String, &Known)> = self.known.iter().filter(|(name, _)| graph.has(name)).collect();
+        times.sort_by(|a, b| b.1.updated.cmp(&a.1.updated).then(a.0.cmp(b.0)));
         let mut text = String::new();
-        let foreign: usize = self.foreign.iter().map(|line| line.len() + 1).sum();
-        let room = foreign as u64 <= TIMES_BYTES_MAX / 4;
-        for line in self.foreign.iter().filter(|_| room) {
-            text.push_str(line);
-            text.push('\n');
-        }
-        for (name, known) in entries {
+        for (name, known) in times {
             let length = text.len();
             write_times(name, Some(known), &mut text);
-            if text.len() as u64 > TIMES_BYTES_MAX / 2 {
+            if text.len() > most {
                 text.truncate(length);
                 break;
             }
         }
-        if self.unreadable > 0 || !room {
-            let aside = files::beside(&self.path, "bad");
-            fs::rename(&self.path, aside).map_err(|e| self.fail("put aside the times", &e))?;
+        let mut lines: Vec<String> = Vec::new();
+        let mut bytes = 0;
+        // A server that keeps none leaves those of others.
+        let count = if self.keep == 0 { usize::MAX } else { self.keep };
+        for entry in self.newest(count)?.iter().rev() {
+            lines.push(serde_json::to_string(entry).unwrap_or_default() + "\n");
+            bytes += lines.last().map_or(0, String::len);
+            if bytes > most && lines.len() > 1 {
+                lines.pop();
+                break;
+            }
         }
+        text.extend(lines.into_iter().rev());
         files::replace(&self.path, text.as_bytes(), None)?;
         self.forget();
         self.refresh()
@@ -492,10 +418,6 @@ fn write_times(name: &str, known: Option<&Known>, text: &mut String) {
         line: known.map(|known| format!("{:016x}", known.line)),
     };
     text.push_str(&serde_json::to_string(&line).unwrap_or_default());
-    for (key, value) in known.iter().flat_map(|known| &known.others) {
-        text.pop();
-        text.push_str(&format!(",{}:{}}}", serde_json::Value::from(key.as_str()), value.get()));
-    }
     text.push('\n');
 }
 
@@ -520,38 +442,16 @@ fn now() -> u64 {
 
 /// The opposite of [`rfc3339`]; `None` for everything that it would write otherwise. A day alone is its beginning.
 pub(crate) fn seconds(text: &str) -> Option<u64> {
-    let midnight;
-    let text = if text.len() == 10 {
-        midnight = format!("{text}T00:00:00Z");
-        &midnight
-    } else {
-        text
-    };
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_year = (153 * month + 2) / 5 + day.checked_sub(1)?;
-    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let time = number(11, 13)? * 3_600 + number(14, 16)? * 60 + number(17, 19)?;
-    let seconds = days.checked_sub(719_468)? * 86_400 + time;
+    let midnight = || format!("{text}T00:00:00Z");
+    let text = if text.len() == 10 { midnight() } else { text.to_owned() };
+    let seconds = u64::try_from(text.parse::<Timestamp>().ok()?.as_second()).ok()?;
     (rfc3339(seconds) == text).then_some(seconds)
 }
 
-/// Seconds since 1970 as `2026-11-21T09:14:06Z` (days from civil, after Howard Hinnant).
+/// Seconds since 1970 as `2026-11-21T09:14:06Z`.
 fn rfc3339(seconds: u64) -> String {
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (time / 3_600, time % 3_600 / 60, time % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.unwrap_or(Timestamp::MAX).to_string()
 }
 
 #[cfg(test)]
@@ -564,7 +464,7 @@ mod tests {
     fn journal(keep: usize) -> (tempfile::TempDir, Journal) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.jsonl.history");
-        (dir, Journal { path, keep })
+        (dir, Journal::new(path, keep, false))
     }
 
     #[test]
@@ -603,47 +503,56 @@ mod tests {
         }
     }
 
+    fn add(journal: &mut Journal, text: &str) {
+        journal.record(&Graph::default(), "t", None, change(text)).unwrap();
+    }
+
+    fn ids(journal: &Journal) -> Vec<u64> {
+        journal.entries().unwrap().iter().map(|entry| entry.id).collect()
+    }
+
     #[test]
     fn numbers_go_on_where_another_process_stopped_and_torn_lines_are_skipped() {
-        let (_dir, journal) = journal(50);
-        let mut tails = [None, None];
-        for process in [0, 1, 0] {
-            journal.append(&mut tails[process], "t", None, change("x")).unwrap();
-        }
-        let mut torn = std::fs::read(&journal.path).unwrap();
+        let (_dir, mut ours) = journal(50);
+        let mut theirs = Journal::new(ours.path.clone(), 50, false);
+        add(&mut ours, "x");
+        add(&mut theirs, "x");
+        add(&mut ours, "x");
+        let mut torn = std::fs::read(&ours.path).unwrap();
         torn.truncate(torn.len() - 5);
-        std::fs::write(&journal.path, torn).unwrap();
-        journal.append(&mut tails[1], "t", None, change("y")).unwrap();
-        let ids: Vec<u64> = journal.read().unwrap().iter().map(|entry| entry.id).collect();
-        assert_eq!(ids, [1, 2, 3]);
+        std::fs::write(&ours.path, torn).unwrap();
+        add(&mut theirs, "y");
+        assert_eq!(ids(&ours), [1, 2, 3]);
+        // Only the end of the line is missing.
+        let mut torn = std::fs::read(&ours.path).unwrap();
+        torn.pop();
+        std::fs::write(&ours.path, torn).unwrap();
+        add(&mut ours, "z");
+        assert_eq!(ids(&ours), [1, 2, 3, 4]);
     }
 
     #[test]
     fn it_keeps_the_newest_and_stays_small() {
-        let (_dir, journal) = journal(10);
-        let mut tail = None;
+        let (_dir, mut journal) = journal(10);
         for n in 0..100 {
-            journal.append(&mut tail, "t", None, change(&n.to_string())).unwrap();
+            add(&mut journal, &n.to_string());
         }
-        let ids: Vec<u64> = journal.read().unwrap().iter().map(|entry| entry.id).collect();
-        assert_eq!(ids, (91..=100).collect::<Vec<u64>>());
+        assert_eq!(ids(&journal), (91..=100).collect::<Vec<u64>>());
         assert!(std::fs::read_to_string(&journal.path).unwrap().lines().count() <= 20);
     }
 
     #[test]
     fn what_is_too_large_is_listed_without_its_records() {
-        let (_dir, journal) = journal(1_000);
-        let mut tail = None;
-        let large = "x".repeat(LINE_BYTES_MAX);
-        journal.append(&mut tail, "t", None, change(&large)).unwrap();
-        let entries = journal.read().unwrap();
+        let (_dir, mut journal) = journal(1_000);
+        add(&mut journal, &"x".repeat(LINE_BYTES_MAX));
+        let entries = journal.entries().unwrap();
         assert!(entries[0].changes.is_none() && entries[0].records == 1);
         let almost = "x".repeat(LINE_BYTES_MAX - 500);
-        for _ in 0..6 {
-            journal.append(&mut tail, "t", None, change(&almost)).unwrap();
+        for _ in 0..10 {
+            add(&mut journal, &almost);
             assert!(std::fs::metadata(&journal.path).unwrap().len() <= FILE_BYTES_MAX);
         }
-        assert_eq!(journal.read().unwrap().last().unwrap().id, 7);
+        assert_eq!(ids(&journal).last(), Some(&11));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use tools::SERVICE;
 
 use files::Patience;
 use graph::{Edit, Graph};
-use journal::Times;
+use journal::Journal;
 use linchpin::Handle;
 use linchpin_kit::ToolError;
 use std::path::Path;
@@ -113,16 +113,16 @@ impl Memory {
     pub(crate) async fn read_dated<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner, &Graph, Option<&Times>) -> Result<T, ToolError> + Send + 'static,
+        F: FnOnce(&Inner, &Graph, Option<&Journal>) -> Result<T, ToolError> + Send + 'static,
     {
         self.watch();
         self.blocking(move |inner| {
-            let times = inner.store.times();
+            let journal = inner.store.journal();
             let graph = inner.store.graph()?;
             if inner.store.news() {
                 inner.tell();
             }
-            work(inner, &graph, times.as_deref())
+            work(inner, &graph, Some(&*journal).filter(|journal| journal.keeps_times()))
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use crate::format::{ENTITY_BYTES, Entity, Record, Relation, Written, first_of, fitting, indented, shown, written};
 use crate::graph::{Change, Edit, Graph, Item, Kind};
-use crate::journal::{self, Entry, Journal, Last, Times, When};
+use crate::journal::{self, Entry, Journal, Last, When};
 use crate::search::{Hit, Query};
 use linchpin_kit::{Cursor, Paging, ToolError, clip, unknown_cursor};
 use schemars::JsonSchema;
@@ -293,7 +293,7 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
     if journal.keep == 0 {
         return Err(ToolError::new("The history is disabled").hint("The operator can enable it with --history."));
     }
-    let entries = journal.read()?;
+    let entries = journal.entries()?;
     let undone = journal::undone(&entries);
     let entry = match id {
         Some(id) => entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
@@ -539,7 +539,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Ranked search; without words but with a time, what was changed since, the newest first.
-pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) -> Result<FoundPage, ToolError> {
+pub(crate) fn search(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>) -> Result<FoundPage, ToolError> {
     let query = Query::of(wanted.text);
     let since = wanted.changed_since.map(since).transpose()?;
     let kind = wanted.entity_type.map(str::to_lowercase);
@@ -598,7 +598,7 @@ fn since(text: &str) -> Result<u64, ToolError> {
 
 /// Leaves those that were certainly changed at `since` or later, in their order or the newest first; how many may have
 /// been.
-fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bool, hits: &mut Vec<Hit>) -> usize {
+fn only_since(graph: &Graph, times: Option<&Journal>, since: u64, newest_first: bool, hits: &mut Vec<Hit>) -> usize {
     let mut undated = 0;
     let last = |hit: &Hit| times.map_or(Last::Unknown, |times| times.last(graph, &graph.entities()[hit.at]));
     let mut dated: Vec<(u64, Hit)> = Vec::new();

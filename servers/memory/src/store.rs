@@ -10,7 +10,7 @@
 use crate::config::{Config, may_become_memory};
 use crate::files::{self, Patience, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
-use crate::journal::{Journal, Tail, Times, fingerprint};
+use crate::journal::{Journal, fingerprint};
 use linchpin_kit::{ErrorKind, ToolError};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,9 +28,7 @@ pub(crate) struct Store {
     max_entities: usize,
     max_file_bytes: u64,
     backup: u32,
-    pub(crate) journal: Journal,
-    /// When entities were changed; nothing is kept where nothing is wanted.
-    times: Option<RwLock<Times>>,
+    journal: RwLock<Journal>,
     state: Mutex<State>,
 }
 
@@ -43,7 +41,6 @@ struct State {
     looked: bool,
     /// Whether somebody else changed the file since it was last asked.
     news: bool,
-    tail: Option<Tail>,
 }
 
 #[derive(Debug)]
@@ -79,8 +76,7 @@ impl Store {
             ));
         }
         let store = Self {
-            journal: Journal { path: files::beside(&path, "history"), keep: config.history },
-            times: config.timestamps.then(|| RwLock::new(Times::of(files::beside(&path, "times")))),
+            journal: RwLock::new(Journal::new(files::beside(&path, "history"), config.history, config.timestamps)),
             path,
             max_entities: config.max_entities,
             max_file_bytes: config.max_file_bytes,
@@ -100,11 +96,10 @@ impl Store {
                 store.max_entities
             ));
         }
-        if let Some(mut times) = store.times_to_change() {
-            match times.refresh() {
-                Ok(()) => warnings.extend(times.warning()),
-                Err(fault) => warnings.push(format!("Timestamps are disabled: {}", fault.message())),
-            }
+        if (config.history > 0 || config.timestamps)
+            && let Err(fault) = store.journal_to_change().refresh()
+        {
+            warnings.push(format!("History and timestamps are disabled: {}", fault.message()));
         }
         if !config.tools.read_only {
             files::sweep_if_free(&store.path);
@@ -128,18 +123,18 @@ impl Store {
         Ok(state.graph.clone())
     }
 
-    fn times_to_change(&self) -> Option<RwLockWriteGuard<'_, Times>> {
+    fn journal_to_change(&self) -> RwLockWriteGuard<'_, Journal> {
         // What a panic left half learnt is read from the file again, or was right.
-        self.times.as_ref().map(|times| times.write().unwrap_or_else(PoisonError::into_inner))
+        self.journal.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The times as the file has them now. Take them before the graph: what they say must not be newer than the graph
-    /// that they are asked about. Where they cannot be read none is known.
-    pub(crate) fn times(&self) -> Option<RwLockReadGuard<'_, Times>> {
-        let read = || self.times.as_ref().map(|times| times.read().unwrap_or_else(PoisonError::into_inner));
-        if !read()?.is_fresh() {
+    /// The history and the times as the file has them now. Take them before the graph: what they say must not be newer than
+    /// the graph that they are asked about. Where they cannot be read nothing is known.
+    pub(crate) fn journal(&self) -> RwLockReadGuard<'_, Journal> {
+        let read = || self.journal.read().unwrap_or_else(PoisonError::into_inner);
+        if !read().is_fresh() {
             // Whoever started the server was told, and whoever changes something is.
-            let _ = self.times_to_change()?.refresh();
+            let _ = self.journal_to_change().refresh();
         }
         read()
     }
@@ -235,7 +230,7 @@ impl Store {
         let before = self.graph()?;
         let mut edit = before.edit();
         let value = work(&mut edit)?;
-        let Edit { mut graph, mut changes, undoes } = edit;
+        let Edit { mut graph, changes, undoes } = edit;
         if changes.is_empty() {
             return Ok(Done { value, graph: before, changed: false, warnings: Vec::new() });
         }
@@ -255,7 +250,7 @@ impl Store {
             files::note_in_lock(&mut locked, &left_over(&bytes)).map_err(|e| io_fault("write", &self.path, &e))?;
         }
         // Held until the times are written too, so that no reader here sees the change without its time.
-        let mut times = self.times_to_change();
+        let mut journal = self.journal_to_change();
         patience.lasts()?;
         let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
         if !flushed {
@@ -264,26 +259,16 @@ impl Store {
             );
         }
         let (graph, meta) = (Arc::new(graph), file.metadata().ok());
-        let mut tail = {
+        {
             let mut state = self.state();
             state.graph = graph.clone();
             // Without its data the file counts as unseen, and is read again.
             let seen = |meta| Seen { stamp: Stamp::of(&meta), _held: cfg!(unix).then_some(file) };
             state.seen = meta.map(seen);
-            state.tail
-        };
-        if let Some(times) = &mut times
-            && let Err(fault) = times.record(&graph, &mut changes, undoes.is_some())
-        {
-            warnings.push(format!("The change was saved, but its time was not: {}", fault.message()));
         }
-        drop(times);
-        if self.journal.keep > 0
-            && let Err(fault) = self.journal.append(&mut tail, tool, undoes, changes)
-        {
+        if let Err(fault) = journal.record(&graph, tool, undoes, changes) {
             warnings.push(format!("The change was saved, but not added to the history: {}", fault.message()));
         }
-        self.state().tail = tail;
         Ok(Done { value, graph, changed: true, warnings })
     }
 
@@ -406,7 +391,7 @@ mod tests {
             Err::<(), _>(ToolError::new("no"))
         });
         assert!(failed.is_err() && Arc::ptr_eq(&before, &store.graph().unwrap()));
-        assert_eq!(store.journal.read().unwrap().len(), 1);
+        assert_eq!(store.journal().entries().unwrap().len(), 1);
     }
 
     #[test]
@@ -423,6 +408,6 @@ mod tests {
         });
         assert!(failed.unwrap_err().message().contains("cancelled"));
         assert!(Arc::ptr_eq(&before, &store.graph().unwrap()));
-        assert_eq!(store.journal.read().unwrap().len(), 1);
+        assert_eq!(store.journal().entries().unwrap().len(), 1);
     }
 }

@@ -624,7 +624,7 @@ async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, 
 async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAnswer>, ToolError> {
     memory
         .read(move |inner, graph| {
-            let entries = inner.store.journal.read()?;
+            let entries = inner.store.journal().entries()?;
             let bytes_max = inner.config.max_result_bytes;
             let room = Budget { most: args.limit.unwrap_or(PAGE_HITS), bytes_max, beside: 0 };
             let (page, cut) = ops::history(&entries, args.name.as_deref(), args.cursor.as_deref(), room)?;
@@ -638,7 +638,8 @@ async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAns
 }
 
 async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<UndoneAnswer>, ToolError> {
-    let mut done = memory.change(UNDO.name, move |inner, edit| ops::undo(edit, &inner.store.journal, args.id)).await?;
+    let mut done =
+        memory.change(UNDO.name, move |inner, edit| ops::undo(edit, &inner.store.journal(), args.id)).await?;
     let warnings = done.warnings(memory);
     let Undone { id, tool, records } = &done.value;
     let text = format!("Change {id} ({tool}) was undone: {records} records restored.");

@@ -1,4 +1,4 @@
-//! When entities were created and changed: kept beside the memory file, shown where ours is, never a time that is not so.
+//! When entities were created and changed: kept in the history beside the memory file, shown where ours is, never a time that is not so.
 
 use crate::common;
 
@@ -63,7 +63,7 @@ fn is_new(times: &Value) -> bool {
 async fn dated(lines: &[String], times: &[String]) -> World {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("memory.jsonl"), lines.join("\n")).unwrap();
-    fs::write(dir.path().join("memory.jsonl.times"), times.concat()).unwrap();
+    fs::write(dir.path().join("memory.jsonl.history"), times.concat()).unwrap();
     let client = connect(at(dir.path().join("memory.jsonl")), None).await;
     World { dir, client }
 }
@@ -128,9 +128,9 @@ async fn a_change_moves_the_one_time_and_leaves_the_other() {
     let merged = when(&w).await;
     assert!(merged["a"]["created"] == OLD && merged.len() == 1, "{merged:?}");
     // A change that changes nothing is none.
-    let before = fs::read(w.beside("times")).unwrap();
+    let before = fs::read(w.beside("history")).unwrap();
     w.create(&["a"]).await;
-    assert_eq!(fs::read(w.beside("times")).unwrap(), before);
+    assert_eq!(fs::read(w.beside("history")).unwrap(), before);
 }
 
 #[tokio::test]
@@ -256,33 +256,27 @@ async fn search_finds_what_was_changed_since() {
 }
 
 #[tokio::test]
-async fn unknown_keys_and_lines_stay_and_what_cannot_be_read_is_kept_aside() {
+async fn what_does_not_count_any_more_goes_when_the_file_is_written_anew() {
     let lines = [e_line("a", &[]), e_line("b", &[])];
-    let with_keys = t_line("a", Some(OLD), OLD, &lines[0]).replace("}\n", ",\"by\": {\"who\":[1e3]},\"é\":1.50}\n");
-    let foreign = "{\"kind\": \"ours\", \"n\": 1.0}\n";
-    let bad = "not json at all\n";
     let torn = "{\"name\":\"b\",\"upd\n";
-    let w = dated(&lines, &[foreign.into(), with_keys, bad.into(), torn.into()]).await;
+    let w = dated(&lines, &[t_line("a", Some(OLD), OLD, &lines[0]), "{\"other\":1}\n".into(), torn.into()]).await;
     assert_eq!(when(&w).await["a"], json!({ "created": OLD, "updated": OLD }));
-    let (_, warnings) = Memory::open(at(w.path())).unwrap();
-    assert!(warnings.len() == 1 && warnings[0].starts_with("1 lines of "), "{warnings:?}");
-    // Enough changes for the file to be written anew; the entity keeps the keys through its own changes too.
+    assert!(Memory::open(at(w.path())).unwrap().1.is_empty());
     let many: Vec<Value> = (0..600).map(|n| entity(&format!("n{n}"), &[])).collect();
     let names: Vec<String> = (0..600).map(|n| format!("n{n}")).collect();
-    w.call("add_observations", json!({ "observations": [{ "entityName": "a", "contents": ["1"] }] })).await;
     w.call("create_entities", json!({ "entities": many })).await;
     w.call("delete_entities", json!({ "entityNames": names })).await;
-    let text = fs::read_to_string(w.beside("times")).unwrap();
-    assert!(text.lines().count() < 10, "it was written anew: {text}");
-    assert!(
-        text.contains(foreign) && !text.contains("not json") && text.contains(",\"by\":{\"who\":[1e3]},\"é\":1.50}"),
-        "{text}"
-    );
-    let aside = fs::read_to_string(w.beside("times.bad")).unwrap();
-    assert!(aside.contains(bad) && aside.contains(torn));
-    let times = when(&w).await;
-    assert!(times["a"]["created"] == OLD && is_now(&times["a"]["updated"]), "{times:?}");
-    assert!(Memory::open(at(w.path())).unwrap().1.is_empty());
+    let text = fs::read_to_string(w.beside("history")).unwrap();
+    assert_eq!(times_lines(&text), 1, "it was written anew");
+    assert!(!text.contains("other") && !text.contains("\"upd\n"));
+    assert_eq!(when(&w).await["a"], json!({ "created": OLD, "updated": OLD }));
+    let history = w.value("memory_history", json!({})).await;
+    assert_eq!(history["changes"].as_array().unwrap().len(), 2, "{history}");
+}
+
+/// The lines that are of times, not of changes.
+fn times_lines(text: &str) -> usize {
+    text.lines().filter(|line| line.starts_with("{\"name\":")).count()
 }
 
 #[tokio::test]
@@ -293,7 +287,7 @@ async fn nothing_that_may_be_wrong_with_the_times_hurts_the_memory() {
         ("foreign", b"#!/bin/sh\necho hi\n".to_vec(), true),
         ("json of others", b"{\"a\":1}\n{\"b\":2}\n".to_vec(), true),
         ("binary", vec![0, 159, 146, 150, b'\n', 255], true),
-        ("huge", vec![b'x'; (32 << 20) + 1], true),
+        ("huge", vec![b'x'; (64 << 20) + 1], true),
         ("empty", Vec::new(), false),
         ("blank", b"\n \n\r\n".to_vec(), false),
         ("torn", good.as_bytes()[..good.len() / 2].to_vec(), false),
@@ -302,17 +296,19 @@ async fn nothing_that_may_be_wrong_with_the_times_hurts_the_memory() {
         ("no fingerprint", b"{\"name\":\"a\",\"updated\":\"2020-02-03T04:05:06Z\"}\n".to_vec(), false),
     ] {
         let w = World::with(&line, |_| {}).await;
-        fs::write(w.beside("times"), &times).unwrap();
+        fs::write(w.beside("history"), &times).unwrap();
         let opened = Memory::open(at(w.path())).unwrap().1;
         assert_eq!(!opened.is_empty(), told, "{what}: {opened:?}");
         assert_eq!(when(&w).await["a"], json!({}), "{what}");
         let made = w.value("create_entities", json!({ "entities": [entity("b", &[])] })).await;
         assert_eq!(made["warnings"].is_array(), told, "{what}: {made}");
         assert_eq!(w.file(), [line.clone(), e_line("b", &[])].join("\n"), "{what}");
-        let after = fs::read(w.beside("times")).unwrap();
+        let after = fs::read(w.beside("history")).unwrap();
         assert!(after.starts_with(&times) && (after.len() == times.len()) == told, "{what}: nothing of it is lost");
         assert_eq!(is_told(&when(&w).await["b"]), !told, "{what}");
-        assert_eq!(w.value("memory_history", json!({})).await["changes"].as_array().unwrap().len(), 1, "{what}");
+        if !told {
+            assert_eq!(w.value("memory_history", json!({})).await["changes"].as_array().unwrap().len(), 1, "{what}");
+        }
     }
 }
 
@@ -326,38 +322,30 @@ async fn links_and_pipes_in_the_place_of_the_times_are_not_touched() {
     let w = World::with(e_line("a", &[]), |_| {}).await;
     let victim = w.dir.path().join("victim");
     fs::write(&victim, "precious").unwrap();
-    std::os::unix::fs::symlink(&victim, w.beside("times")).unwrap();
+    std::os::unix::fs::symlink(&victim, w.beside("history")).unwrap();
     let warned = async || {
         let opened = Memory::open(at(w.path())).unwrap().1;
-        assert!(opened.len() == 1 && opened[0].starts_with("Timestamps are disabled: "), "{opened:?}");
+        assert!(opened.len() == 1 && opened[0].starts_with("History and timestamps are disabled: "), "{opened:?}");
         let name = fs::read_dir(w.dir.path()).unwrap().count().to_string() + &w.file().len().to_string();
         let made = w.value("create_entities", json!({ "entities": [entity(&name, &[])] })).await;
-        assert!(made["warnings"][0].as_str().unwrap().contains("but its time was not"), "{made}");
+        assert!(made["warnings"][0].as_str().unwrap().contains("but not added to the history"), "{made}");
         assert!(w.names().await.contains(&name) && when(&w).await[&name] == json!({}));
     };
     warned().await;
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    fs::remove_file(w.beside("times")).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(w.beside("times")).status().unwrap().success());
+    fs::remove_file(w.beside("history")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(w.beside("history")).status().unwrap().success());
     warned().await;
-    fs::remove_file(w.beside("times")).unwrap();
-    fs::create_dir(w.beside("times")).unwrap();
+    fs::remove_file(w.beside("history")).unwrap();
+    fs::create_dir(w.beside("history")).unwrap();
     warned().await;
-    // Put aside by a name: a link there is replaced, not followed.
-    fs::remove_dir(w.beside("times")).unwrap();
-    fs::write(
-        w.beside("times"),
-        t_line("a", None, OLD, &e_line("a", &[])) + "bad\n" + &"{\"name\":\"q\"}\n".repeat(2_000),
-    )
-    .unwrap();
-    std::os::unix::fs::symlink(&victim, w.beside("times.bad")).unwrap();
+    fs::remove_dir(w.beside("history")).unwrap();
     w.create(&["last"]).await;
-    assert!(fs::read_to_string(w.beside("times.bad")).unwrap().contains("bad\n"));
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(w.beside("times")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(w.beside("history")).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
 
@@ -372,11 +360,11 @@ async fn wherever_a_process_is_killed_a_time_is_lost_and_none_is_wrong() {
         .map(|(line, name)| t_line(name, Some(OLD), LESS_OLD, line))
         .collect();
     let w = dated(&lines, &times).await;
-    let before = fs::read(w.beside("times")).unwrap();
+    let before = fs::read(w.beside("history")).unwrap();
     w.call("add_observations", json!({ "observations": [{ "entityName": "changed", "contents": ["2"] }] })).await;
     w.create(&["new"]).await;
     w.call("delete_entities", json!({ "entityNames": ["deleted"] })).await;
-    let (file, after) = (fs::read(w.path()).unwrap(), fs::read(w.beside("times")).unwrap());
+    let (file, after) = (fs::read(w.path()).unwrap(), fs::read(w.beside("history")).unwrap());
     assert!(after.starts_with(&before) && after.len() > before.len());
     // Every end of a line, and enough places in between.
     let ends = |at: usize| at == after.len() || after[at] == b'\n' || after[at - 1] == b'\n';
@@ -384,7 +372,7 @@ async fn wherever_a_process_is_killed_a_time_is_lost_and_none_is_wrong() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
         fs::write(&path, &file).unwrap();
-        fs::write(dir.path().join("memory.jsonl.times"), &after[..length]).unwrap();
+        fs::write(dir.path().join("memory.jsonl.history"), &after[..length]).unwrap();
         let (_, warnings) = Memory::open(at(&path)).unwrap();
         assert!(warnings.is_empty(), "{length}: {warnings:?}");
         let w = World { client: connect(at(&path), None).await, dir };
@@ -429,7 +417,7 @@ async fn two_servers_on_one_file_know_the_times_of_both() {
     call(&other, "create_entities", json!({ "entities": many })).await;
     let names: Vec<String> = (0..600).map(|n| format!("n{n}")).collect();
     call(&other, "delete_entities", json!({ "entityNames": names })).await;
-    assert!(fs::read_to_string(w.beside("times")).unwrap().lines().count() <= 20);
+    assert!(times_lines(&fs::read_to_string(w.beside("history")).unwrap()) <= 20);
     w.create(&["after"]).await;
     let times = when(&w).await;
     assert!(times.len() == 21 && times.values().all(is_new), "{times:?}");
@@ -486,21 +474,21 @@ async fn the_file_of_times_stays_small() {
         let more: Vec<Value> =
             (0..500).map(|at| json!({ "entityName": format!("n{at}"), "contents": [n.to_string()] })).collect();
         w.call("add_observations", json!({ "observations": more })).await;
-        let lines = fs::read_to_string(w.beside("times")).unwrap().lines().count();
+        let lines = times_lines(&fs::read_to_string(w.beside("history")).unwrap());
         assert!(lines <= 500 * 2 + 1_000, "{lines}");
     }
     assert!(when(&w).await.values().all(is_new));
-    // Very long names: what would be more than 16 MiB goes, the oldest first; the memory itself has them all.
-    let long = |n: u32| format!("{n:02}{}", "x".repeat(400_000));
+    // Very long names: what would be more than 32 MiB goes, the oldest first; the memory itself has them all.
+    let long = |n: u32| format!("{n:02}{}", "x".repeat(800_000));
     let lines: Vec<String> = (0..45).map(|n| e_line(&long(n), &[])).collect();
     let at = |n: u32| format!("2020-01-01T00:00:{n:02}Z");
     let times: Vec<String> = (0..45).map(|n| t_line(&long(n), None, &at(n), &lines[n as usize])).collect();
     let w = dated(&lines, &times).await;
-    assert!(fs::metadata(w.beside("times")).unwrap().len() > 16 << 20);
+    assert!(fs::metadata(w.beside("history")).unwrap().len() > 32 << 20);
     w.create(&["new"]).await;
-    let text = fs::read_to_string(w.beside("times")).unwrap();
+    let text = fs::read_to_string(w.beside("history")).unwrap();
     assert!(text.len() <= 8 << 20 && text.len() > 7 << 20, "{}", text.len());
-    assert!(text.contains("\"new\"") && text.contains(&at(44)) && text.contains(&at(30)) && !text.contains(&at(20)));
+    assert!(text.contains("\"new\"") && text.contains(&at(44)) && text.contains(&at(37)) && !text.contains(&at(30)));
     assert_eq!(w.file().lines().count(), 46);
 }
 
@@ -508,31 +496,38 @@ async fn the_file_of_times_stays_small() {
 async fn times_can_be_off_and_a_read_only_memory_writes_none() {
     let line = e_line("a", &[]);
     let kept = t_line("a", Some(OLD), OLD, &line);
-    let w = World::with(&line, |config| config.timestamps = false).await;
-    fs::write(w.beside("times"), &kept).unwrap();
+    let w = World::with(&line, |config| (config.timestamps, config.history) = (false, 5)).await;
+    fs::write(w.beside("history"), &kept).unwrap();
     w.create(&["b"]).await;
     assert_eq!(when(&w).await, BTreeMap::from([("a".into(), json!({})), ("b".into(), json!({}))]));
     let found = w.value("memory_search", json!({ "query": "a", "changedSince": "2020-01-01" })).await;
     assert_eq!((&found["total"], &found["undated"]), (&json!(0), &json!(1)));
-    assert_eq!(fs::read_to_string(w.beside("times")).unwrap(), kept);
-    fs::remove_file(w.beside("times")).unwrap();
-    w.create(&["c"]).await;
-    assert!(!w.beside("times").exists());
+    let text = fs::read_to_string(w.beside("history")).unwrap();
+    assert!(text.starts_with(&kept) && times_lines(&text) == 1, "{text}");
+    // With neither there is no file; and what others keep stays when the file is written anew.
+    let other = World::with(&line, |config| (config.timestamps, config.history) = (false, 0)).await;
+    other.create(&["c"]).await;
+    assert!(!other.beside("history").exists());
+    for n in 0..20 {
+        w.create(&[&format!("n{n}")]).await;
+    }
+    let text = fs::read_to_string(w.beside("history")).unwrap();
+    assert!(text.starts_with(&kept) && times_lines(&text) == 1 && text.lines().count() <= 17, "{text}");
 
-    fs::write(w.beside("times"), &kept).unwrap();
+    fs::write(w.beside("history"), &kept).unwrap();
     let mut config = at(w.path());
     config.tools.read_only = true;
     let client = connect(config, None).await;
     let page = call(&client, "memory_read_page", json!({})).await.1;
     assert_eq!(page["entities"][0]["updated"], OLD);
-    assert_eq!(fs::read_to_string(w.beside("times")).unwrap(), kept);
+    assert_eq!(fs::read_to_string(w.beside("history")).unwrap(), kept);
 }
 
 #[tokio::test]
 async fn what_killed_processes_left_is_removed_by_the_next_start_or_change() {
     let w = World::with(e_line("a", &[]), |_| {}).await;
     let left = |what: &str| w.beside(&format!("{what}0123456789abcdef0123456789abcdef.tmp"));
-    let all = ["", "history.", "times.", "bak.1."];
+    let all = ["", "history.", "bak.1."];
     let leave = || all.iter().for_each(|what| fs::write(left(what), "x").unwrap());
     let there = || all.iter().filter(|what| left(what).exists()).count();
     leave();
@@ -540,7 +535,7 @@ async fn what_killed_processes_left_is_removed_by_the_next_start_or_change() {
     let lock = fs::File::options().write(true).create(true).truncate(false).open(w.beside("lock")).unwrap();
     fs4::FileExt::lock(&lock).unwrap();
     Memory::open(at(w.path())).unwrap();
-    assert_eq!(there(), 4, "while somebody holds the lock");
+    assert_eq!(there(), 3, "while somebody holds the lock");
     drop(lock);
     w.create(&["b"]).await;
     assert_eq!(there(), 0, "after a change");
@@ -548,7 +543,7 @@ async fn what_killed_processes_left_is_removed_by_the_next_start_or_change() {
     let mut read_only = at(w.path());
     read_only.tools.read_only = true;
     Memory::open(read_only).unwrap();
-    assert_eq!(there(), 4, "after a start that writes nothing");
+    assert_eq!(there(), 3, "after a start that writes nothing");
     Memory::open(at(w.path())).unwrap();
     assert_eq!(there(), 0, "after a start");
 }
