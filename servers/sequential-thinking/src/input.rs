@@ -221,7 +221,7 @@ impl JsonSchema for Switch {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "boolean" })
+        json_schema!({ "type": ["boolean", "string"] })
     }
 }
 
