@@ -96,7 +96,8 @@ async fn these_values_differ_on_purpose() {
         theirs.call("query", json!({ "sql": "SELECT * FROM nothing" })).await.expect_err("an error of the protocol");
     assert!(failed.to_string().contains("relation \"nothing\" does not exist"), "{failed}");
     let (failed, text, _) = call(&ours, "query", json!({ "sql": "SELECT * FROM nothing" })).await;
-    assert!(failed && text.starts_with("relation \"nothing\" does not exist (SQLSTATE 42P01"), "{text}");
+    assert!(failed && text.starts_with("The statement failed: ") && text.contains("(SQLSTATE 42P01"), "{text}");
+    assert!(text.ends_with("\nrelation \"nothing\" does not exist"), "{text}");
 }
 
 /// What was published runs this; ours does not.

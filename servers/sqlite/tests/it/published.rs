@@ -33,6 +33,12 @@ async fn theirs(db: &Path) -> Connection {
     Client::new("test", "0").cache(false).connect(child).await.expect("the published server starts")
 }
 
+/// What the published server says of an error: SQLite's message where ours has it, in a block of its own behind the hint.
+fn theirs_in(ours: &str) -> String {
+    let (first, rest) = ours.split_once("\nHint: ").unwrap_or((ours, ""));
+    rest.split_once('\n').map_or_else(|| first.to_owned(), |(_, detail)| format!("Database error: {detail}"))
+}
+
 /// Both, each with a database of its own.
 struct Pair {
     theirs: Connection,
@@ -56,8 +62,8 @@ impl Pair {
     /// The same text, and an error exactly where theirs says one in words.
     async fn same(&self, tool: &str, args: Value) {
         let (theirs, ours, is_error) = self.both(tool, &args).await;
-        let first = if is_error { ours.split("\nHint: ").next().unwrap_or_default() } else { &ours };
-        assert_eq!(first, theirs, "{tool} {args}");
+        let said = if is_error { theirs_in(&ours) } else { ours };
+        assert_eq!(said, theirs, "{tool} {args}");
         let failed = theirs.starts_with("Database error: ") || theirs.starts_with("Error: ");
         assert_eq!(is_error, failed, "{tool} {args}");
     }
@@ -195,7 +201,7 @@ async fn what_differs_is_what_is_meant_to() {
         ("read_query", sql("-- first\nSELECT 1 AS a"), ONLY, "[{'a': 1}]"),
         ("read_query", sql("PRAGMA user_version = 3"), ONLY, DENIED),
         ("read_query", sql(""), ONLY, "Error: the query contains no statement"),
-        ("read_query", sql("SELEC"), ONLY, "Database error: near \"SELEC\": syntax error"),
+        ("read_query", sql("SELEC"), ONLY, "Database error: the statement failed"),
         ("write_query", sql("REPLACE INTO t(id, n) VALUES (1, 'r')"), "[]", "[{'affected_rows': 1}]"),
         (
             "write_query",
