@@ -10,6 +10,9 @@ mod html;
 #[allow(dead_code)]
 #[path = "../../servers/fetch/src/convert/markdown.rs"]
 mod markdown;
+#[allow(dead_code)]
+#[path = "../../servers/fetch/src/convert/plain.rs"]
+mod plain;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -522,7 +522,7 @@ const BLOCKS: [&str; 30] = [
     "summary",
     "fieldset",
 ];
-pub(super) const SKIPPED: [&str; 12] = [
+const SKIPPED: [&str; 12] = [
     "script", "style", "noscript", "template", "head", "title", "svg", "iframe", "object", "canvas", "textarea",
     "select",
 ];

@@ -1,7 +1,7 @@
 //! From the bytes of a page to text. It takes time, memory and stack that only the page decides about, so `worker` runs
 //! it in a process of its own.
 //!
-//! Files import downwards, in this order: `worker`; `job`; `feed`, `pdf`; `html`; `markdown`; `json`, `kind`, `marks`;
+//! Files import downwards, in this order: `worker`; `job`; `feed`, `pdf`; `html`; `plain`; `markdown`; `json`, `kind`, `marks`;
 //! `charset`.
 
 mod charset;
@@ -14,4 +14,5 @@ mod markdown;
 mod marks;
 #[cfg(feature = "pdf")]
 pub(crate) mod pdf;
+mod plain;
 pub(crate) mod worker;

@@ -33,9 +33,9 @@ use tokio::sync::{Semaphore, oneshot};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Converter {
-    /// In a thread of this process, without limits of memory and time: pages of more than 2 MiB or 50,000 nodes and
-    /// PDF documents are refused. A thread that takes too long goes on by itself, and as long as four do, others wait. The
-    /// default, for want of a program.
+    /// In a thread of this process, without limits of memory and time: pages of more than 2 MiB and PDF documents are
+    /// refused, and of pages with more than 50,000 nodes only the text is returned. A thread that takes too long goes on
+    /// by itself, and as long as four do, others wait. The default, for want of a program.
     #[default]
     Here,
     /// In a program that calls [`convert_stdin`], for each page anew.

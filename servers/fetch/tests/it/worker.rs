@@ -97,9 +97,10 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
     let caller = Caller::of(converting(Converter::Here)).await;
     assert!(caller.text(json!({"url": site.url("/page")})).await.ends_with("the page"));
     assert!(caller.text(json!({"url": site.url("/feed")})).await.ends_with("# News"));
+    let many = caller.value(json!({"url": site.url("/many")})).await;
+    assert!(many["note"].as_str().unwrap().ends_with("this is its plain text."), "{many}");
     for (path, want) in [
         ("/large", "is too large to be converted by this server (2400003 bytes)\nHint: Fetch it with raw=true"),
-        ("/many", "The page is too large or too deeply nested for this request\nHint: Fetch it"),
         ("/pdf", "is a PDF document, which this server does not read\nHint: Look for the same content"),
     ] {
         let error = caller.error(&site.url(path)).await;
