@@ -44,7 +44,7 @@ pub struct Confined {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of its own: heap and stacks, not mapped files. Linux only: see [`Limits::HOLD_MEMORY`]. Default
+    /// Bytes of memory of its own: heap and stacks, not mapped files. Linux only: see [`Limits::MEMORY_ENFORCED`]. Default
     /// 256 MiB.
     pub memory: u64,
     /// Processor time, rounded up to seconds. It also ends a program whose parent was killed. Linux only. Default 30 s.
@@ -63,10 +63,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether memory and processor time are limited on this system: on Linux, where a process can set the limits of its
-    /// child (`prlimit`). Elsewhere only time and output are, so give the program small inputs. macOS does not apply
-    /// limits on memory, and Windows has job objects instead, which safe code cannot use.
-    pub const HOLD_MEMORY: bool = cfg!(target_os = "linux");
+    /// Whether limits of memory and processor time are enforced on this system: on Linux, where a process can set the
+    /// limits of its child (`prlimit`). Elsewhere only time and output are limited, so give the program small inputs.
+    /// macOS does not apply limits on memory, and Windows has job objects instead, which safe code cannot use.
+    pub const MEMORY_ENFORCED: bool = cfg!(target_os = "linux");
 
     /// Changes some of these limits.
     #[must_use]
@@ -76,7 +76,7 @@ impl Limits {
     }
 
     /// Limits the memory and processor time of a child that was just started, and of each process it will start; and it
-    /// writes no core dump. Limits that are lower already stay. Does nothing where memory is not held.
+    /// writes no core dump. Limits that are lower already stay. Does nothing where they are not enforced.
     pub fn apply_to(&self, child: &Child) {
         #[cfg(target_os = "linux")]
         if let Some(id) = crate::group::pid(child) {
@@ -88,9 +88,8 @@ impl Limits {
                 (Resource::Cpu, seconds, 1),
                 (Resource::Core, 0, 0),
             ] {
-                let maximum = getrlimit(what)
-                    .maximum
-                    .map_or(most.saturating_add(more), |allowed| allowed.min(most.saturating_add(more)));
+                let maximum = most.saturating_add(more);
+                let maximum = getrlimit(what).maximum.map_or(maximum, |allowed| allowed.min(maximum));
                 // It fails only when the child has ended, which is not reaped yet.
                 let _ = prlimit(Some(id), what, Rlimit { current: Some(maximum.min(most)), maximum: Some(maximum) });
             }
@@ -154,13 +153,13 @@ impl Confined {
     /// # Errors
     /// When it does not succeed within the limits.
     pub async fn run(&self, input: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, Stopped> {
-        match timeout(limits.wall_clock, self.unhurried(input, limits)).await {
+        match timeout(limits.wall_clock, self.run_to_end(input, limits)).await {
             Ok(done) => done,
             Err(_) => Err(Stopped::Time),
         }
     }
 
-    async fn unhurried(&self, input: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, Stopped> {
+    async fn run_to_end(&self, input: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, Stopped> {
         let mut group = Group(self.command().spawn().map_err(Stopped::Start)?);
         // Before it has any input.
         limits.apply_to(&group.0);
@@ -175,12 +174,12 @@ impl Confined {
             let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
             Ok(())
         };
-        let (output, (), ()) = tokio::try_join!(take_in(stdout, limits.output), feed(stdin, input), said)?;
+        let (output, (), ()) = tokio::try_join!(read_output(stdout, limits.output), write_input(stdin, input), said)?;
         let status = group.0.wait().await.map_err(Stopped::Start)?;
         if status.success() {
             return Ok(output);
         }
-        Err(why(status, &String::from_utf8_lossy(&words)))
+        Err(classify(status, &String::from_utf8_lossy(&words)))
     }
 
     fn command(&self) -> tokio::process::Command {
@@ -202,7 +201,7 @@ impl Confined {
 }
 
 /// Reads all output, if it is not too much.
-async fn take_in(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Stopped> {
+async fn read_output(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Stopped> {
     let mut output = Vec::new();
     let limit = (most as u64).saturating_add(1);
     from.take(limit).read_to_end(&mut output).await.map_err(Stopped::Start)?;
@@ -210,7 +209,7 @@ async fn take_in(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, S
 }
 
 /// Writes the input, as far as the program reads it.
-async fn feed(mut stdin: ChildStdin, input: &[&[u8]]) -> Result<(), Stopped> {
+async fn write_input(mut stdin: ChildStdin, input: &[&[u8]]) -> Result<(), Stopped> {
     for part in input {
         if stdin.write_all(part).await.is_err() {
             break;
@@ -221,7 +220,7 @@ async fn feed(mut stdin: ChildStdin, input: &[&[u8]]) -> Result<(), Stopped> {
 }
 
 /// Why a program ended without success.
-fn why(status: std::process::ExitStatus, words: &str) -> Stopped {
+fn classify(status: std::process::ExitStatus, words: &str) -> Stopped {
     #[cfg(unix)]
     {
         use rustix::process::Signal;

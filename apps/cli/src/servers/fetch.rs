@@ -17,7 +17,7 @@ const CONVERT: &str = "__convert";
 /// Converts the page on standard input, if that is what these words say.
 pub(crate) fn converts(given: &[OsString]) -> Option<ExitCode> {
     let asked = given.len() == 2 && given[1] == CONVERT;
-    asked.then(|| convert_stdin().unwrap_or(ExitCode::FAILURE))
+    asked.then(|| convert_stdin().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
 #[derive(Debug, Args)]

@@ -43,9 +43,9 @@ impl Caps {
     /// In a process with limits of memory and time.
     pub(super) const CONFINED: Caps = Caps { bytes: usize::MAX, nodes: 1_000_000, pdf: true };
     /// In a process with a limit of time.
-    pub(super) const WATCHED: Caps = Caps { nodes: 300_000, ..Caps::CONFINED };
+    pub(super) const TIMED: Caps = Caps { nodes: 300_000, ..Caps::CONFINED };
     /// In a process that has other things to do.
-    pub(super) const SHARED: Caps = Caps { bytes: 2 << 20, nodes: 50_000, pdf: false };
+    pub(super) const IN_PROCESS: Caps = Caps { bytes: 2 << 20, nodes: 50_000, pdf: false };
 }
 
 /// A page in the requested form.
@@ -62,14 +62,14 @@ pub(crate) struct Rendered {
 /// Why a page was not converted, and what to do.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    why: Why,
+    kind: FailureKind,
     message: String,
     hint: String,
 }
 
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Why {
+pub(super) enum FailureKind {
     /// The request asks for what the page has not.
     Invalid,
     /// The page is too much.
@@ -79,17 +79,17 @@ pub(super) enum Why {
 }
 
 impl Failure {
-    pub(super) fn new(why: Why, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { why, message: message.into(), hint: hint.into() }
+    pub(super) fn new(kind: FailureKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: hint.into() }
     }
 }
 
 impl From<Failure> for ToolError {
-    fn from(Failure { why, message, hint }: Failure) -> Self {
-        let error = ToolError::new(message).kind(match why {
-            Why::Invalid => ErrorKind::Invalid,
-            Why::Limited => ErrorKind::Limited { retry_after: None },
-            Why::Unreadable => ErrorKind::Upstream { status: None },
+    fn from(Failure { kind, message, hint }: Failure) -> Self {
+        let error = ToolError::new(message).kind(match kind {
+            FailureKind::Invalid => ErrorKind::Invalid,
+            FailureKind::Limited => ErrorKind::Limited { retry_after: None },
+            FailureKind::Unreadable => ErrorKind::Upstream { status: None },
         });
         if hint.is_empty() { error } else { error.hint(hint) }
     }
@@ -124,13 +124,13 @@ impl Job {
         let (want, kind) = (&self.want, self.kind(body));
         if !self.is_plain(body) && body.len() > caps.bytes {
             let message = format!("{} is too large to be converted by this server ({} bytes)", self.asked, body.len());
-            return Err(Failure::new(Why::Limited, message, RAW));
+            return Err(Failure::new(FailureKind::Limited, message, RAW));
         }
         match kind {
             Kind::Pdf if !want.raw && caps.pdf => return self.pdf(body).map(harmless),
             Kind::Pdf if !want.raw => {
                 let message = format!("{} is a PDF document, which this server does not read", self.asked);
-                return Err(Failure::new(Why::Unreadable, message, ELSEWHERE));
+                return Err(Failure::new(FailureKind::Unreadable, message, ELSEWHERE));
             }
             Kind::Pdf | Kind::Binary => return Err(self.no_text(body)),
             _ => {}
@@ -151,7 +151,7 @@ impl Job {
         if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
             let message = format!("{} is not an HTML page but {}", self.asked, type_shown(&self.content_type));
             return Err(Failure::new(
-                Why::Invalid,
+                FailureKind::Invalid,
                 message,
                 "selector, format=html and format=links are for HTML pages only; omit them.",
             ));
@@ -174,20 +174,22 @@ impl Job {
     fn html(&self, text: &str, nodes_max: usize) -> Result<Rendered, Failure> {
         let selector = self.want.selector.as_deref();
         let form = self.want.form;
-        let base =
-            Url::parse(&self.base).map_err(|_| Failure::new(Why::Unreadable, "The page has no valid URL", ""))?;
+        let base = Url::parse(&self.base)
+            .map_err(|_| Failure::new(FailureKind::Unreadable, "The page has no valid URL", ""))?;
         let base = html::Base { url: &base, published: self.compat };
         let converted = html::convert(text, base, form, selector, nodes_max).map_err(|why| match why {
-            Failed::Selector => {
-                Failure::new(Why::Invalid, format!("Invalid CSS selector: {}", selector.unwrap_or_default()), "")
-            }
+            Failed::Selector => Failure::new(
+                FailureKind::Invalid,
+                format!("Invalid CSS selector: {}", selector.unwrap_or_default()),
+                "",
+            ),
             Failed::Nothing => Failure::new(
-                Why::Invalid,
+                FailureKind::Invalid,
                 format!("No element of the page matches the selector {}", selector.unwrap_or_default()),
                 "Omit selector for the main content, or inspect the page with format=html.",
             ),
             Failed::Complex => Failure::new(
-                Why::Limited,
+                FailureKind::Limited,
                 "The page is too large or too deeply nested for this request",
                 "Fetch it without selector and format for its plain text, or with raw=true.",
             ),
@@ -204,7 +206,7 @@ impl Job {
     fn no_text(&self, body: &[u8]) -> Failure {
         let kind = type_shown(&self.content_type);
         Failure::new(
-            Why::Unreadable,
+            FailureKind::Unreadable,
             format!("{} is binary ({kind}, {} bytes) and has no text", self.asked, body.len()),
             "Look for a page that describes it, or for a text version.",
         )
@@ -213,11 +215,15 @@ impl Job {
     #[cfg(feature = "pdf")]
     fn pdf(&self, body: &[u8]) -> Result<Rendered, Failure> {
         let read = super::pdf::read(body).map_err(|why| {
-            Failure::new(Why::Unreadable, format!("{} is a PDF document that {why}", self.asked), ELSEWHERE)
+            Failure::new(FailureKind::Unreadable, format!("{} is a PDF document that {why}", self.asked), ELSEWHERE)
         })?;
         if read.text.trim().is_empty() {
             let message = format!("{} is a PDF document of {} pages without text", self.asked, read.pages);
-            return Err(Failure::new(Why::Unreadable, message, format!("Its pages may be images. {ELSEWHERE}")));
+            return Err(Failure::new(
+                FailureKind::Unreadable,
+                message,
+                format!("Its pages may be images. {ELSEWHERE}"),
+            ));
         }
         let pages = if read.pages == 1 { "one page".to_owned() } else { format!("{} pages", read.pages) };
         let cut = if read.cut { "; only a part of it could be read" } else { "" };

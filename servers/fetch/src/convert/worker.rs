@@ -6,13 +6,12 @@
 //!
 //! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
-use super::job::{Caps, ELSEWHERE, Failure, Job, RAW, Rendered, Why};
+use super::job::{Caps, ELSEWHERE, Failure, FailureKind, Job, RAW, Rendered};
 use super::kind::Kind;
 use bytes::Bytes;
 use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_process::{Confined, Limits, Stopped};
 use std::io::{self, Read, Write};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
@@ -37,7 +36,7 @@ pub enum Converter {
     /// refused, and of pages with more than 50,000 nodes only the text is returned. A thread that takes too long goes on
     /// by itself, and as long as four do, others wait. The default, for want of a program.
     #[default]
-    Here,
+    InProcess,
     /// In a program that calls [`convert_stdin`], for each page anew.
     Program(Confined),
 }
@@ -62,12 +61,12 @@ impl Converter {
 ///
 /// # Errors
 /// When standard input is no such page, or standard output is closed.
-pub fn convert_stdin() -> io::Result<ExitCode> {
+pub fn convert_stdin() -> io::Result<()> {
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;
     let (head, body) = split(&input)?;
     let job: Job = serde_json::from_slice(head)?;
-    let caps = if Limits::HOLD_MEMORY { Caps::CONFINED } else { Caps::WATCHED };
+    let caps = if Limits::MEMORY_ENFORCED { Caps::CONFINED } else { Caps::TIMED };
     let done = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES);
         let worker = worker.spawn_scoped(scope, || job.render(body, caps))?;
@@ -79,8 +78,7 @@ pub fn convert_stdin() -> io::Result<ExitCode> {
     if let Ok(rendered) = &done {
         out.write_all(rendered.text.as_bytes())?;
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    out.flush()
 }
 
 /// The first line, and the rest.
@@ -92,7 +90,7 @@ fn split(bytes: &[u8]) -> io::Result<(&[u8], &[u8])> {
 /// For trees of the greatest depth.
 const STACK_BYTES: usize = 16 << 20;
 /// Pages that are converted at once.
-const AT_ONCE_MAX: usize = 4;
+const CONCURRENT_MAX: usize = 4;
 /// Memory of a program: this, or so much for each byte of the longest page.
 const MEMORY_BYTES: u64 = 256 << 20;
 const MEMORY_EACH: u64 = 24;
@@ -114,7 +112,7 @@ impl Worker {
             limits.memory = MEMORY_BYTES.max(MEMORY_EACH.saturating_mul(bytes_max as u64));
             limits.output = OUTPUT_BYTES.max(OUTPUT_EACH.saturating_mul(bytes_max));
         });
-        Self { converter, limits, at_once: Arc::new(Semaphore::new(AT_ONCE_MAX)) }
+        Self { converter, limits, at_once: Arc::new(Semaphore::new(CONCURRENT_MAX)) }
     }
 
     /// Converts a page before the deadline `by`, if there is one.
@@ -128,8 +126,8 @@ impl Worker {
                 Ok(done.map_err(|stopped| self.stopped(&job, &body, &stopped))??)
             }
             _ => {
-                let failure = Failure::new(Why::Unreadable, "The page could not be converted", RAW);
-                let done = in_thread(move || (job.render(&body, Caps::SHARED), permit).0).await;
+                let failure = Failure::new(FailureKind::Unreadable, "The page could not be converted", RAW);
+                let done = in_thread(move || (job.render(&body, Caps::IN_PROCESS), permit).0).await;
                 Ok(done.unwrap_or(Err(failure))?)
             }
         }

@@ -94,7 +94,7 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
         ("/pdf", typed("application/pdf"), b"%PDF-1.4 the page".to_vec()),
     ])
     .await;
-    let caller = Caller::of(converting(Converter::Here)).await;
+    let caller = Caller::of(converting(Converter::InProcess)).await;
     assert!(caller.text(json!({"url": site.url("/page")})).await.ends_with("the page"));
     assert!(caller.text(json!({"url": site.url("/feed")})).await.ends_with("# News"));
     let many = caller.value(json!({"url": site.url("/many")})).await;
