@@ -92,13 +92,12 @@ pub struct ToolError {
     hint: Option<String>,
     kind: Option<ErrorKind>,
     detail: Option<String>,
-    outside: bool,
 }
 
 impl ToolError {
     /// What happened.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, kind: None, detail: None, outside: false }
+        Self { message: message.into(), hint: None, kind: None, detail: None }
     }
 
     /// The named thing does not exist.
@@ -147,13 +146,6 @@ impl ToolError {
         self
     }
 
-    /// Marks its text as third-party content, see [`ToolError::into_result`].
-    #[must_use]
-    pub fn as_outside(mut self) -> Self {
-        self.outside = true;
-        self
-    }
-
     /// The first line, without the hint.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -184,18 +176,11 @@ impl ToolError {
         self.kind == Some(ErrorKind::NotFound)
     }
 
-    /// Whether its text is third-party content.
-    #[must_use]
-    pub fn is_outside(&self) -> bool {
-        self.outside
-    }
-
     /// The tool result with `isError`: the server's text, then the detail, which is marked as data for the model as in
     /// results. The kind is in `_meta`.
     #[must_use]
     pub fn into_result(self) -> CallToolResult {
         let text = ContentBlock::text(self.to_string());
-        let text = if self.outside { from_outside(text) } else { text };
         let detail = self.detail.map(|detail| from_outside(ContentBlock::text(detail)));
         let result = CallToolResult::new([text].into_iter().chain(detail).collect()).with_is_error(true);
         match self.kind {

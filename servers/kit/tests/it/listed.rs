@@ -55,7 +55,7 @@ async fn read(_: &(), which: Which) -> Result<ToolOutput<Found>, linchpin::Error
 
 async fn query(_: &(), which: Which) -> Result<String, ToolError> {
     if which.name.is_empty() {
-        return Err(ToolError::new("read_one").hint("read_one").as_outside());
+        return Err(ToolError::new("read_one").hint("read_one"));
     }
     Ok(format!("{} {}", as_listed("Call read_one:"), which.name))
 }
