@@ -1,5 +1,6 @@
 //! Git's formats.
 
+pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod patch;
 pub(crate) mod porcelain;
