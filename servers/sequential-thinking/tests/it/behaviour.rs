@@ -53,12 +53,7 @@ async fn the_schema_is_the_published_one_with_a_handle() {
     ];
     assert_eq!(types, expected);
     for number in ["thoughtNumber", "totalThoughts", "revisesThought", "branchFromThought"] {
-        let property = &schema["properties"][number];
-        assert_eq!(
-            (&property["minimum"], &property["maximum"]),
-            (&json!(1), &json!(9_007_199_254_740_991_u64)),
-            "{number}"
-        );
+        assert_eq!(schema["properties"][number]["minimum"], json!(1), "{number}");
     }
 }
 
