@@ -190,9 +190,21 @@ pub struct NoMore {}
 
 /// The error of a failed system call in the format of the published server: `CODE: text, call 'path'`.
 pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> ToolError {
+    use rustix::io::Errno;
     let (code, text, hint) = errno_words(error);
     let fault = ToolError::new(format!("{code}: {text}, {call} '{path}'"));
-    let fault = if error == rustix::io::Errno::NOENT { fault.kind(ErrorKind::NotFound) } else { fault };
+    let kind = match error {
+        Errno::NOENT | Errno::NOTDIR => Some(ErrorKind::NotFound),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => Some(ErrorKind::Denied),
+        Errno::EXIST | Errno::NOTEMPTY => Some(ErrorKind::Conflict),
+        Errno::ISDIR | Errno::NAMETOOLONG | Errno::INVAL => Some(ErrorKind::Invalid),
+        Errno::NOSPC | Errno::DQUOT => Some(ErrorKind::Limited { retry_after: None }),
+        _ => None,
+    };
+    let fault = match kind {
+        Some(kind) => fault.kind(kind),
+        None => fault,
+    };
     hint.map_or(fault.clone(), |hint| fault.hint(hint))
 }
 

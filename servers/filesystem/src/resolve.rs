@@ -101,7 +101,7 @@ impl Roots {
 
     fn outside(&self, what: &str, path: &Path) -> ToolError {
         let allowed = self.spellings().join(", ");
-        ToolError::new(format!(
+        ToolError::denied(format!(
             "Access denied - {what} outside allowed directories: {} not in {allowed}",
             path.display()
         ))

@@ -279,7 +279,7 @@ macro_rules! handlers {
     ($($name:literal => $method:ident($args:ty) -> $answer:ty, $provenance:ident;)*) => {
         mod plain {
             use super::*;
-            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<ToolOutput<$answer>, ToolError> {
+            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<ToolOutput<$answer>, Error> {
                 Ok(fs.$method(args).await?.shown(Provenance::$provenance))
             })*
         }

@@ -453,14 +453,14 @@ fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, bool, Option<Stri
     (values, all.is_some(), notice)
 }
 
-async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<ToolOutput<Entities>, ToolError> {
+async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<ToolOutput<Entities>, Error> {
     let mut done = memory.change(CREATE_ENTITIES.name, |_, edit| Ok(ops::create_entities(edit, args.entities))).await?;
     let warnings = done.warnings(memory);
     let (entities, truncated, notice) = echo(memory, done.value);
     Ok(ToolOutput::outside(pretty(&entities)?, Entities { entities, truncated, warnings }).notice(notice))
 }
 
-async fn create_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<NewRelations>, ToolError> {
+async fn create_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<NewRelations>, Error> {
     let mut done =
         memory.change(CREATE_RELATIONS.name, |_, edit| Ok(ops::create_relations(edit, args.relations))).await?;
     let mut warnings = done.graph.dangling(done.value.iter());
@@ -470,7 +470,7 @@ async fn create_relations(memory: &Memory, args: Relations) -> Result<ToolOutput
     Ok(ToolOutput::outside(pretty(&relations)?, NewRelations { relations, truncated, warnings }).notice(notice))
 }
 
-async fn add_observations(memory: &Memory, args: AddObservations) -> Result<ToolOutput<Results>, ToolError> {
+async fn add_observations(memory: &Memory, args: AddObservations) -> Result<ToolOutput<Results>, Error> {
     let mut done =
         memory.change(ADD_OBSERVATIONS.name, |_, edit| ops::add_observations(edit, args.observations)).await?;
     let warnings = done.warnings(memory);
@@ -484,20 +484,20 @@ fn deletions(memory: &Memory, what: &str, mut done: Done<Deleted>) -> ToolOutput
     ToolOutput::ours(message.clone(), Deletions { success: true, message, deleted: done.value, warnings })
 }
 
-async fn delete_entities(memory: &Memory, args: DeleteEntities) -> Result<ToolOutput<Deletions>, ToolError> {
+async fn delete_entities(memory: &Memory, args: DeleteEntities) -> Result<ToolOutput<Deletions>, Error> {
     let done =
         memory.change(DELETE_ENTITIES.name, move |_, edit| Ok(ops::delete_entities(edit, &args.entity_names))).await?;
     Ok(deletions(memory, "Entities", done))
 }
 
-async fn delete_observations(memory: &Memory, args: DeleteObservations) -> Result<ToolOutput<Deletions>, ToolError> {
+async fn delete_observations(memory: &Memory, args: DeleteObservations) -> Result<ToolOutput<Deletions>, Error> {
     let done = memory
         .change(DELETE_OBSERVATIONS.name, move |_, edit| Ok(ops::delete_observations(edit, &args.deletions)))
         .await?;
     Ok(deletions(memory, "Observations", done))
 }
 
-async fn delete_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<Deletions>, ToolError> {
+async fn delete_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<Deletions>, Error> {
     let done =
         memory.change(DELETE_RELATIONS.name, move |_, edit| Ok(ops::delete_relations(edit, args.relations))).await?;
     Ok(deletions(memory, "Relations", done))
@@ -520,7 +520,7 @@ fn graph_part<T: From<GraphPart>>(
     Ok(ToolOutput::outside(text, T::from(part)).notice(notice))
 }
 
-async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>, ToolError> {
+async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>, Error> {
     memory
         .read(|inner, graph| {
             let bytes_max = inner.config.max_result_bytes;
@@ -536,18 +536,19 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>
             })
         })
         .await
+        .map_err(Error::from)
 }
 
-async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<ToolOutput<GraphPart>, ToolError> {
+async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<ToolOutput<GraphPart>, Error> {
     let query = args.query.to_lowercase();
     let has = move |text: &str| text.to_lowercase().contains(&query);
     let wanted = move |e: &Entity| has(&e.name) || has(&e.entity_type) || e.observations.iter().any(|text| has(text));
-    some_nodes(memory, wanted, args.cursor).await
+    Ok(some_nodes(memory, wanted, args.cursor).await?)
 }
 
-async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<ToolOutput<GraphPart>, ToolError> {
+async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<ToolOutput<GraphPart>, Error> {
     let names: std::collections::HashSet<String> = args.names.into_iter().collect();
-    some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), args.cursor).await
+    Ok(some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), args.cursor).await?)
 }
 
 /// The entities that are wanted and all their relations, from `cursor` on.
@@ -573,7 +574,7 @@ async fn some_nodes(
         .await
 }
 
-async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<FoundAnswer>, ToolError> {
+async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<FoundAnswer>, Error> {
     memory
         .read_dated(move |inner, graph, times| {
             let wanted = Wanted {
@@ -590,9 +591,10 @@ async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<FoundAnswer>
             Ok(ToolOutput::json(FoundAnswer { page, warnings }, Provenance::ThirdParty)?.notice(notice))
         })
         .await
+        .map_err(Error::from)
 }
 
-async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, ToolError> {
+async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, Error> {
     memory
         .read_dated(move |inner, graph, times| {
             let bytes_max = inner.config.max_result_bytes;
@@ -619,9 +621,10 @@ async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, 
             Ok(ToolOutput::json(page, Provenance::ThirdParty)?.notice(notice))
         })
         .await
+        .map_err(Error::from)
 }
 
-async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAnswer>, ToolError> {
+async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAnswer>, Error> {
     memory
         .read(move |inner, graph| {
             let entries = inner.store.journal().entries()?;
@@ -635,9 +638,10 @@ async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAns
             Ok(ToolOutput::json(HistoryAnswer { page, warnings }, Provenance::ThirdParty)?.notice(notice))
         })
         .await
+        .map_err(Error::from)
 }
 
-async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<UndoneAnswer>, ToolError> {
+async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<UndoneAnswer>, Error> {
     let mut done =
         memory.change(UNDO.name, move |inner, edit| ops::undo(edit, &inner.store.journal(), args.id)).await?;
     let warnings = done.warnings(memory);
@@ -646,7 +650,7 @@ async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<UndoneAnswer>, T
     Ok(ToolOutput::ours(text, UndoneAnswer { undone: done.value, warnings }))
 }
 
-async fn merge(memory: &Memory, args: Merge) -> Result<ToolOutput<MergedAnswer>, ToolError> {
+async fn merge(memory: &Memory, args: Merge) -> Result<ToolOutput<MergedAnswer>, Error> {
     let mut done = memory.change(MERGE.name, move |_, edit| ops::merge(edit, &args.names, &args.into)).await?;
     let warnings = done.warnings(memory);
     let (mut entity, truncated, notice) = echo(memory, vec![done.value.entity]);

@@ -5,6 +5,7 @@ use crate::history::Thought;
 use crate::input::{ExportArgs, ResetArgs, ThinkArgs};
 use crate::store::{Caller, Owner};
 use linchpin::Cx;
+use linchpin::Error;
 use linchpin_kit::{Paging, Provenance, TEXT_BYTES_MAX, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ pub struct Exported {
 }
 
 impl SequentialThinking {
-    pub(crate) async fn think(&self, cx: &Cx, args: ThinkArgs) -> Result<ToolOutput<Noted>, ToolError> {
+    pub(crate) async fn think(&self, cx: &Cx, args: ThinkArgs) -> Result<ToolOutput<Noted>, Error> {
         let handle = args.session_id.clone();
         let step = args.understood(self.config.limits.thought_bytes_max)?;
         let (session_id, standing) = self.store.think(self.caller(cx, handle.as_deref()), &step)?;
@@ -77,15 +78,15 @@ impl SequentialThinking {
             truncated: standing.truncated,
             warnings: standing.warnings,
         };
-        ToolOutput::json(noted, Provenance::Server)
+        Ok(ToolOutput::json(noted, Provenance::Server)?)
     }
 
-    pub(crate) async fn reset(&self, cx: &Cx, args: ResetArgs) -> Result<ToolOutput<Reset>, ToolError> {
+    pub(crate) async fn reset(&self, cx: &Cx, args: ResetArgs) -> Result<ToolOutput<Reset>, Error> {
         let (session_id, forgotten) = self.store.reset(self.caller(cx, args.session_id.as_deref()))?;
-        ToolOutput::json(Reset { session_id, forgotten }, Provenance::Server)
+        Ok(ToolOutput::json(Reset { session_id, forgotten }, Provenance::Server)?)
     }
 
-    pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<ToolOutput<Exported>, ToolError> {
+    pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<ToolOutput<Exported>, Error> {
         let place = args.cursor.as_deref().map_or(Ok(0), str::parse::<u64>).map_err(|_| {
             ToolError::new("Unknown cursor").hint("Pass next_cursor of the previous page, or omit cursor.")
         })?;

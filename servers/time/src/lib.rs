@@ -200,11 +200,34 @@ impl Time {
         let (choice, local) = (self.tools.clone(), self.local.clone());
         let server = ToolSet::open(server.state(self), &SERVICE, &choice)?
             .instructions(instructions)
-            .tool_as(&GET_CURRENT_TIME, |tool| tool.input_schema(schema::current(&local)), Self::get_current_time)
-            .tool_as(&CONVERT_TIME, |tool| tool.input_schema(schema::convert(&local)), Self::convert_time)
-            .tool_as(&TIME_ADD, |tool| tool.input_schema(schema::add(&local)), Self::time_add)
-            .tool_as(&TIME_DIFF, |tool| tool.input_schema(schema::diff(&local)), Self::time_diff)
+            .tool_as(&GET_CURRENT_TIME, |tool| tool.input_schema(schema::current(&local)), handlers::get_current_time)
+            .tool_as(&CONVERT_TIME, |tool| tool.input_schema(schema::convert(&local)), handlers::convert_time)
+            .tool_as(&TIME_ADD, |tool| tool.input_schema(schema::add(&local)), handlers::time_add)
+            .tool_as(&TIME_DIFF, |tool| tool.input_schema(schema::diff(&local)), handlers::time_diff)
             .close();
         Ok(server)
+    }
+}
+
+/// The methods as handlers, whose errors keep their kinds.
+mod handlers {
+    use crate::{AddArgs, Added, Between, ConvertArgs, CurrentArgs, DiffArgs, Time, TimeConversion, TimeResult};
+    use linchpin::Result;
+    use linchpin_kit::ToolOutput;
+
+    pub(super) async fn get_current_time(time: &Time, args: CurrentArgs) -> Result<ToolOutput<TimeResult>> {
+        Ok(time.get_current_time(args).await?)
+    }
+
+    pub(super) async fn convert_time(time: &Time, args: ConvertArgs) -> Result<ToolOutput<TimeConversion>> {
+        Ok(time.convert_time(args).await?)
+    }
+
+    pub(super) async fn time_add(time: &Time, args: AddArgs) -> Result<ToolOutput<Added>> {
+        Ok(time.time_add(args).await?)
+    }
+
+    pub(super) async fn time_diff(time: &Time, args: DiffArgs) -> Result<ToolOutput<Between>> {
+        Ok(time.time_diff(args).await?)
     }
 }

@@ -102,6 +102,10 @@ async fn with_a_prefix_every_server_names_its_tools_as_they_are_listed() {
             let answer = connection.call(&format!("my_{tool}"), arguments.clone()).await.unwrap();
             assert_eq!(answer.is_error(), !hints.is_empty(), "{}: {}", row.name, answer.text());
             let text = answer.text();
+            if !hints.is_empty() {
+                let meta = serde_json::to_value(answer.result().unwrap().meta).unwrap();
+                assert!(meta["linchpin/error"]["kind"].is_string(), "{}: {meta}", row.name);
+            }
             let hint = text.split_once("\nHint: ").map(|(_, hint)| hint.to_owned());
             for name in hints {
                 let hint = hint.as_deref().unwrap_or_else(|| panic!("no hint in {text}"));

@@ -5,6 +5,7 @@ use crate::Postgres;
 use crate::sql::DESCRIBE;
 use crate::value::texts;
 use crate::wire::Row;
+use linchpin::Error;
 use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -82,7 +83,7 @@ fn described(row: &Row) -> ToolOutput<Report> {
 
 impl Postgres {
     /// `pg_describe`
-    pub(super) async fn describe(&self, args: Describe) -> Result<ToolOutput<Report>, ToolError> {
+    pub(super) async fn describe(&self, args: Describe) -> Result<ToolOutput<Report>, Error> {
         let database = self.database(args.database.as_deref())?;
         // A dot may belong to the name: the whole name is tried first.
         let whole = (None, args.table.as_str());
@@ -95,6 +96,7 @@ impl Postgres {
             }
         }
         Err(ToolError::not_found(format!("The table or view {} does not exist.", args.table))
-            .hint("pg_list_objects lists all; outside of the search path use schema.table."))
+            .hint("pg_list_objects lists all; outside of the search path use schema.table.")
+            .into())
     }
 }

@@ -4,7 +4,8 @@ use super::report::{Report, report};
 use crate::Postgres;
 use crate::sql::HEALTH;
 use crate::value::texts;
-use linchpin_kit::{ToolError, ToolOutput};
+use linchpin::Error;
+use linchpin_kit::ToolOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,7 +18,7 @@ pub struct Health {
 
 impl Postgres {
     /// `pg_health`
-    pub(super) async fn health(&self, args: Health) -> Result<ToolOutput<Report>, ToolError> {
+    pub(super) async fn health(&self, args: Health) -> Result<ToolOutput<Report>, Error> {
         let database = self.database(args.database.as_deref())?;
         let (rows, link) = database.own(HEALTH, &[Some(texts(&database.target.schemas))]).await?;
         let json = rows.first().map(|row| row.text(0)).unwrap_or_default();

@@ -6,6 +6,7 @@ use crate::Postgres;
 use crate::sql::{LIST_FUNCTIONS, LIST_OBJECTS, LIST_SCHEMAS};
 use crate::value::{Cell, pretty, texts};
 use crate::wire::Row;
+use linchpin::Error;
 use linchpin_kit::{ToolError, ToolOutput, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,14 +61,14 @@ pub(super) fn listed(rows: &[Row], next_cursor: Option<String>) -> ToolOutput<Li
 
 impl Postgres {
     /// `pg_list_schemas`
-    pub(super) async fn list_schemas(&self, args: ListSchemas) -> Result<ToolOutput<Listed>, ToolError> {
+    pub(super) async fn list_schemas(&self, args: ListSchemas) -> Result<ToolOutput<Listed>, Error> {
         let database = self.database(args.database.as_deref())?;
         let (rows, _) = database.own(LIST_SCHEMAS, &[Some(texts(&database.target.schemas))]).await?;
         Ok(listed(&rows, None))
     }
 
     /// `pg_list_objects`
-    pub(super) async fn list_objects(&self, args: ListObjects) -> Result<ToolOutput<Listed>, ToolError> {
+    pub(super) async fn list_objects(&self, args: ListObjects) -> Result<ToolOutput<Listed>, Error> {
         let database = self.database(args.database.as_deref())?;
         let kinds: &[&str] = match args.kind.as_deref() {
             None => &["r", "p", "v", "m", "f", "S"],
@@ -76,9 +77,9 @@ impl Postgres {
             Some("sequence") => &["S"],
             Some("function") => &[],
             Some(other) => {
-                return Err(
-                    ToolError::invalid(format!("Unknown kind: {other}")).hint("Use table, view, sequence or function.")
-                );
+                return Err(ToolError::invalid(format!("Unknown kind: {other}"))
+                    .hint("Use table, view, sequence or function.")
+                    .into());
             }
         };
         let start = match args.cursor.as_deref() {

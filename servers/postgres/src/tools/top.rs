@@ -5,6 +5,7 @@ use crate::Postgres;
 use crate::session::Database;
 use crate::sql::lexer::quote_name;
 use crate::sql::{EXTENSION, TOP_QUERIES};
+use linchpin::Error;
 use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,13 +46,14 @@ fn top_by_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 impl Postgres {
     /// `pg_top_queries`
-    pub(super) async fn top_queries(&self, args: TopQueries) -> Result<ToolOutput<Listed>, ToolError> {
+    pub(super) async fn top_queries(&self, args: TopQueries) -> Result<ToolOutput<Listed>, Error> {
         let database = self.database(args.database.as_deref())?;
         if !database.target.schemas.is_empty() {
             return Err(ToolError::denied(
                 "Statements of other schemas cannot be filtered out, and this server is limited to some schemas.",
             )
-            .hint("The operator can start it without --schemas."));
+            .hint("The operator can start it without --schemas.")
+            .into());
         }
         let schema = extension(database, "pg_stat_statements").await?.ok_or_else(|| {
             ToolError::not_found("The extension pg_stat_statements is not installed in this database.").hint(
