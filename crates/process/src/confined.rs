@@ -75,6 +75,15 @@ impl Limits {
         self
     }
 
+    /// Whether the memory of this process is limited, as that of a child of [`Confined`] is once it has input, unless the
+    /// system forbids or lacks it.
+    pub fn is_memory_limited() -> bool {
+        #[cfg(target_os = "linux")]
+        return rustix::process::getrlimit(rustix::process::Resource::Data).current.is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Limits the memory and processor time of a child that was just started, and of each process it will start; and it
     /// writes no core dump. Limits that are lower already stay. Does nothing where they are not enforced.
     pub fn apply_to(&self, child: &Child) {
@@ -88,10 +97,13 @@ impl Limits {
                 (Resource::Cpu, seconds, 1),
                 (Resource::Core, 0, 0),
             ] {
-                let maximum = most.saturating_add(more);
-                let maximum = getrlimit(what).maximum.map_or(maximum, |allowed| allowed.min(maximum));
-                // It fails only when the child has ended, which is not reaped yet.
-                let _ = prlimit(Some(id), what, Rlimit { current: Some(maximum.min(most)), maximum: Some(maximum) });
+                let inherited = getrlimit(what);
+                let lower = |limit: Option<u64>, most: u64| limit.map_or(most, |limit| limit.min(most));
+                let maximum = lower(inherited.maximum, most.saturating_add(more));
+                let current = lower(inherited.current, most).min(maximum);
+                // It fails when the child has ended, which is not reaped yet, and where it is forbidden: the child can ask
+                // `is_memory_limited`.
+                let _ = prlimit(Some(id), what, Rlimit { current: Some(current), maximum: Some(maximum) });
             }
         }
         #[cfg(not(target_os = "linux"))]
@@ -175,7 +187,7 @@ impl Confined {
             Ok(())
         };
         let (output, (), ()) = tokio::try_join!(read_output(stdout, limits.output), write_input(stdin, input), said)?;
-        let status = group.0.wait().await.map_err(Stopped::Start)?;
+        let status = group.end().await.map_err(Stopped::Start)?;
         if status.success() {
             return Ok(output);
         }
@@ -232,8 +244,7 @@ fn classify(status: std::process::ExitStatus, words: &str) -> Stopped {
         // What Rust's allocation error handler and the C++ one say.
         let starved =
             ["memory allocation of ", "std::bad_alloc", "out of memory"].iter().any(|what| words.contains(what));
-        // The kernel ends a program by this, for want of memory of the machine or at the hard limit of time.
-        if starved || signal == Some(Signal::KILL.as_raw()) {
+        if starved {
             return Stopped::Memory;
         }
     }
@@ -245,6 +256,21 @@ fn classify(status: std::process::ExitStatus, words: &str) -> Stopped {
 
 /// A child whose group is killed when this is dropped, unless it was reaped.
 struct Group(Child);
+
+impl Group {
+    /// Waits for the child, and ends what it has started.
+    async fn end(&mut self) -> std::io::Result<std::process::ExitStatus> {
+        #[cfg(unix)]
+        if let Some(leader) = crate::group::pid(&self.0) {
+            use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+            // Not reaped yet: its number, which is that of the group, still means this one.
+            let exited = move || waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            while let Err(rustix::io::Errno::INTR) = tokio::task::spawn_blocking(exited).await? {}
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+        self.0.wait().await
+    }
+}
 
 #[cfg(unix)]
 impl Drop for Group {

@@ -53,6 +53,10 @@ fn strip(schema: &mut Value) {
     }
     subschemas(members, &mut |_, inner| strip(inner));
     join_constants(members);
+    // Without sentences and bounds, several choices may describe one value.
+    if let Some(choices) = members.remove("oneOf") {
+        members.insert("anyOf".to_owned(), choices);
+    }
     if members.contains_key("enum") || members.contains_key("const") {
         members.remove("type");
     }

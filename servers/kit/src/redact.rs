@@ -20,7 +20,7 @@ pub fn redact_urls(text: &str) -> String {
         shown.push_str(before);
         let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#');
         let authority = &after[..after.find(ends).unwrap_or(after.len())];
-        rest = match authority.rfind('@') {
+        rest = match authority.rfind('@').or_else(|| end_of_odd_password(authority, after)) {
             Some(end) => {
                 shown.push_str("***");
                 &after[end..]
@@ -30,6 +30,15 @@ pub fn redact_urls(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
+}
+
+/// The end of user information with a `/`, `?` or `#` that should have been escaped: what looks like a host and a port that is no
+/// number, with an `@` before the next blank or quote.
+fn end_of_odd_password(authority: &str, after: &str) -> Option<usize> {
+    let (_, port) = authority.split_once(':').filter(|_| !authority.starts_with('['))?;
+    let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).unwrap_or(after.len());
+    let at = after[..end].find('@')?;
+    (!port.bytes().all(|b| b.is_ascii_digit())).then_some(at)
 }
 
 #[cfg(test)]
@@ -49,6 +58,8 @@ mod tests {
             ("https://https://u:p@h", "https://https://***@h"),
             ("https://u\\p@h/x", "https://***@h/x"),
             ("https://h/a@b, mail a@b.example, git@h:x", "https://h/a@b, mail a@b.example, git@h:x"),
+            ("https://u:p#q@h/x, https://u:p/q?r@h", "https://***@h/x, https://***@h"),
+            ("https://h:80/a@b https://[::1]/a@b", "https://h:80/a@b https://[::1]/a@b"),
             ("HTTPS://ü:é@h", "HTTPS://***@h"),
             ("://", "://"),
             ("", ""),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::{Borrow, Cow};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Observations shown of an entity that a search found, and bytes of each.
 const SHOWN_OBSERVATIONS: usize = 3;
@@ -538,6 +539,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
+/// What sets the cursors of different requests apart.
+pub(crate) fn hash(about: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    about.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Ranked search; without words but with a time, what was changed since, the newest first.
 pub(crate) fn search(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>) -> Result<FoundPage, ToolError> {
     let query = Query::of(wanted.text);
@@ -554,7 +562,9 @@ pub(crate) fn search(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>
         }
     };
     let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
-    let cursor = Cursor::<1>::parse(wanted.cursor)?.map(|cursor| cursor.still(graph.version())).transpose()?;
+    // Of this memory, and of this search.
+    let of = graph.version() ^ hash(&(wanted.text, wanted.entity_type, wanted.changed_since));
+    let cursor = Cursor::<1>::parse(wanted.cursor)?.map(|cursor| cursor.still(of)).transpose()?;
     let start = cursor.map_or(0, |cursor| usize::try_from(cursor.at[0]).unwrap_or(usize::MAX).min(hits.len()));
     let page = &hits[start..hits.len().min(start.saturating_add(wanted.most.max(1)))];
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
@@ -583,7 +593,7 @@ pub(crate) fn search(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>
     }
     let end = start + results.len();
     let paging = match end < hits.len() {
-        true => Paging::more(Cursor { at: [end as u64], of: graph.version() }.to_string()),
+        true => Paging::more(Cursor { at: [end as u64], of }.to_string()),
         false => Paging::whole(),
     };
     Ok(FoundPage { total: hits.len(), results, undated, paging })

@@ -540,21 +540,24 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>
 }
 
 async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<ToolOutput<GraphPart>, Error> {
-    let query = args.query.to_lowercase();
+    let (query, about) = (args.query.to_lowercase(), ops::hash(&args.query));
     let has = move |text: &str| text.to_lowercase().contains(&query);
     let wanted = move |e: &Entity| has(&e.name) || has(&e.entity_type) || e.observations.iter().any(|text| has(text));
-    Ok(some_nodes(memory, wanted, args.cursor).await?)
+    Ok(some_nodes(memory, wanted, about, args.cursor).await?)
 }
 
 async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<ToolOutput<GraphPart>, Error> {
+    let about = ops::hash(&args.names);
     let names: std::collections::HashSet<String> = args.names.into_iter().collect();
-    Ok(some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), args.cursor).await?)
+    Ok(some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), about, args.cursor).await?)
 }
 
-/// The entities that are wanted and all their relations, from `cursor` on.
+/// The entities that are wanted and all their relations, from `cursor` on. `about` sets its cursors apart from those of other
+/// requests.
 async fn some_nodes(
     memory: &Memory,
     wanted: impl Fn(&Entity) -> bool + Send + 'static,
+    about: u64,
     cursor: Option<String>,
 ) -> Result<ToolOutput<GraphPart>, ToolError> {
     memory
@@ -562,7 +565,7 @@ async fn some_nodes(
             let (entities, relations) = graph.around(wanted);
             let bytes_max = inner.config.max_result_bytes;
             let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
-            let part = ops::part(&entities, &relations, graph.version(), cursor.as_deref(), room)?;
+            let part = ops::part(&entities, &relations, graph.version() ^ about, cursor.as_deref(), room)?;
             // Said once, on the first page, of all relations.
             let mut warnings = match &cursor {
                 None => graph.dangling(relations.iter().map(|item| item.value())),

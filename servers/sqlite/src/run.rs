@@ -39,7 +39,7 @@ impl GuardedConnection {
             Some(ErrorCode::OperationInterrupted) => call::unprepared(),
             _ => self.error(error),
         })?;
-        self.limit_values().map_err(|error| self.error(error))?;
+        self.limit_values(sql).map_err(|error| self.error(error))?;
         Ok(statement)
     }
 

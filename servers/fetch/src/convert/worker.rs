@@ -66,7 +66,7 @@ pub fn convert_stdin() -> io::Result<()> {
     io::stdin().lock().read_to_end(&mut input)?;
     let (head, body) = split(&input)?;
     let job: Job = serde_json::from_slice(head)?;
-    let caps = if Limits::MEMORY_ENFORCED { Caps::CONFINED } else { Caps::TIMED };
+    let caps = if Limits::is_memory_limited() { Caps::CONFINED } else { Caps::TIMED };
     let done = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES);
         let worker = worker.spawn_scoped(scope, || job.render(body, caps))?;

@@ -371,6 +371,10 @@ fn first_lines(ours: &Value, theirs: &Value) -> Value {
     if ours["isError"] == false {
         ours.as_object_mut().expect("an object").remove("isError");
     }
+    if theirs["isError"] == true {
+        // The kind of the error, for programs.
+        ours.as_object_mut().expect("an object").remove("_meta");
+    }
     for block in ours["content"].as_array_mut().expect("content") {
         block.as_object_mut().expect("a block").remove("annotations");
         if theirs["isError"] == true

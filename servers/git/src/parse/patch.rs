@@ -56,9 +56,11 @@ impl Header {
     pub(crate) fn of(names: &[u8]) -> Self {
         let names = names.strip_suffix(b"\n").unwrap_or(names);
         let path = if names.first() == Some(&b'"') {
-            let end =
-                (1..names.len()).find(|at| names[*at] == b'"' && names[*at - 1] != b'\\').unwrap_or(names.len() - 1);
-            unquoted(&names[..=end])
+            let mut end = 1;
+            while end < names.len() && names[end] != b'"' {
+                end += if names[end] == b'\\' { 2 } else { 1 };
+            }
+            unquoted(&names[..=end.min(names.len() - 1)])
         } else {
             names[..names.len() / 2].to_vec()
         };

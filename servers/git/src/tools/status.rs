@@ -28,6 +28,12 @@ pub(crate) struct StatusArgs {
     cursor: Option<String>,
 }
 
+/// The records before the one that the limit has cut.
+fn whole_records(out: &[u8], cut: bool) -> &[u8] {
+    let end = if cut { out.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1) } else { out.len() };
+    &out[..end]
+}
+
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
     let mark = mark(q.cursor.as_deref())?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
@@ -46,7 +52,7 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     if !parts.good() {
         return Err(repo.failed(&parts).into());
     }
-    let mut status = parse_status(&parts.out);
+    let mut status = parse_status(whole_records(&parts.out, parts.cut));
     let entries = std::mem::take(&mut status.entries);
     let mark = still(mark, &parts.out, &words.out, &entries)?;
     let room = repo.room().beside(STATUS_HEADING.len(), json_len(&status));

@@ -339,7 +339,7 @@ impl Database {
     async fn rows(&self, lease: &mut Lease, request: Request<'_>, mode: Mode) -> Result<Answer, WireError> {
         let mut taken = Taken::new(request, self.config.max_bytes);
         let at_once = mode == Mode::Read && taken.wanted() <= ROWS_AT_ONCE;
-        let count = |taken: &Taken| if at_once { taken.wanted() } else { taken.wanted().min(ROWS_AT_A_TIME) };
+        let count = |taken: &Taken| if at_once { taken.wanted() } else { taken.wanted().clamp(1, ROWS_AT_A_TIME) };
         let count = |taken: &Taken| Some(i32::try_from(count(taken)).unwrap_or(i32::MAX));
         let after: &[Step<'_>] = if at_once { &[ROLLBACK, DISCARD_ALL] } else { &[] };
         let mut found = Fetched::default();
@@ -360,7 +360,9 @@ impl Database {
             let out = Fetch { bind: Some(&parameters), rows: count(&taken), after, ..Fetch::default() };
             went = self.exchange(lease, out, &mut found, &mut taken).await;
         }
-        while went.is_ok() && found.failure.is_none() && found.done.is_none() && !taken.full && !at_once {
+        // A statement that may write is run to its end: what it does must not depend on how many of its rows fit.
+        let stops = |taken: &Taken| taken.full && mode != Mode::Write;
+        while went.is_ok() && found.failure.is_none() && found.done.is_none() && !stops(&taken) && !at_once {
             let out = Fetch { rows: count(&taken), ..Fetch::default() };
             went = self.exchange(lease, out, &mut found, &mut taken).await;
         }

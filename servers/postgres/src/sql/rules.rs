@@ -4,7 +4,7 @@
 //! advisory locks, replication slots and much more run in one. So statements are vetted before the server sees them,
 //! and the vetting must not depend on a grammar that could disagree with the server's:
 //!
-//! 1. [`crate::lex`] cuts the text into the server's own tokens; what versions read differently is refused.
+//! 1. [`crate::sql::lexer`] cuts the text into the server's own tokens; what versions read differently is refused.
 //! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it
 //!    begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind
 //!    of statement behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and

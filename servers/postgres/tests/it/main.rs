@@ -18,3 +18,4 @@ mod readme;
 mod serving;
 mod shadowed;
 mod signs;
+mod writing;

@@ -126,10 +126,14 @@ impl Authorizer {
         self.lock().policy
     }
 
-    /// Whether the statement computes something from values.
+    /// Whether the statement itself computes something from values.
     pub(super) fn computes(&self) -> bool {
-        let state = self.lock();
-        state.computes && !state.alters
+        self.lock().computes
+    }
+
+    /// Whether the statement is an ALTER TABLE, which SQLite carries out with functions of its own.
+    pub(super) fn alters(&self) -> bool {
+        self.lock().alters
     }
 
     /// Why the last statement was refused, if it was.
@@ -140,8 +144,7 @@ impl Authorizer {
     pub(crate) fn decide(&self, asked: &AuthContext<'_>) -> Authorization {
         let mut state = self.lock();
         if let AuthAction::Function { function_name } = asked.action {
-            let name = function_name.to_ascii_lowercase();
-            state.computes |= !FUNCTIONS_OF_ONE_PASS.contains(&name.as_str());
+            state.computes |= !is_of_one_pass(function_name);
         }
         state.alters |= matches!(asked.action, AuthAction::AlterTable { .. });
         match decide(state.policy, asked) {
@@ -153,6 +156,13 @@ impl Authorizer {
             }
         }
     }
+}
+
+/// Whether a function takes time in proportion to its arguments' lengths, at most. `name` may be followed by the number of
+/// arguments, `length(1)`.
+pub(super) fn is_of_one_pass(name: &str) -> bool {
+    let name = name.split('(').next().unwrap_or_default();
+    FUNCTIONS_OF_ONE_PASS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {

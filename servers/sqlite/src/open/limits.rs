@@ -1,8 +1,9 @@
 //! Settings and limits of a connection.
 
-use super::authorizer::Authorizer;
+use super::authorizer::{Authorizer, is_of_one_pass};
 use super::{GuardedConnection, Opener};
 use crate::call;
+use crate::statement::Look;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::AuthContext;
@@ -79,9 +80,42 @@ impl GuardedConnection {
         self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX).map(drop)
     }
 
-    /// Limits the values of the statement that was prepared last.
-    pub(crate) fn limit_values(&self) -> rusqlite::Result<()> {
-        let most = if self.gate.computes() { COMPUTED_BYTES_MAX } else { VALUE_BYTES_MAX };
+    /// Limits the values of the statement `sql`, which was prepared last, while the limit on preparation holds.
+    pub(crate) fn limit_values(&self, sql: &str) -> rusqlite::Result<()> {
+        let most = if self.computes(sql)? { COMPUTED_BYTES_MAX } else { VALUE_BYTES_MAX };
         self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+
+    /// Whether a statement computes something from values: with functions of its own, or with those of the schema (checks,
+    /// defaults, generated columns, indexes, triggers), of which the authorizer learns nothing.
+    fn computes(&self, sql: &str) -> rusqlite::Result<bool> {
+        let look = Look::at(sql);
+        let begins = |words: &[&str]| look.as_ref().is_some_and(|look| look.begins(words));
+        if self.gate.alters() {
+            // A check or default that is added is evaluated for each row there is; other changes copy rows.
+            return Ok(sql.split(|c: char| !c.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("ADD")));
+        }
+        if self.gate.computes() {
+            return Ok(true);
+        }
+        // The table of a PRAGMA runs it as a statement of its own.
+        if sql.to_ascii_lowercase().contains("pragma_") {
+            return Ok(true);
+        }
+        // VACUUM builds the indexes anew in statements of its own.
+        let explained = if begins(&["VACUUM"]) { "REINDEX" } else { sql };
+        if begins(&["EXPLAIN"]) {
+            return Ok(false);
+        }
+        let mut program = self.conn.prepare(&format!("EXPLAIN {explained}"))?;
+        let mut steps = program.raw_query();
+        while let Some(step) = steps.next()? {
+            let (opcode, operand): (String, Option<String>) = (step.get("opcode")?, step.get("p4").unwrap_or_default());
+            let calls = ["Function", "PureFunc", "AggStep", "AggStep1", "AggInverse"].contains(&opcode.as_str());
+            if calls && !operand.is_some_and(|function| is_of_one_pass(&function)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

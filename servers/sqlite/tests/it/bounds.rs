@@ -126,6 +126,34 @@ async fn every_call_is_answered_and_the_next_one_is_served_whatever_one_step_tak
     }
 }
 
+/// SQLite asks the authorizer nothing about these functions.
+#[tokio::test]
+async fn functions_of_the_schema_get_no_larger_values_than_those_of_a_statement() {
+    let long = "instr(zeroblob(3000000), x'01')";
+    let w = World::made(
+        &format!(
+            "CREATE TABLE given(a, b DEFAULT ({long})); CREATE TABLE checked(a CHECK ({long} >= 0)); \
+             CREATE TABLE made(a, b AS ({long})); INSERT INTO made(a) VALUES (1); CREATE TABLE plain(a); \
+             INSERT INTO plain VALUES (1); CREATE TABLE told(a); \
+             CREATE TRIGGER tells AFTER INSERT ON told BEGIN INSERT INTO plain VALUES ({long}); END"
+        ),
+        |_| {},
+    )
+    .await;
+    for change in [
+        "INSERT INTO given(a) VALUES (1)".to_owned(),
+        "INSERT INTO checked VALUES (1)".to_owned(),
+        "INSERT INTO told VALUES (1)".to_owned(),
+        format!("CREATE INDEX i ON plain({long} + a)"),
+        format!("ALTER TABLE plain ADD COLUMN b CHECK ({long} < 0)"),
+    ] {
+        let error = w.error("write_query", sql(&change)).await;
+        assert!(error.contains("string or blob too big"), "{change}: {error}");
+    }
+    let error = w.error("read_query", sql("SELECT * FROM made")).await;
+    assert!(error.contains("string or blob too big"), "{error}");
+}
+
 #[tokio::test]
 async fn large_values_can_be_stored_copied_and_read_in_parts() {
     let w = World::with(|_| {}).await;
