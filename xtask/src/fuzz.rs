@@ -13,7 +13,7 @@ use crate::process;
 use crate::report::{Counts, Report, table};
 
 /// How long `cargo xtask test` runs each target, in seconds; and with `--all`.
-pub(crate) const SMOKE_S: u64 = 5;
+pub(crate) const SMOKE_S: u64 = 3;
 pub(crate) const LONG_S: u64 = 60;
 
 /// What the compiler must add for libFuzzer, without a sanitizer's own runtime.
