@@ -1,16 +1,16 @@
 //! Any text as a feed: another kind of text, or a list without its tags.
 #![no_main]
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/convert/feed.rs"]
 mod feed;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/convert/html.rs"]
 mod html;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/convert/markdown.rs"]
 mod markdown;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/convert/plain.rs"]
 mod plain;
 

@@ -2,7 +2,7 @@
 //! limited by whoever runs it.
 #![no_main]
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/convert/pdf/mod.rs"]
 mod pdf;
 

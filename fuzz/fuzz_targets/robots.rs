@@ -1,7 +1,7 @@
 //! A path, a line end, a robots.txt. A refusal names a line of the file; a single rule covers what a simpler matcher says.
 #![no_main]
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the whole file of the server")]
 #[path = "../../servers/fetch/src/get/robots.rs"]
 mod robots;
 

@@ -8,6 +8,7 @@ use crate::page::few;
 
 use crate::repo::Answered;
 use crate::repo::{COMMAND_BYTES, Repo};
+use crate::sequence::{Step, harmless_plan};
 
 use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
@@ -72,6 +73,24 @@ pub(crate) async fn joined(
     };
     let advice = stopped.then(|| format!("{resume} git_status lists all conflicts."));
     Ok(ToolOutput::ours(message.clone(), Joined { status, head, conflicts, message }).notice(advice))
+}
+
+/// Goes on with a stopped rebase or cherry-pick, with its commit or without it.
+pub(crate) async fn resumed(
+    repo: &Repo,
+    what: &str,
+    action: Step,
+    done: &str,
+    resume: &str,
+) -> Result<ToolOutput<Joined>, ToolError> {
+    if !repo.config().trust_repo_config {
+        let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
+        tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
+            .await
+            .map_err(|_| ToolError::new(format!("Checking the {what} failed unexpectedly")))??;
+    }
+    let step = if action == Step::Skip { "--skip" } else { "--continue" };
+    joined(repo, args(&[what, step]), done, resume).await
 }
 
 pub(crate) async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {

@@ -1,11 +1,11 @@
 //! `git_cherry_pick`.
 
-use crate::exec::program::{args, args_and};
+use crate::exec::program::args_and;
 use crate::guard::Mode;
-use crate::joined::{Joined, aborted, joined};
+use crate::joined::{Joined, aborted, joined, resumed};
 use crate::repo::Answered;
 use crate::repo::{Git, no_dash};
-use crate::sequence::{Step, foreign_strategy, harmless_plan};
+use crate::sequence::{Step, foreign_strategy};
 use linchpin::Cx;
 use linchpin_kit::{ToolError, ToolSpec};
 use schemars::JsonSchema;
@@ -51,16 +51,7 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
     match q.action {
         Step::Abort => return aborted(&repo, "cherry-pick").await,
         _ if repo.guard.strategy => return Err(foreign_strategy().into()),
-        Step::Continue | Step::Skip => {
-            if !repo.config().trust_repo_config {
-                let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
-                tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
-                    .await
-                    .map_err(|_| ToolError::new("Checking the cherry-pick failed unexpectedly"))??;
-            }
-            let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
-            return Ok(joined(&repo, args(&["cherry-pick", step]), "Picked", resume).await?);
-        }
+        Step::Continue | Step::Skip => return Ok(resumed(&repo, "cherry-pick", q.action, "Picked", resume).await?),
         Step::Start => {}
     }
     let mut hashes = Vec::new();

@@ -2,10 +2,10 @@
 
 use crate::exec::program::args;
 use crate::guard::Mode;
-use crate::joined::{Joined, aborted, joined};
+use crate::joined::{Joined, aborted, joined, resumed};
 use crate::repo::Answered;
 use crate::repo::{Git, no_dash};
-use crate::sequence::{Step, foreign_strategy, harmless_plan};
+use crate::sequence::{Step, foreign_strategy};
 
 use linchpin::Cx;
 use linchpin_kit::{ToolError, ToolSpec};
@@ -49,16 +49,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     match q.action {
         Step::Abort => return aborted(&repo, "rebase").await,
         _ if repo.guard.strategy => return Err(foreign_strategy().into()),
-        Step::Continue | Step::Skip => {
-            if !repo.config().trust_repo_config {
-                let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
-                tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
-                    .await
-                    .map_err(|_| ToolError::new("Checking the rebase failed unexpectedly"))??;
-            }
-            let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
-            return Ok(joined(&repo, args(&["rebase", step]), "Rebased", resume).await?);
-        }
+        Step::Continue | Step::Skip => return Ok(resumed(&repo, "rebase", q.action, "Rebased", resume).await?),
         Step::Start => {}
     }
     let Some(upstream) = q.upstream.as_deref().filter(|upstream| !upstream.is_empty()) else {
