@@ -16,7 +16,7 @@
 //! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
 
 use super::headers;
-use crate::engine::{claimed_version, header_means_stateless, not_found, notification, open};
+use crate::engine::{claimed_version, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
 use http::{HeaderMap, HeaderName};
 use linchpin_core::id::Id;
@@ -86,20 +86,18 @@ pub fn classify(
 }
 
 fn is_stateless(message: &Message, version: Option<&[u8]>, headers: &HeaderMap) -> bool {
-    let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
+    let said = version.map(|v| era::header_version(std::str::from_utf8(v).unwrap_or_default()));
     let (request, initialize) = match &message.kind {
         Kind::Request { method, .. } => (Some(method), *method == MethodName::Known(Method::Initialize)),
         _ => (None, false),
     };
     // `initialize` without a claim opens a session whatever the headers say: sessions know no such header yet.
-    if header_means_stateless(version) && !initialize || claimed_version(message).is_some() {
+    if said == Some(HeaderVersion::PerRequest) && !initialize || claimed_version(message).is_some() {
         return true;
     }
-    if initialize || headers.contains_key(&SESSION_ID) {
-        return false;
-    }
-    let unknown = version.is_some_and(|v| era::header_version(v) == HeaderVersion::Unknown);
-    unknown || matches!(request, Some(MethodName::Known(method)) if era::only_stateless(*method))
+    let odd = said == Some(HeaderVersion::Unknown)
+        || matches!(request, Some(MethodName::Known(method)) if era::only_stateless(*method));
+    odd && !initialize && !headers.contains_key(&SESSION_ID)
 }
 
 fn check_stateless(

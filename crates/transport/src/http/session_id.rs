@@ -11,28 +11,29 @@ pub(crate) fn key_of(id: &[u8]) -> Option<u128> {
     Some(u128::from(half(high)?) << 64 | u128::from(half(low)?))
 }
 
+/// The value of 16 digits, eight at a time.
 fn half(digits: &[u8; 16]) -> Option<u64> {
-    let (mut key, mut all) = (0, 0);
-    for digit in digits {
-        let value = DIGITS[usize::from(*digit)];
-        key = key << 4 | u64::from(value & 15);
-        all |= value;
-    }
-    (all != NO_DIGIT).then_some(key)
+    let ([high, low], []) = digits.as_chunks::<8>() else { return None };
+    Some(u64::from(quarter(u64::from_be_bytes(*high))?) << 32 | u64::from(quarter(u64::from_be_bytes(*low))?))
 }
 
-const NO_DIGIT: u8 = 0xff;
-
-/// The value of each byte as a digit.
-static DIGITS: [u8; 256] = {
-    let mut values = [NO_DIGIT; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        digit += 1;
+/// The value of eight digits, the first in the highest byte.
+fn quarter(digits: u64) -> Option<u32> {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    // The highest bit of each byte that is at least `n`; all bytes are below 128.
+    let at_least = |n: u8| ((digits | HIGH) - ONES * u64::from(n)) & HIGH;
+    let decimal = at_least(b'0') & !at_least(b'9' + 1);
+    let letter = at_least(b'a') & !at_least(b'f' + 1);
+    if digits & HIGH != 0 || decimal | letter != HIGH {
+        return None;
     }
-    values
-};
+    // Digits have their value in the low half of the byte, letters nine less than theirs.
+    let values = (digits & (ONES * 0x0f)) + (letter >> 7) * 9;
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) as u32)
+}
 
 #[cfg(test)]
 mod tests {
@@ -49,6 +50,12 @@ mod tests {
             "0123456789ABCDEF0123456789abcdef",
             "0123456789abcdef0123456789abcdefa",
             "+123456789abcdef0123456789abcdef",
+            "0123456789abcdef0123456789abcd/f",
+            "0123456789abcdef:123456789abcdef",
+            "0123456789abcdef0123456789abcd`f",
+            "g123456789abcdef0123456789abcdef",
+            "\u{7f}123456789abcdef0123456789abcdef",
+            "\u{e9}23456789abcdef0123456789abcdef",
         ] {
             assert_eq!(key_of(bad.as_bytes()), None, "{bad}");
         }

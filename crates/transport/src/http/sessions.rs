@@ -12,6 +12,7 @@ use linchpin_core::service::BoxFuture;
 use linchpin_core::{Caller, Limits, Principal, RequestContext, Reservation, Service, SessionRecord};
 use linchpin_proto::Engine;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -45,7 +46,26 @@ type Ended = VecDeque<u128>;
 /// How many of those are remembered.
 const ENDED_MAX: usize = 1_024;
 
-type Shard = HashMap<u128, Entry>;
+type Shard = HashMap<u128, Entry, BuildHasherDefault<KeyHasher>>;
+
+/// Keys are random already, and never chosen by a client: they are hashed to themselves.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        // The lowest bits name the shard.
+        self.0 = (key >> 64) as u64;
+    }
+}
 
 struct Entry {
     session: Arc<HttpSession>,

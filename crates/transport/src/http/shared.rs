@@ -43,8 +43,11 @@ impl Shared {
             // Older revisions lack the header, and the revision of others is known from `initialize`.
             return Ok(session);
         };
-        let version = version.to_str().unwrap_or_default().trim();
         let features = session.features();
+        if version.as_bytes() == features.revision.as_str().as_bytes() {
+            return Ok(session);
+        }
+        let version = version.to_str().unwrap_or_default().trim();
         if version == features.revision.as_str() {
             return Ok(session);
         }
