@@ -4,9 +4,11 @@
 //! HTTP client logs the hosts it connects to, which are arguments of calls.
 
 use crate::shown;
+use linchpin_core::observer::CALL_TARGET;
 use std::sync::atomic::{AtomicU8, Ordering};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::writer::MakeWriterExt as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The number of `-v` flags.
 static VERBOSE: AtomicU8 = AtomicU8::new(0);
@@ -29,11 +31,15 @@ pub(crate) fn start(verbose: u8, serves: bool) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     });
+    let mut levels = match serves {
+        true => Targets::new().with_target("linchpin", level),
+        false => Targets::new().with_default(level),
+    };
+    if asked.is_none() && verbose == 1 {
+        // One line for each call.
+        levels = levels.with_target(CALL_TARGET, LevelFilter::DEBUG);
+    }
+    let lines = tracing_subscriber::fmt::layer().with_writer(shown::log).without_time().with_target(false);
     // Only fails if a subscriber is already set; this is the only place that sets one.
-    let _ = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(shown::log.with_filter(move |of| !serves || of.target().starts_with("linchpin")))
-        .without_time()
-        .with_target(false)
-        .try_init();
+    let _ = tracing_subscriber::registry().with(lines).with(levels).try_init();
 }

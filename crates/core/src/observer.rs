@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
+use tracing::field::Empty;
 
 /// Watches a server: its calls, sessions and streams. Every method does nothing by default.
 ///
@@ -116,7 +117,9 @@ pub struct CallInfo {
     pub request_bytes: usize,
     /// The trace that the client wants continued.
     pub trace: Option<TraceContext>,
-    /// The request's span, without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at level `info`.
+    /// The request's span, without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at
+    /// level `info`. Its fields `outcome`, `code` (of an error) and `duration` are recorded when the call ends; then there is
+    /// an event at level `debug`.
     pub span: Span,
 }
 
@@ -147,9 +150,12 @@ impl CallInfo {
             method = clip(method),
             // A URI may hold what must not be logged.
             name = target.as_deref().filter(|_| request.params.uri.is_none()),
-            session = session.map(|id| tracing::field::display(PublicId(id))),
+            session = session.map(|id| display(PublicId(id))),
             revision = revision.as_str(),
             traceparent = trace.as_ref().map(|trace| &*trace.traceparent),
+            outcome = Empty,
+            code = Empty,
+            duration = Empty,
         );
         CallInfo {
             id: request.id.clone(),

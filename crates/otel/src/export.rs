@@ -94,11 +94,11 @@ fn rename(span: &mut SpanData) {
             "session" => attributes.push(KeyValue::new(SESSION, value)),
             "revision" => attributes.push(KeyValue::new(REVISION, value)),
             // Errors of clients; those of servers have their type.
-            "outcome" if value == Value::from("error") => {
+            "outcome" if span.span_kind == SpanKind::Client && value == Value::from("error") => {
                 attributes.push(KeyValue::new(ERROR_TYPE, OTHER));
                 span.status = Status::error("");
             }
-            "name" | "outcome" | "traceparent" | "target" => {}
+            "name" | "outcome" | "code" | "duration" | "traceparent" | "target" => {}
             _ => attributes.push(KeyValue::new(key, value)),
         }
     }

@@ -190,14 +190,15 @@ impl Observed {
             return;
         }
         let end = CallEnd::new(outcome, response_bytes, (self.now)().saturating_duration_since(self.started));
-        let code = match outcome {
-            Outcome::Error(code) => Some(code),
-            _ => None,
-        };
-        self.info.span.in_scope(|| {
-            let (outcome, duration) = (outcome.as_str(), tracing::field::debug(end.duration));
-            tracing::info!(target: CALL_TARGET, outcome, code, duration, "call ended");
-        });
+        let span = &self.info.span;
+        if !span.is_disabled() {
+            if let Outcome::Error(code) = outcome {
+                span.record("code", code);
+            }
+            tracing::record_all!(span, outcome = outcome.as_str(), duration = tracing::field::debug(end.duration));
+            // The span's fields say the rest.
+            span.in_scope(|| tracing::debug!(target: CALL_TARGET, "call ended"));
+        }
         if let Some(observer) = &self.observer {
             observer.call_ended(&self.info, &end);
         }
