@@ -160,3 +160,19 @@ async fn no_server_repeats_what_it_was_asked_on_standard_error_over_http() {
         silent(&row, "over HTTP", &served.stopped());
     }
 }
+
+#[test]
+fn one_v_shows_one_line_for_each_call_and_none_without_it() {
+    let home = tempfile::tempdir().unwrap();
+    for (verbose, expected) in [(&[][..], 0), (&["-v"][..], 3)] {
+        let mut server = Raw::start(command(&program(), home.path()).args(["serve", "everything"]).args(verbose));
+        server.call("echo", json!({ "message": MARKER }));
+        server.ask("example.com/unknown", json!({}));
+        let said = server.ended();
+        let calls: Vec<&str> = said.lines().filter(|line| line.contains("call ended")).collect();
+        assert_eq!(calls.len(), expected, "{said}");
+        for wanted in &["name=\"echo\"", "outcome=\"ok\"", "code=-32601", "duration="][..expected.min(1) * 4] {
+            assert!(said.contains(wanted), "{wanted}: {said}");
+        }
+    }
+}
