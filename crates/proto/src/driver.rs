@@ -13,7 +13,7 @@ use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, Runni
 use linchpin_core::{CallEnd, CallInfo, Caller, Id, Observer, Outcome, Reply};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a transport has to do for a message of its peer.
 pub enum Received {
@@ -195,12 +195,25 @@ impl Observed {
             if let Outcome::Error(code) = outcome {
                 span.record("code", code);
             }
-            tracing::record_all!(span, outcome = outcome.as_str(), duration = tracing::field::debug(end.duration));
+            let duration = tracing::field::display(Short(end.duration));
+            tracing::record_all!(span, outcome = outcome.as_str(), duration = duration);
             // The span's fields say the rest.
             span.in_scope(|| tracing::debug!(target: CALL_TARGET, "call ended"));
         }
         if let Some(observer) = &self.observer {
             observer.call_ended(&self.info, &end);
+        }
+    }
+}
+
+/// A duration as logs show it: whole milliseconds, or microseconds of one shorter than ten milliseconds.
+struct Short(Duration);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_micros() as u64 {
+            us @ ..10_000 => write!(f, "{us}µs"),
+            us => write!(f, "{}ms", us / 1_000),
         }
     }
 }
