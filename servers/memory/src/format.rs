@@ -215,7 +215,9 @@ fn write_members(members: &[(String, Box<RawValue>)]) -> Box<str> {
 
 /// Reads one line, without its line feed. `None` for a blank one.
 pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // All of them, so that the line stays the same however often it is written and read.
+    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    let line = &line[..end];
     let Ok(text) = std::str::from_utf8(line) else {
         return Some(Line::Unreadable("is not valid UTF-8"));
     };

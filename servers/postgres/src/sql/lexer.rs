@@ -332,10 +332,19 @@ impl Lexer<'_> {
     /// The longest run of operator characters, without a comment that begins in it, and without a `+` or `-` at its end
     /// unless it has one of the characters that the standard's operators do not have.
     fn operator(&mut self, start: usize) -> Result<(), ToolError> {
-        let run = self.bytes[start..].iter().take_while(|b| is_operator(**b)).count();
-        let run = &self.bytes[start..start + run];
-        let comment = run.windows(2).position(|pair| pair == b"/*" || pair == b"--");
-        let mut length = comment.unwrap_or(run.len());
+        let comment = |at: usize| matches!(self.bytes.get(at..at + 2), Some(b"/*" | b"--"));
+        let ends = |at: &usize| !is_operator(self.bytes[*at]) || comment(*at);
+        // No further than it must, because every operator of a long statement is looked for.
+        let end = (start..self.bytes.len()).take(NAME_BYTES_MAX + 1).find(ends);
+        let run = &self.bytes[start..end.unwrap_or(self.bytes.len())];
+        let mut length = run.len();
+        if length > NAME_BYTES_MAX {
+            return Err(refuse(
+                start,
+                "An operator is longer than 63 characters",
+                "Put blanks between operators; PostgreSQL has no longer ones.",
+            ));
+        }
         while length > 1
             && matches!(run[length - 1], b'+' | b'-')
             && !run[..length - 1].iter().any(|b| b"~!@#^&|`?%".contains(b))
@@ -414,6 +423,18 @@ mod tests {
         for (sql, expected) in cases {
             assert_eq!(brief(sql), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn many_operators_in_a_row_are_refused_at_once() {
+        let sql = |n: usize| format!("select {}1", "+".repeat(n));
+        assert_eq!(tokens(&sql(NAME_BYTES_MAX)).unwrap().len(), NAME_BYTES_MAX + 2);
+        for n in [NAME_BYTES_MAX + 1, SQL_BYTES_MAX - 8] {
+            assert!(tokens(&sql(n)).unwrap_err().to_string().contains("longer than 63"), "{n}");
+        }
+        assert_eq!(tokens(&format!("select 1{}1", "+/**/".repeat(50_000))).unwrap().len(), 50_003);
+        let comment = format!("select 1 +/*{}*/ 1", "+".repeat(SQL_BYTES_MAX / 2));
+        assert_eq!(brief(&comment), "select N o+ N");
     }
 
     #[test]
