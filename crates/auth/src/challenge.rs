@@ -4,6 +4,18 @@ use crate::scope::Scopes;
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// The relevant members of a `WWW-Authenticate` header's `Bearer` or `DPoP` challenge.
+///
+/// ```
+/// use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+/// use linchpin_auth::Challenge;
+///
+/// let mut headers = HeaderMap::new();
+/// let value = "Bearer error=\"insufficient_scope\", resource_metadata=\"https://mcp.example/.well-known/x\"";
+/// headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(value));
+/// let challenge = Challenge::of(&headers);
+/// assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
+/// assert_eq!(challenge.resource_metadata.as_deref(), Some("https://mcp.example/.well-known/x"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {

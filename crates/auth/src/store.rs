@@ -24,6 +24,21 @@ use std::io;
 /// Stores what authorization servers have issued.
 ///
 /// The futures are cancel-safe in the sense that a dropped `save` takes effect either completely or not at all.
+///
+/// [`MemoryStore`] and [`FileStore`] are two of them:
+///
+/// ```
+/// use linchpin_auth::store::{MemoryStore, StoreKey, Stored, TokenStore};
+///
+/// # async fn example() -> std::io::Result<()> {
+/// let store = MemoryStore::default();
+/// let key = StoreKey::new("https://login.example", "https://mcp.example/mcp");
+/// store.save(&key, &Stored::default()).await?;
+/// assert_eq!(store.list().await?, [key.clone()]);
+/// store.forget(&key).await?;
+/// assert!(store.load(&key).await?.is_none());
+/// # Ok(()) }
+/// ```
 pub trait TokenStore: Send + Sync + 'static {
     /// Returns the value of a key, if any.
     ///

@@ -13,6 +13,19 @@ use std::collections::BTreeMap;
 /// [`ElicitForm::cancel`] from the callback ([`crate::Client::on_elicitation`]).
 ///
 /// Specification: 2026-07-28 "Elicitation", form mode.
+///
+/// ```
+/// use linchpin_client::Client;
+/// use serde_json::json;
+///
+/// let client = Client::new("my-host", "1.0").on_elicitation(|form| async move {
+///     println!("{} asks: {}", form.server, form.message);
+///     match form.schema.properties.get("city") {
+///         Some(_) => form.accept(json!({ "city": "Paris" })),
+///         None => form.decline(),
+///     }
+/// });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ElicitForm {

@@ -45,6 +45,20 @@ enum Cause {
 }
 
 /// The kind of an [`Error`].
+///
+/// ```
+/// use linchpin_client::ErrorKind;
+///
+/// # async fn call(server: linchpin_client::Connection) {
+/// if let Err(error) = server.call("search", ()).await {
+///     match error.kind() {
+///         ErrorKind::Transport => println!("try again later"),
+///         ErrorKind::Rpc => println!("{:?}", error.rpc().map(|rpc| rpc.code)),
+///         _ => println!("{error}"),
+///     }
+/// }
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

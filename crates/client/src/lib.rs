@@ -87,6 +87,16 @@ pub use server_requests::{ElicitUrl, SamplingRequest, ServerMessage};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A change at a server.
+///
+/// ```
+/// use linchpin_client::{Change, Client};
+///
+/// let client = Client::new("my-host", "1.0").on_change(|change| match change {
+///     Change::Tools => println!("list the tools again"),
+///     Change::Updated(uri) => println!("{uri} was updated"),
+///     _ => {}
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

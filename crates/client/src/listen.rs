@@ -27,6 +27,17 @@ use tokio::time::Instant;
 ///
 /// It resubscribes after a reconnect and then reports everything in its filter as changed, because changes may have
 /// been missed. If changes arrive faster than they are read, the oldest are dropped (`messages.queued_max`).
+///
+/// ```
+/// use linchpin_client::ChangeFilter;
+///
+/// # async fn watch(server: linchpin_client::Connection) -> linchpin_client::Result<()> {
+/// let mut changes = server.listen(ChangeFilter::default().tools().resource("memo://today")).await?;
+/// while let Some(change) = changes.next().await {
+///     println!("{change:?}");
+/// }
+/// # Ok(()) }
+/// ```
 pub struct Changes {
     core: Arc<ConnectionState>,
     key: u64,

@@ -11,6 +11,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// The pages of a list, requested on demand. Also a [`Stream`].
+///
+/// ```
+/// use linchpin_types::resource::Resource;
+///
+/// # async fn list(server: linchpin_client::Connection) -> linchpin_client::Result<()> {
+/// let mut pages = server.pages::<Resource>();
+/// while let Some(page) = pages.next().await {
+///     for resource in page?.items {
+///         println!("{}", resource.uri);
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 pub struct Pages<T> {
     /// Keeps the connection open while pages remain.
     _connection: Connection,

@@ -226,6 +226,21 @@ pub struct Steps<T> {
 }
 
 /// An item of [`Steps`].
+///
+/// ```
+/// use linchpin_client::Step;
+///
+/// # async fn import(server: linchpin_client::Connection) -> linchpin_client::Result<()> {
+/// let mut steps = server.call("import", ()).steps();
+/// while let Some(step) = steps.next().await {
+///     match step {
+///         Step::Progress(at) => println!("{}", at.progress),
+///         Step::Done(result) => println!("{}", result?.text()),
+///         _ => {}
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step<T> {

@@ -78,6 +78,16 @@ impl Round {
 }
 
 /// The progress of a request.
+///
+/// ```
+/// # async fn import(server: linchpin_client::Connection) -> linchpin_client::Result<()> {
+/// let request = server.call("import", ()).on_progress(|at| match at.total {
+///     Some(total) => println!("{:.0} %", 100.0 * at.progress / total),
+///     None => println!("{} {}", at.progress, at.message.unwrap_or_default()),
+/// });
+/// request.await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {

@@ -22,6 +22,16 @@ use std::task::Poll;
 ///
 /// Show the whole URL and the name of the server before opening it, and never open it without consent. Specification:
 /// 2026-07-28 "Elicitation", URL mode.
+///
+/// ```
+/// use linchpin_client::Client;
+///
+/// let client = Client::new("my-host", "1.0").on_url_elicitation(|ask| async move {
+///     println!("{} wants to open {}: {}", ask.server, ask.url, ask.message);
+///     // Open it once the user has agreed.
+///     ask.accept()
+/// });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ElicitUrl {
@@ -53,6 +63,16 @@ impl ElicitUrl {
 }
 
 /// A sampling request to the host's model. The user should be able to see and reject it.
+///
+/// ```
+/// use linchpin_client::Client;
+///
+/// let client = Client::new("my-host", "1.0").on_sampling(|request| async move {
+///     let messages = request.params.messages.len();
+///     // Call the model here.
+///     Ok(request.reply("my-model", format!("an answer to {messages} messages")))
+/// });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SamplingRequest {

@@ -256,6 +256,15 @@ impl From<ReplyKind> for Outcome {
 ///
 /// Clients send it in a request's `_meta` ([SEP-414](https://modelcontextprotocol.io/community/seps/414)) or, over HTTP,
 /// in headers of these names; `_meta` wins.
+///
+/// ```
+/// use linchpin_core::TraceContext;
+///
+/// let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// let trace = TraceContext::new(parent, Some("vendor=1"), None).unwrap();
+/// assert_eq!(&*trace.traceparent, parent);
+/// assert_eq!(TraceContext::new("not a trace", None, None), None);
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TraceContext {

@@ -19,6 +19,46 @@ use std::time::Duration;
 ///
 /// The `id` is what the client sends as `Mcp-Session-Id`: a secret, as a password is. A store that others can read keeps
 /// a digest of it.
+///
+/// One in memory; a durable one sends the record, which is text, to a database.
+///
+/// ```
+/// use linchpin_core::service::BoxFuture;
+/// use linchpin_core::{SessionRecord, SessionStore, StoreError};
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+/// use std::time::{Duration, Instant};
+///
+/// #[derive(Default)]
+/// struct Sessions(Mutex<HashMap<String, (SessionRecord, Instant)>>);
+///
+/// impl SessionStore for Sessions {
+///     fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+///         self.0.lock().unwrap().insert(id.to_owned(), (record, Instant::now() + ttl));
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+///         let found = self.0.lock().unwrap().get(id).filter(|(_, end)| *end > Instant::now()).cloned();
+///         Box::pin(async { Ok(found.map(|(record, _)| record)) })
+///     }
+///
+///     fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+///         let mut sessions = self.0.lock().unwrap();
+///         for id in ids {
+///             if let Some((_, end)) = sessions.get_mut(&id) {
+///                 *end = Instant::now() + ttl;
+///             }
+///         }
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+///         let found = self.0.lock().unwrap().remove(id).is_some();
+///         Box::pin(async move { Ok(found) })
+///     }
+/// }
+/// ```
 pub trait SessionStore: Send + Sync + 'static {
     /// Stores a session, in place of what it stored under this id before. It may be forgotten after `ttl`.
     fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -80,6 +120,31 @@ impl StoredEvent {
 }
 
 /// Carries changes to the other processes of a server, whose clients have subscribed to them.
+///
+/// One for two servers in a process; between processes a change is sent as text.
+///
+/// ```
+/// use linchpin_core::{ChangeRelay, ServerChange};
+/// use std::sync::{Arc, Mutex};
+///
+/// type Deliver = Arc<dyn Fn(ServerChange) -> bool + Send + Sync>;
+///
+/// /// This server, and the other one.
+/// struct Pair(Arc<Mutex<Option<Deliver>>>, Arc<Mutex<Option<Deliver>>>);
+///
+/// impl ChangeRelay for Pair {
+///     fn publish(&self, change: &ServerChange) {
+///         let other = self.1.lock().unwrap().clone();
+///         if let Some(deliver) = other {
+///             deliver(change.clone());
+///         }
+///     }
+///
+///     fn start(&self, deliver: Deliver) {
+///         *self.0.lock().unwrap() = Some(deliver);
+///     }
+/// }
+/// ```
 pub trait ChangeRelay: Send + Sync + 'static {
     /// Sends a change to all other processes. Must not block.
     fn publish(&self, change: &ServerChange);

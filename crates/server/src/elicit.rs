@@ -31,7 +31,7 @@ const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-/// The result of a form elicitation.
+/// The result of a form elicitation. [`Cx::elicit_form`] shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elicited<T> {
     /// The user submitted the form.

@@ -13,6 +13,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Who lists, calls or is told of changes: what [`Tool::visible_to`](crate::Tool::visible_to) decides by.
+///
+/// ```
+/// use linchpin_server::{Server, Tool};
+///
+/// let server = Server::new("reports", "1.0").tool(
+///     Tool::new("delete_report", "Deletes a report").visible_to(|viewer| viewer.principal().is_some_and(|p| p.subject() == "admin")),
+///     || "deleted",
+/// );
+/// ```
 pub struct Viewer {
     caller: Caller,
     principal: Option<Principal>,

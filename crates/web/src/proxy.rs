@@ -8,6 +8,14 @@ use url::Url;
 ///
 /// Schemes: `http://`, `https://`, `socks5://` (names are resolved locally), `socks5h://` (the proxy resolves them), and
 /// `socks://` for `socks5://`, as desktops write it.
+///
+/// ```
+/// use linchpin_web::Proxy;
+///
+/// let proxy: Proxy = "socks5h://user:secret@127.0.0.1:1080".parse().unwrap();
+/// assert!(!format!("{proxy:?}").contains("secret"));
+/// assert!("ftp://127.0.0.1".parse::<Proxy>().is_err());
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 

@@ -8,6 +8,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Resolves names. By default a client uses the system's lookup.
+///
+/// ```
+/// use linchpin_web::{BoxFuture, Lookup};
+/// use std::io;
+/// use std::net::{IpAddr, Ipv4Addr};
+///
+/// /// Knows one name.
+/// struct Fixed;
+///
+/// impl Lookup for Fixed {
+///     fn lookup(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+///         let known = name == "server.test";
+///         Box::pin(async move {
+///             known.then(|| vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]).ok_or_else(|| io::Error::other("unknown name"))
+///         })
+///     }
+/// }
+/// ```
 pub trait Lookup: Send + Sync + 'static {
     /// Returns all addresses of a name, in the order in which to try them.
     ///
