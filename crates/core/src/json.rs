@@ -96,9 +96,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte that is not a blank, without consuming it.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
-        self.blanks();
-        self.text.as_bytes().get(self.at).copied()
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if *byte > b' ' => Some(*byte),
+            _ => self.peek_after_blanks(),
+        }
     }
 
     /// Consumes an object, calling `member` at each value; `member` must consume it.
@@ -245,11 +248,12 @@ impl<'a> Scanner<'a> {
         if self.depth > self.depth_max { self.fail(TOO_DEEP) } else { Ok(()) }
     }
 
-    fn blanks(&mut self) {
+    fn peek_after_blanks(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
             self.at += 1;
         }
+        bytes.get(self.at).copied()
     }
 
     /// Consumes a string, quotes included; also tells whether it holds escapes.
@@ -258,6 +262,22 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         let mut escaped = false;
         self.at += 1;
+        // Most strings are short, and their end is found by words.
+        while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk())
+            && self.at - start < SHORT
+        {
+            let found = special_bytes(u64::from_le_bytes(*word));
+            if found == 0 {
+                self.at += word.len();
+                continue;
+            }
+            self.at += found.trailing_zeros() as usize / 8;
+            if bytes[self.at] == b'"' {
+                self.at += 1;
+                return Ok((self.span(start), false));
+            }
+            break;
+        }
         loop {
             self.at += plain_prefix(&bytes[self.at..]);
             match bytes.get(self.at) {
@@ -340,11 +360,12 @@ impl<'a> Scanner<'a> {
 /// The phrase of the error for nesting beyond the limit.
 pub const TOO_DEEP: &str = "nested too deeply";
 
+/// Longer strings are looked at by blocks.
+const SHORT: usize = 32;
+
 /// How many bytes from the start need no attention inside a string: none of `"`, `\` and the control characters.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
-    // Most strings are short, and their end is found by words.
-    const SHORT: usize = 32;
     let short = plain_words(&bytes[..bytes.len().min(SHORT)]);
     if short < SHORT { short } else { SHORT + plain_blocks(&bytes[SHORT..]) }
 }
