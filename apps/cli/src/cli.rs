@@ -5,11 +5,11 @@ use crate::commands::client::{
     Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
 };
 use crate::commands::{completions, install_names, serve};
-use crate::deferred::{Deferred, shorten_help};
+use crate::deferred::Deferred;
 use crate::exit;
 use crate::fail::Failure;
-use crate::servers;
-use clap::{Parser, Subcommand};
+use crate::serve::several;
+use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,14 +53,12 @@ Several servers:
   Each server is one argument: NAME, NAME:VALUE (its directory, repository,
   file, URL or time zone), postgres://…, or its name and flags in quotes.
   OTHER=… before it renames it. Options after the servers apply to all of them.
+  The first argument must not be a bare name: everything after `serve NAME`
+  belongs to that server. Write NAME: for the first of several, as in
+  `serve memory: time`.
 
   Tool names are prefixed with the server's name: fs_read_file, git_status.
   A name without the prefix also works while only one server has such a tool.
-
-  Arguments after the bare name of a server that takes a path belong to that
-  server: `serve filesystem git` serves the directory git. Write
-  `serve filesystem:. git:.` for both. After git and memory, arguments that are
-  all server names are servers.
 ";
 
 /// Serve MCP servers, and inspect any other: every protocol revision, every transport.
@@ -258,7 +256,7 @@ impl Command {
         match self {
             Command::Serve(args) => serve::run(*args),
             Command::InstallNames(args) => install_names::run(args.into_inner()),
-            Command::Completions(args) => completions::run(args.into_inner()),
+            Command::Completions(args) => completions::run(args.into_inner(), Cli::command()),
             #[cfg(feature = "client")]
             other => other.run_client(),
         }
@@ -286,38 +284,13 @@ impl Command {
     }
 }
 
-/// Prepares the arguments for parsing: after `call` and `load`, `--json` followed by an object passes the tool's arguments;
-/// otherwise it selects JSON output. Arguments that name several servers are marked.
-pub(crate) fn words(given: Vec<OsString>) -> Vec<OsString> {
-    let given = servers::marked(given);
-    if given.iter().take_while(|word| *word != "--").any(|word| word == "-h") {
-        shorten_help();
-    }
-    let calls = given.iter().skip(1).any(|word| word == "call" || word == "load");
-    let is_object = |word: &OsString| word.to_string_lossy().trim_start().starts_with('{');
-    let end = given.iter().position(|word| word == "--").unwrap_or(given.len());
-    let renamed = |(at, word): (usize, &OsString)| {
-        if !calls || at >= end {
-            return word.clone();
-        }
-        match word.to_string_lossy().strip_prefix("--json=") {
-            Some(object) => format!("--args-json={object}").into(),
-            None if word == "--json" && given.get(at + 1).is_some_and(is_object) => "--args-json".into(),
-            None => word.clone(),
-        }
-    };
-    given.iter().enumerate().map(renamed).collect()
-}
-
 /// Prints help to standard output with status 0, or a usage error to standard error with status 2. Hosts may show only one
 /// line, so the most useful one comes first.
-pub(crate) fn usage(e: &clap::Error, several: bool) -> ExitCode {
+pub(crate) fn usage(e: &clap::Error, given: &[OsString]) -> ExitCode {
     // A closed stream cannot be reported.
     let _ = e.print();
-    if several && e.kind() == clap::error::ErrorKind::UnknownArgument {
-        crate::shown::note(
-            "hint: to pass flags to one of several servers, quote them with its name: 'git . --allow-remote'",
-        );
+    if let Some(hint) = several::hint(e, given) {
+        crate::show::out::note(format!("hint: {hint}"));
     }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })
 }
@@ -325,7 +298,6 @@ pub(crate) fn usage(e: &clap::Error, several: bool) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     /// Lines of 80 characters are those that no terminal breaks twice.
     fn wraps_once(command: &clap::Command, wrong: &mut Vec<String>) {

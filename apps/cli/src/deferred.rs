@@ -2,6 +2,7 @@
 //! took more than half of the instructions at startup.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The arguments `T` of a subcommand.
@@ -39,9 +40,10 @@ impl<T: Args> Args for Deferred<T> {
 /// Whether `-h` was given, and not `--help`.
 static SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Selects the short help.
-pub(crate) fn shorten_help() {
-    SHORT.store(true, Ordering::Relaxed);
+/// Selects the short help for `-h`.
+pub(crate) fn choose_help(given: &[OsString]) {
+    let short = given.iter().take_while(|word| *word != "--").any(|word| word == "-h");
+    SHORT.store(short, Ordering::Relaxed);
 }
 
 /// Headings of options that most commands share and that are rarely needed.

@@ -1,7 +1,7 @@
 //! Failures for the user: what happened, and what to do next.
 
 use crate::exit::Exit;
-use crate::shown::{Style, note};
+use crate::show::out::{Style, note};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;

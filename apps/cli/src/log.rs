@@ -3,7 +3,7 @@
 //! Servers only log events of the linchpin crates, because other libraries do not know what is secret: at the level `trace`, the
 //! HTTP client logs the hosts it connects to, which are arguments of calls.
 
-use crate::shown;
+use crate::show::out;
 use linchpin_core::observer::CALL_TARGET;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -39,7 +39,7 @@ pub(crate) fn start(verbose: u8, serves: bool) {
         // One line for each call.
         levels = levels.with_target(CALL_TARGET, LevelFilter::DEBUG);
     }
-    let lines = tracing_subscriber::fmt::layer().with_writer(shown::log).without_time().with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(out::log).without_time().with_target(false);
     // Only fails if a subscriber is already set; this is the only place that sets one.
     let _ = tracing_subscriber::registry().with(lines).with(levels).try_init();
 }

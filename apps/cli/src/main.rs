@@ -1,82 +1,53 @@
 //! `linchpin`: serves MCP servers, and inspects any other.
 //!
-//! Modules:
-//! - command line: `cli`, `commands` (one file per subcommand), `exit` and `fail` (exit codes and failures), `flags`
-//!   (library messages in terms of flags);
-//! - serving: `servers` (one file per server, and several in one process), `place` (transports), `trim` (returning
-//!   freed memory to the system), `paste` (configuration snippets for hosts);
-//! - connecting: `target` (server selection), `config` (configuration files), `login`, `session`;
-//! - requests: `args` (words to JSON), `ask` (elicitation and sampling), `inspector` (the MCP Inspector's flags);
-//! - output: `shown`, `wrap`, `describe`, `content`, `bar`, `exact` (JSON with every digit), `lint` (warnings);
-//! - recording: `trace`, `redact` (masking secrets), `transcript`, `replay` (a transcript as a server), `diff`.
+//! Files import downwards, in this order:
+//!
+//! ```text
+//! cli
+//! commands  deferred
+//! serve
+//! record/diff
+//! client
+//! record
+//! show/bar  show/content  show/describe  show/lint
+//! fail  log  shell
+//! show
+//! duration  exit
+//! ```
+//!
+//! - `cli`: the command line; `commands`: one file per subcommand; `deferred`: arguments that are built when they are needed;
+//! - `serve`: built-in servers, one or several in a process, and the transports they are served on;
+//! - `client`: connecting to other servers; `record`: traces, transcripts, replaying and comparing them;
+//! - `show`: output; `exit` and `fail`: exit codes and failures.
 //!
 //! Features: one per server, and `client` for everything but serving.
 
-#[cfg(feature = "client")]
-mod args;
-#[cfg(feature = "client")]
-mod ask;
-#[cfg(feature = "client")]
-mod bar;
 mod cli;
+#[cfg(feature = "client")]
+mod client;
 mod commands;
-#[cfg(feature = "client")]
-mod config;
-#[cfg(feature = "client")]
-mod content;
 mod deferred;
-#[cfg(feature = "client")]
-mod describe;
-#[cfg(feature = "client")]
-mod diff;
 mod duration;
-#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
-mod exact;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod exit;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod fail;
-#[cfg(feature = "client")]
-mod flags;
-#[cfg(feature = "client")]
-mod inspector;
-#[cfg(feature = "client")]
-mod lint;
 mod log;
 #[cfg(feature = "client")]
-mod login;
-mod paste;
-mod place;
-#[cfg(feature = "client")]
-mod redact;
-#[cfg(feature = "client")]
-mod replay;
-mod servers;
-mod serving;
-#[cfg(feature = "client")]
-mod session;
+mod record;
+mod serve;
 mod shell;
-#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
-mod shown;
-#[cfg(feature = "client")]
-mod target;
-#[cfg(feature = "client")]
-mod trace;
-#[cfg(feature = "client")]
-mod transcript;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod trim;
-mod wrap;
+mod show;
 
 use clap::Parser;
-use servers::{Entry, Tools};
+use serve::{Entry, Tools};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().collect();
     #[cfg(feature = "fetch")]
-    if let Some(done) = servers::fetch::converts(&given) {
+    if let Some(done) = serve::convert::run(&given) {
         return done;
     }
     match given.first().map_or(Ok(None), |program| Entry::called_as(program)) {
@@ -84,10 +55,10 @@ fn main() -> ExitCode {
         Ok(Some(entry)) => return published(entry, given),
         Err(failure) => return failure.report(),
     }
-    let words = cli::words(given);
-    let args = match cli::Cli::try_parse_from(&words) {
+    deferred::choose_help(&given);
+    let args = match cli::Cli::try_parse_from(&given) {
         Ok(args) => args,
-        Err(e) => return cli::usage(&e, servers::are_several(&words)),
+        Err(e) => return cli::usage(&e, &given),
     };
     log::start(args.verbose, args.command.serves());
     ended(args.command.run())
@@ -102,7 +73,7 @@ fn published(entry: &'static Entry, mut given: Vec<OsString>) -> ExitCode {
             log::start(matches.get_count("verbose"), true);
             ended(commands::serve::alone(entry, matches, Tools::Published))
         }
-        Err(e) => cli::usage(&e, false),
+        Err(e) => cli::usage(&e, &[]),
     }
 }
 

@@ -14,7 +14,7 @@ mod offers;
 mod session;
 
 use linchpin::prelude::*;
-use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, flag};
 use session::Sessions;
 
 #[cfg(feature = "web")]
@@ -52,58 +52,37 @@ pub const SERVICE: Service = Service {
     ],
 };
 
-/// The configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Options {
-    /// Enables `get-env`, which lists the names of environment variables, never their values. Default `false`.
-    pub expose_env: bool,
-    /// Pause between two simulated log messages, in milliseconds. Default 5,000; at least 10.
-    pub log_ms: u64,
-    /// Pause between two simulated updates of subscribed resources, in milliseconds. Default 5,000; at least 10.
-    pub update_ms: u64,
-    /// Maximum bytes of a `data:` URL for `gzip-file-as-resource`. Default 1 MiB.
-    pub gzip_bytes_max: usize,
-    /// Maximum bytes that it fetches (`GZIP_MAX_FETCH_SIZE`). Default 10 MiB.
-    pub fetch_bytes_max: usize,
-    /// Timeout of a fetch in milliseconds (`GZIP_MAX_FETCH_TIME_MILLIS`). Default 30,000.
-    pub fetch_ms_max: u64,
-    /// The hosts it may fetch from, see [`allowed_domains`]; empty means every host with a public address. Default
-    /// empty.
-    #[cfg(feature = "web")]
-    pub fetch_hosts: Vec<HostRule>,
-    /// The enabled tools and their names. Default: all but `get-env`, without prefix.
-    pub tools: ToolChoice,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            expose_env: false,
-            log_ms: 5_000,
-            update_ms: 5_000,
-            gzip_bytes_max: 1 << 20,
-            fetch_bytes_max: 10 << 20,
-            fetch_ms_max: 30_000,
-            #[cfg(feature = "web")]
-            fetch_hosts: Vec::new(),
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Options: "MCP_EVERYTHING" {
+        /// Offer `get-env`, which shows the names of the server's environment variables, not their values.
+        pub expose_env: bool = false => flag::switch(),
+        /// Pause between two simulated log messages, in milliseconds, at least 10.
+        pub log_ms: u64 = 5_000,
+        /// Pause between two simulated updates of subscribed resources, in milliseconds, at least 10.
+        pub update_ms: u64 = 5_000,
+        /// Maximum bytes of a `data:` URL for `gzip-file-as-resource`.
+        pub gzip_bytes_max: usize = 1 << 20,
+        /// Maximum bytes that it fetches.
+        pub fetch_bytes_max: usize = 10 << 20 => flag::bytes().variable("GZIP_MAX_FETCH_SIZE").only_variable(),
+        /// Timeout of a fetch in milliseconds.
+        pub fetch_ms_max: u64 = 30_000 => flag::number("MS").variable("GZIP_MAX_FETCH_TIME_MILLIS").only_variable(),
+        /// The hosts it may fetch from; empty means every host with a public address.
+        ///
+        /// Separated by commas in `GZIP_ALLOWED_DOMAINS`, see [`allowed_domains`].
+        #[cfg(feature = "web")]
+        pub fetch_hosts: Vec<HostRule> = Vec::new()
+            => flag::with("HOSTS", read_domains).variable("GZIP_ALLOWED_DOMAINS").only_variable(),
+        /// The enabled tools and their names. By default all but `get-env`, without prefix.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
-impl Options {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_everything::Options;
-    /// let options = Options::default().with(|options| options.expose_env = true);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
+#[cfg(feature = "web")]
+fn read_domains(hosts: &mut Vec<HostRule>, text: &str) -> Result<(), ToolError> {
+    *hosts = allowed_domains(text).map_err(|e| ToolError::new(e.to_string()))?;
+    Ok(())
 }
 
 /// The tools, resources and prompts, to be added to a server with [`Everything::add_to`].

@@ -3,138 +3,88 @@
 use crate::convert::worker::Converter;
 use http::{HeaderName, HeaderValue};
 use linchpin::transport::web::{HostRule, Proxy, Reach, WebOptions};
-use linchpin_kit::{ToolChoice, ToolError, Vars};
+use linchpin_kit::flag::{self, Flag};
+use linchpin_kit::{ToolChoice, ToolError};
 use std::fmt;
 use std::str::FromStr;
 
-/// The configuration. The default behaves like the published server, plus the additions listed in the README.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Config {
-    /// The `User-Agent` of all requests, instead of the two for tool and prompt (`--user-agent`).
-    pub user_agent: Option<String>,
-    /// Uses the `User-Agent` of the published server (`--legacy-ua`).
-    pub legacy_ua: bool,
-    /// Ignores robots.txt (`--ignore-robots-txt`).
-    pub ignore_robots_txt: bool,
-    /// The proxy for all requests, instead of those of the environment (`--proxy-url`).
-    pub proxy_url: Option<Proxy>,
-    /// Uses the proxies of the environment if `proxy_url` is not set. Default `true`.
-    pub env_proxies: bool,
-    /// Lets the proxy resolve names without address checks (`--proxy-trusts-dns`).
-    pub proxy_trusts_dns: bool,
-    /// Allows all addresses, including private and loopback ones (`--allow-private-ips`).
-    pub allow_private_ips: bool,
-    /// Hosts that may have private addresses (`--allow-private-host`).
-    pub allow_private_hosts: Vec<HostRule>,
-    /// Allowed hosts; empty means all (`--allow-host`).
-    pub allow_hosts: Vec<HostRule>,
-    /// Denied hosts; takes precedence over the others (`--deny-host`).
-    pub deny_hosts: Vec<HostRule>,
-    /// Allows `https` only (`--https-only`).
-    pub https_only: bool,
-    /// Maximum size of a page in bytes, decoded. Default 10 MiB (`--max-bytes`).
-    pub max_bytes: usize,
-    /// Timeout of a fetch including robots.txt, redirects and conversion, in milliseconds. Default 30,000 (`--timeout`,
-    /// in seconds).
-    pub timeout_ms: u64,
-    /// How long a page is cached, in milliseconds; 0 disables the cache. Default 300,000 (`--cache-ttl`, in seconds).
-    pub cache_ttl_ms: u64,
-    /// Maximum retries if a server is busy, at most 3. Default 3 (`--retries`).
-    pub retries_max: u32,
-    /// Headers for specific hosts (`--header`).
-    pub headers: Vec<HostHeader>,
-    /// Uses the result formats of the published server where ours differ (`--compat`).
-    pub compat: bool,
-    /// Where HTML, feeds and PDF documents are converted. Default: in this process, which is for small pages only.
-    pub converter: Converter,
-    /// The enabled tools and their names.
-    pub tools: ToolChoice,
+linchpin_kit::options! {
+    /// The configuration. The default behaves like the published server, plus the additions listed in the README.
+    #[derive(Debug, Clone)]
+    pub struct Config: "MCP_FETCH" {
+        /// User-Agent header of all requests.
+        ///
+        /// Instead of the two for tool and prompt.
+        pub user_agent: Option<String> = None => flag::text("TEXT"),
+        /// Use the User-Agent header of the published server.
+        pub legacy_ua: bool = false => flag::switch(),
+        /// Ignore robots.txt.
+        pub ignore_robots_txt: bool = false => flag::switch(),
+        /// Proxy for all requests.
+        ///
+        /// Instead of those of the environment, which are read for each request.
+        pub proxy_url: Option<Proxy> = None
+            => flag::with("URL", |proxy, text| read_proxy(text).map(|read| *proxy = Some(read))).secret()
+                .default("from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY"),
+        /// Uses the proxies of the environment if `proxy_url` is not set.
+        pub env_proxies: bool = true,
+        /// Let the proxy resolve host names, whose addresses are then not checked.
+        pub proxy_trusts_dns: bool = false => flag::switch(),
+        /// Allow every address, including private and loopback addresses.
+        pub allow_private_ips: bool = false => flag::switch(),
+        /// Allow this host to have private addresses: `example.test`, `example.test:8080`, `*.example.test`. May be
+        /// repeated.
+        pub allow_private_hosts: Vec<HostRule> = Vec::new() => hosts("allow-private-host"),
+        /// Fetch from this host only. May be repeated.
+        ///
+        /// Empty means all.
+        pub allow_hosts: Vec<HostRule> = Vec::new() => hosts("allow-host"),
+        /// Never fetch from this host. May be repeated.
+        ///
+        /// Takes precedence over the others.
+        pub deny_hosts: Vec<HostRule> = Vec::new() => hosts("deny-host"),
+        /// Use https only.
+        pub https_only: bool = false => flag::switch(),
+        /// Maximum size of a page after decompression, in bytes.
+        pub max_bytes: usize = 10 << 20 => flag::bytes(),
+        /// Timeout of a fetch, in seconds.
+        ///
+        /// In milliseconds here; with robots.txt, redirects and conversion.
+        pub timeout_ms: u64 = 30_000 => seconds("timeout").default("30"),
+        /// How long pages are cached, in seconds; 0 disables the cache.
+        pub cache_ttl_ms: u64 = 300_000 => seconds("cache-ttl").default("300"),
+        /// Number of retries for a busy site, at most 3.
+        pub retries_max: u32 = 3 => flag::number("N").named("retries"),
+        /// Header for one host; its value is secret. May be repeated.
+        ///
+        /// In `MCP_FETCH_HEADERS` one per line.
+        pub headers: Vec<HostHeader> = Vec::new()
+            => flag::repeated_with("HOST:NAME=VALUE", '\n', str::parse).named("header").variable("MCP_FETCH_HEADERS")
+                .secret().adds(),
+        /// Match the published server's results where ours differ.
+        pub compat: bool = false => flag::switch(),
+        /// Where HTML, feeds and PDF documents are converted. By default in this process, which is for small pages only.
+        pub converter: Converter = Converter::default(),
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            user_agent: None,
-            legacy_ua: false,
-            ignore_robots_txt: false,
-            proxy_url: None,
-            env_proxies: true,
-            proxy_trusts_dns: false,
-            allow_private_ips: false,
-            allow_private_hosts: Vec::new(),
-            allow_hosts: Vec::new(),
-            deny_hosts: Vec::new(),
-            https_only: false,
-            max_bytes: 10 << 20,
-            timeout_ms: 30_000,
-            cache_ttl_ms: 300_000,
-            retries_max: 3,
-            headers: Vec::new(),
-            compat: false,
-            converter: Converter::default(),
-            tools: ToolChoice::default(),
-        }
-    }
+fn hosts(name: &str) -> Flag<Vec<HostRule>> {
+    flag::repeated_with("HOST", ',', read_host).named(name).host().adds()
+}
+
+/// A time that is kept in milliseconds.
+fn seconds(name: &str) -> Flag<u64> {
+    let read = |ms: &mut u64, text: &str| {
+        let seconds = text.trim().parse::<u64>();
+        *ms = seconds.map_err(|_| ToolError::new(format!("invalid number: {text}")))?.saturating_mul(1_000);
+        Ok(())
+    };
+    flag::with("SECONDS", read).named(name)
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_fetch::Config;
-    /// let config = Config::default().with(|config| config.https_only = true);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The configuration from environment variables: `MCP_FETCH_` and the name of the flag in capitals. Lists are
-    /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also come from a file
-    /// (`MCP_FETCH_HEADERS_FILE`) or the keyring (`MCP_FETCH_HEADERS_KEYRING`). Proxy variables (`HTTPS_PROXY`, …) are
-    /// read for each request.
-    ///
-    /// # Errors
-    /// When a variable is invalid. Errors never contain header values.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self { tools: vars.tool_choice("MCP_FETCH")?, ..Self::default() };
-        config.user_agent = vars.text("MCP_FETCH_USER_AGENT");
-        for (name, target) in [
-            ("MCP_FETCH_LEGACY_UA", &mut config.legacy_ua),
-            ("MCP_FETCH_IGNORE_ROBOTS_TXT", &mut config.ignore_robots_txt),
-            ("MCP_FETCH_PROXY_TRUSTS_DNS", &mut config.proxy_trusts_dns),
-            ("MCP_FETCH_ALLOW_PRIVATE_IPS", &mut config.allow_private_ips),
-            ("MCP_FETCH_HTTPS_ONLY", &mut config.https_only),
-            ("MCP_FETCH_COMPAT", &mut config.compat),
-        ] {
-            vars.switch(name, target)?;
-        }
-        if let Some(proxy) = vars.secret("MCP_FETCH_PROXY_URL")? {
-            config.proxy_url = Some(read_proxy(proxy.reveal())?);
-        }
-        for (name, target) in [
-            ("MCP_FETCH_ALLOW_PRIVATE_HOST", &mut config.allow_private_hosts),
-            ("MCP_FETCH_ALLOW_HOST", &mut config.allow_hosts),
-            ("MCP_FETCH_DENY_HOST", &mut config.deny_hosts),
-        ] {
-            *target = read_hosts(vars.list(name, ',').unwrap_or_default())?;
-        }
-        vars.number("MCP_FETCH_MAX_BYTES", &mut config.max_bytes)?;
-        vars.number("MCP_FETCH_RETRIES", &mut config.retries_max)?;
-        for (name, target) in
-            [("MCP_FETCH_TIMEOUT", &mut config.timeout_ms), ("MCP_FETCH_CACHE_TTL", &mut config.cache_ttl_ms)]
-        {
-            let mut seconds = *target / 1_000;
-            vars.number(name, &mut seconds)?;
-            *target = seconds.saturating_mul(1_000);
-        }
-        let headers = vars.secret_lines("MCP_FETCH_HEADERS")?;
-        config.headers = headers.iter().map(|line| line.reveal().parse()).collect::<Result<_, _>>()?;
-        Ok(config)
-    }
-
     /// The two user agents: of the tool, and of the prompt.
     pub(crate) fn user_agents(&self) -> Result<[HeaderValue; 2], ToolError> {
         if let Some(own) = &self.user_agent {
@@ -192,7 +142,11 @@ pub fn read_proxy(text: &str) -> Result<Proxy, ToolError> {
 /// # Errors
 /// When one is invalid.
 pub fn read_hosts(texts: impl IntoIterator<Item = String>) -> Result<Vec<HostRule>, ToolError> {
-    texts.into_iter().map(|text| text.parse::<HostRule>().map_err(|e| ToolError::new(e.to_string()))).collect()
+    texts.into_iter().map(|text| read_host(&text)).collect()
+}
+
+fn read_host(text: &str) -> Result<HostRule, ToolError> {
+    text.parse::<HostRule>().map_err(|e| ToolError::new(e.to_string()))
 }
 
 /// A header for one host: `HOST:NAME=VALUE`, the host with or without a port. The value is a secret: it is never
@@ -238,6 +192,7 @@ const REFUSED: [&str; 6] = ["host", "content-length", "transfer-encoding", "conn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linchpin_kit::Vars;
 
     #[test]
     fn the_environment_says_what_flags_say() {

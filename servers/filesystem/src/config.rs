@@ -1,13 +1,10 @@
 //! Configuration: directories, limits, refused paths and names, tools.
 //!
-//! Plain data without a command-line parser. `from_env` reads the `MCP_FS_*` variables; flags are applied after it and
-//! take precedence.
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use linchpin_kit::{RootsPolicy, ToolChoice, ToolError, Vars};
+use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, flag};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::resolve::expand_home;
@@ -18,69 +15,66 @@ pub(crate) const ALLOW_DELETE: &str = "--allow-delete";
 /// The supported roots policies: all.
 pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use, RootsPolicy::Replace];
 
-/// The configuration. `Config::default()` is the drop-in behaviour without an allowed directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Config {
-    /// Allowed directories; `~` is expanded, relative paths are relative to the working directory. Default none.
-    pub directories: Vec<String>,
-    /// Globs of hidden paths, case-insensitive; see the README for the dialect. Default none.
-    pub deny: Vec<String>,
-    /// Maximum bytes that a single read loads into memory. Default 10 MiB.
-    pub max_read_bytes: u64,
-    /// Maximum bytes of text of a listing, search or range read before it is truncated, to continue at a cursor.
-    /// Default 100,000.
-    pub max_result_bytes: usize,
-    /// Maximum entries of a listing, tree or search before it is truncated, to continue at a cursor; 0 counts as 1.
-    /// Default 10,000.
-    pub max_entries: usize,
-    /// Maximum entries that one call examines before it stops, to continue at a cursor, or fails if it writes. Default
-    /// 2,000,000.
-    pub max_scan: usize,
-    /// Enables `fs_delete` (`--allow-delete`). Default off.
-    pub allow_delete: bool,
-    /// Allows new names with invisible, bidirectional or control characters, and makes an exact name take precedence
-    /// over one that differs only in Unicode composition. Default off.
-    pub allow_odd_names: bool,
-    /// Refuses names with a special meaning on Windows (`CON`, `a:b`, trailing dots); for shares and WSL mounts.
-    /// Default off; on for Windows.
-    pub windows_names: bool,
-    /// Whether symlinks are followed. Default: while they stay inside the allowed directories.
-    pub follow_symlinks: FollowSymlinks,
-    /// The effect of a client's roots on its own calls; `None` is `Ignore`. With `Narrow`, only paths both in a
-    /// configured directory and in a root are accessible, which may be none. With `Use` (if no directory is configured)
-    /// and `Replace` the client decides, and may name the whole disk: use these only for clients with the rights of
-    /// this process, such as the one that started it, not for a server that others can connect to. Roots that cannot be
-    /// opened are skipped; if none can, the configured directories remain. A client that declares roots but does not
-    /// return them within ten seconds has no access. Default `None`.
-    pub roots: Option<RootsPolicy>,
-    /// Exposes files as resources, `file:///{+path}`. Default off.
-    pub resources: bool,
-    /// Restores the text handling of the published server: U+FFFD for invalid UTF-8, LF after `tail` and edits,
-    /// insertion at the start for an empty `oldText`. Confinement is never relaxed. Default off.
-    pub compat: bool,
-    /// The enabled tools and their names. Default all but `fs_delete`, without prefix.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            directories: Vec::new(),
-            deny: Vec::new(),
-            max_read_bytes: 10 * 1024 * 1024,
-            max_result_bytes: 100_000,
-            max_entries: 10_000,
-            max_scan: 2_000_000,
-            allow_delete: false,
-            allow_odd_names: false,
-            windows_names: cfg!(windows),
-            follow_symlinks: FollowSymlinks::Inside,
-            roots: None,
-            resources: false,
-            compat: false,
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration. `Config::default()` is the drop-in behaviour without an allowed directory.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Config: "MCP_FS" {
+        /// Directories to serve. Nothing outside them is accessible, not even through symlinks.
+        ///
+        /// `~` is expanded, relative paths are relative to the working directory. In `MCP_FS_DIRS` separated by `:` or
+        /// newlines.
+        pub directories: Vec<String> = Vec::new()
+            => flag::repeated("DIR", ':').only_word("DIR").variable("MCP_FS_DIRS").directories(),
+        /// Files that are never accessed or listed, for example `'**/.env'`. May be repeated.
+        ///
+        /// Globs, case-insensitive; see the README for the dialect.
+        pub deny: Vec<String> = Vec::new() => flag::repeated("GLOB", ',').adds(),
+        /// Maximum size of a file read whole, in bytes.
+        pub max_read_bytes: u64 = 10 << 20 => flag::bytes(),
+        /// Maximum size of a result's text, in bytes, before it is truncated, to continue at a cursor.
+        ///
+        /// Of a listing, search or range read.
+        pub max_result_bytes: usize = TEXT_BYTES_MAX => flag::bytes(),
+        /// Maximum number of entries in a listing, tree or search before it is truncated, to continue at a cursor.
+        ///
+        /// 0 counts as 1.
+        pub max_entries: usize = 10_000 => flag::number("N"),
+        /// Maximum number of entries that one call examines.
+        ///
+        /// Then it stops, to continue at a cursor, or fails if it writes.
+        pub max_scan: usize = 2_000_000 => flag::number("N"),
+        /// Also offer `fs_delete`.
+        pub allow_delete: bool = false => flag::switch(),
+        /// Allow invisible or direction-changing characters in new names.
+        ///
+        /// Also makes an exact name take precedence over one that differs only in Unicode composition.
+        pub allow_odd_names: bool = false => flag::switch(),
+        /// Refuse names with a special meaning on Windows, such as CON or a:b; for shares and WSL mounts.
+        ///
+        /// The default on Windows.
+        pub windows_names: bool = cfg!(windows) => flag::switch(),
+        /// Follow symlinks that stay inside the directories, or none.
+        pub follow_symlinks: FollowSymlinks = FollowSymlinks::Inside
+            => flag::choice("inside|never").default("inside"),
+        /// How to use the client's roots.
+        ///
+        /// On its own calls; `None` is `Ignore`. With `Narrow`, only paths both in a configured directory and in a root are
+        /// accessible, which may be none. With `Use` (if no directory is configured) and `Replace` the client decides, and
+        /// may name the whole disk: use these only for clients with the rights of this process, such as the one that
+        /// started it, not for a server that others can connect to. Roots that cannot be opened are skipped; if none can,
+        /// the configured directories remain. A client that declares roots but does not return them within ten seconds
+        /// has no access.
+        pub roots: Option<RootsPolicy> = None
+            => flag::roots(ROOTS).default("ignore, or use if neither DIR nor --http is given"),
+        /// Also offer files as resources (`file:///…`).
+        pub resources: bool = false => flag::switch(),
+        /// Match the published server exactly, without this server's improvements.
+        ///
+        /// Its text handling: U+FFFD for invalid UTF-8, LF after `tail` and edits, insertion at the start for an empty
+        /// `oldText`. Confinement is never relaxed.
+        pub compat: bool = false => flag::switch(),
+        /// The enabled tools and their names. By default all but `fs_delete`, without prefix.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
@@ -95,45 +89,6 @@ pub enum FollowSymlinks {
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_filesystem::Config;
-    /// let config = Config::default().with(|config| config.allow_delete = true);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The default configuration with the `MCP_FS_*` variables applied.
-    ///
-    /// Lists (`MCP_FS_DIRS`, `MCP_FS_DENY`, `MCP_FS_ENABLE_TOOLS`, `MCP_FS_DISABLE_TOOLS`, `MCP_FS_TOOLSETS`) are
-    /// separated by newlines or `:` (the first) or `,` (the others). Switches take `1/true/yes/on` or `0/false/no/off`.
-    ///
-    /// # Errors
-    /// When the value of a variable is invalid; the message names the variable.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self { tools: vars.tool_choice("MCP_FS")?, ..Self::default() };
-        config.directories = vars.list("MCP_FS_DIRS", ':').unwrap_or_default();
-        config.deny = vars.list("MCP_FS_DENY", ',').unwrap_or_default();
-        vars.switch("MCP_FS_ALLOW_DELETE", &mut config.allow_delete)?;
-        vars.switch("MCP_FS_ALLOW_ODD_NAMES", &mut config.allow_odd_names)?;
-        vars.switch("MCP_FS_WINDOWS_NAMES", &mut config.windows_names)?;
-        vars.switch("MCP_FS_RESOURCES", &mut config.resources)?;
-        vars.switch("MCP_FS_COMPAT", &mut config.compat)?;
-        vars.number("MCP_FS_MAX_READ_BYTES", &mut config.max_read_bytes)?;
-        vars.number("MCP_FS_MAX_RESULT_BYTES", &mut config.max_result_bytes)?;
-        vars.number("MCP_FS_MAX_ENTRIES", &mut config.max_entries)?;
-        vars.number("MCP_FS_MAX_SCAN", &mut config.max_scan)?;
-        if let Some(policy) = vars.parsed("MCP_FS_FOLLOW_SYMLINKS")? {
-            config.follow_symlinks = policy;
-        }
-        config.roots = vars.read("MCP_FS_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
-        Ok(config)
-    }
-
     /// The choice of tools with the flags of this configuration.
     pub(crate) fn choice(&self) -> ToolChoice {
         let mut choice = self.tools.clone();
@@ -149,9 +104,7 @@ impl std::str::FromStr for FollowSymlinks {
         match text {
             "inside" => Ok(Self::Inside),
             "never" => Ok(Self::Never),
-            other => {
-                Err(ToolError::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
-            }
+            other => Err(ToolError::new(format!("unknown value: {other}")).hint("Use inside or never.")),
         }
     }
 }
@@ -247,7 +200,7 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
         matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
     });
     if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return Some("the name is a Windows device name name name name");
+        return Some("the name is a device of Windows");
     }
     let bytes = name.as_bytes();
     let tilde = bytes.iter().position(|byte| *byte == b'~');

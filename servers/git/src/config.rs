@@ -1,124 +1,82 @@
 //! The options, and where they come from.
 
 use crate::exec::program::{Limit, operators};
-use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
+use linchpin_kit::{Given, RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars, flag};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The supported roots policies.
 pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use];
 
-/// The configuration.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Config {
-    /// The allowed repositories, with everything below their top level. A path inside a repository means the whole
-    /// repository. (`--repository`, `-r`, repeatable; `MCP_GIT_REPOSITORIES`, one per line.)
-    pub repositories: Vec<PathBuf>,
-    /// Allows every repository on this machine, as in the published server without `--repository`. (`--allow-any`)
-    pub allow_any: bool,
-    /// Enables `git_fetch`, `git_pull` and `git_push`. (`--allow-remote`)
-    pub allow_remote: bool,
-    /// The allowed hosts of remotes, as names or addresses in their URLs; empty means any. If set, redirects are not
-    /// followed. (`--remote-host`, repeatable; `MCP_GIT_REMOTE_HOSTS`, separated by `,`)
-    pub remote_hosts: Vec<String>,
-    /// Allows `git_push` with `force`, which replaces commits of a remote. (`--allow-force`)
-    pub allow_force: bool,
-    /// Runs the hooks, filters, drivers and helpers of a repository. (`--trust-repo-config`)
-    pub trust_repo_config: bool,
-    /// Signs commits and tags with the key of the user's configuration. (`--sign`)
-    pub sign: bool,
-    /// The effect of a client's roots, one of [`ROOTS`]; `None` is `Ignore`. If a repository is configured, `Use` is
-    /// like `Narrow`; otherwise the client decides, and may name every repository on the disk: use it only for clients
-    /// with the rights of this process, such as the one that started it, not for a server that others can connect to.
-    /// Default `None`. (`--roots`)
-    pub roots: Option<RootsPolicy>,
-    /// Timeout of one run of git; default 60 s, at most a day. (`--timeout`, seconds)
-    pub timeout: Duration,
-    /// Timeout of one run that contacts a remote; default 300 s, at most a day. (`--remote-timeout`, seconds)
-    pub remote_timeout: Duration,
-    /// Maximum bytes of a result's text, and of its structured content as JSON, before it is truncated; default 100
-    /// 000, at least 1 000. (`--max-output-bytes`)
-    pub max_output_bytes: usize,
-    /// Maximum bytes of memory of each git process, without files mapped for reading; default 2 GiB, at least 64 MiB.
-    /// Enforced only on Linux. (`--max-memory-bytes`)
-    pub max_memory_bytes: u64,
-    /// The absolute path of git; `None` searches `PATH`. (`--git`)
-    pub program: Option<PathBuf>,
-    /// The environment variables passed to git; all others are removed.
-    pub environment: Vec<(String, String)>,
-    /// The enabled tools and their names.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    /// No repository allowed, nothing trusted, no remotes; the environment of this process, as far as git needs it.
-    fn default() -> Self {
-        Self {
-            repositories: Vec::new(),
-            allow_any: false,
-            allow_remote: false,
-            remote_hosts: Vec::new(),
-            allow_force: false,
-            trust_repo_config: false,
-            sign: false,
-            roots: None,
-            timeout: Duration::from_secs(60),
-            remote_timeout: Duration::from_secs(300),
-            max_output_bytes: TEXT_BYTES_MAX,
-            max_memory_bytes: 2 * 1024 * 1024 * 1024,
-            program: None,
-            environment: operators(&|name| std::env::var(name).ok()),
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration. The default allows no repository and no remote and trusts nothing.
+    #[derive(Debug, Clone)]
+    pub struct Config: "MCP_GIT" then settle {
+        /// Repositories to serve, or directories in them.
+        ///
+        /// Everything below their top level is allowed: a path inside a repository means the whole repository. In
+        /// `MCP_GIT_REPOSITORIES` one per line.
+        pub repositories: Vec<PathBuf> = Vec::new()
+            => flag::repeated("DIR", '\n').named("repository").variable("MCP_GIT_REPOSITORIES").short('r').word("DIR")
+                .directories().default("those in the client's roots, not over HTTP"),
+        /// Without DIR: allow every repository on this machine.
+        ///
+        /// As the published server does without `--repository`.
+        pub allow_any: bool = false => flag::switch(),
+        /// Offer `git_fetch`, `git_pull` and `git_push`.
+        pub allow_remote: bool = false => flag::switch(),
+        /// Allow remotes on this host only. May be repeated.
+        ///
+        /// Names or addresses as in the URLs of remotes; empty means any. If set, redirects are not followed.
+        pub remote_hosts: Vec<String> = Vec::new()
+            => flag::repeated("HOST", ',').named("remote-host").variable("MCP_GIT_REMOTE_HOSTS").host().default("any"),
+        /// Allow `git_push` to force-push when requested.
+        ///
+        /// That replaces commits of a remote.
+        pub allow_force: bool = false => flag::switch(),
+        /// Run programs configured by a repository: hooks, filters, drivers, helpers.
+        pub trust_repo_config: bool = false => flag::switch(),
+        /// Sign commits and tags with your own key.
+        ///
+        /// The key of the user's configuration.
+        pub sign: bool = false => flag::switch(),
+        /// How to use the client's roots.
+        ///
+        /// One of [`ROOTS`]; `None` is `Ignore`. If a repository is configured, `Use` is like `Narrow`; otherwise the
+        /// client decides, and may name every repository on the disk: use it only for clients with the rights of this
+        /// process, such as the one that started it, not for a server that others can connect to.
+        pub roots: Option<RootsPolicy> = None
+            => flag::roots(ROOTS).default("ignore, or use if none of DIR, --allow-any and --http is given"),
+        /// Timeout of a git command, in seconds.
+        ///
+        /// At most a day.
+        pub timeout: Duration = Duration::from_secs(60) => flag::seconds(),
+        /// Timeout of a git command that contacts a remote, in seconds.
+        ///
+        /// At most a day.
+        pub remote_timeout: Duration = Duration::from_secs(300) => flag::seconds(),
+        /// Maximum size of a result's text, in bytes.
+        ///
+        /// The same holds for its structured content as JSON. At least 1,000.
+        pub max_output_bytes: usize = TEXT_BYTES_MAX => flag::bytes(),
+        /// Maximum memory of each git process, in bytes; Linux only.
+        ///
+        /// Without files mapped for reading. At least 64 MiB.
+        pub max_memory_bytes: u64 = 2 << 30 => flag::bytes(),
+        /// Absolute path of the git program.
+        pub program: Option<PathBuf> = None
+            => flag::program("PATH").named("git").variable("MCP_GIT_PROGRAM").default("the first in PATH"),
+        /// The environment variables passed to git; all others are removed.
+        pub environment: Vec<(String, String)> = operators(&|name| std::env::var(name).ok()),
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_git::Config;
-    /// let config = Config::default().with(|config| config.allow_remote = true);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The default configuration with the `MCP_GIT_*` variables applied: `REPOSITORIES` (one per line), `ALLOW_ANY`,
-    /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`,
-    /// `TIMEOUT`, `REMOTE_TIMEOUT`, `MAX_OUTPUT_BYTES`, `MAX_MEMORY_BYTES`, `PROGRAM`, and those of the choice of
-    /// tools.
-    ///
-    /// # Errors
-    /// When a variable is invalid; the message names it.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self {
-            environment: operators(&|name| vars.raw(name)),
-            tools: vars.tool_choice("MCP_GIT")?,
-            ..Self::default()
-        };
-        config.repositories =
-            vars.list("MCP_GIT_REPOSITORIES", '\n').unwrap_or_default().into_iter().map(PathBuf::from).collect();
-        config.remote_hosts = vars.list("MCP_GIT_REMOTE_HOSTS", ',').unwrap_or_default();
-        for (name, target) in [
-            ("MCP_GIT_ALLOW_ANY", &mut config.allow_any),
-            ("MCP_GIT_ALLOW_REMOTE", &mut config.allow_remote),
-            ("MCP_GIT_ALLOW_FORCE", &mut config.allow_force),
-            ("MCP_GIT_TRUST_REPO_CONFIG", &mut config.trust_repo_config),
-            ("MCP_GIT_SIGN", &mut config.sign),
-        ] {
-            vars.switch(name, target)?;
-        }
-        vars.seconds("MCP_GIT_TIMEOUT", &mut config.timeout)?;
-        vars.seconds("MCP_GIT_REMOTE_TIMEOUT", &mut config.remote_timeout)?;
-        vars.number("MCP_GIT_MAX_OUTPUT_BYTES", &mut config.max_output_bytes)?;
-        vars.number("MCP_GIT_MAX_MEMORY_BYTES", &mut config.max_memory_bytes)?;
-        config.roots = vars.read("MCP_GIT_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
-        config.program = vars.path("MCP_GIT_PROGRAM");
-        Ok(config)
+    fn settle(&mut self, vars: Vars<'_>, _: &Given) -> Result<(), ToolError> {
+        self.environment = operators(&|name| vars.raw(name));
+        Ok(())
     }
 
     /// How long a run of git may take, or one that talks to a remote.

@@ -9,24 +9,34 @@
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
 //!   resolution;
 //! - [`near`]: the nearest name to an unknown one;
-//! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed.
+//! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed;
+//! - [`options!`], [`flag`], [`Options`]: the options of a configuration, each declared once for its variable, its flag
+//!   and its help text; [`cli`] (feature `cli`): the same as arguments of clap.
 //!
 //! The shared HTTP client is `linchpin::transport::web`. This crate must not depend on transports, protocol revisions,
 //! command lines or any single server.
 
 mod budget;
 mod choice;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod cut;
 mod error;
+pub mod flag;
 mod names;
 mod near;
+mod options;
 mod output;
 mod output_schema;
 mod redact;
 mod roots;
+mod tool_options;
 mod toolset;
 mod vars;
 mod visible;
+
+#[cfg(feature = "cli")]
+pub use clap;
 
 pub use budget::{Budget, Cursor, Page, json_len, page};
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
@@ -34,6 +44,7 @@ pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unk
 pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError};
 pub use names::as_listed;
 pub use near::near;
+pub use options::{ConfigOption, Given, Options};
 pub use output::{Provenance, ToolOutput, from_outside};
 pub use redact::redact_urls;
 pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};

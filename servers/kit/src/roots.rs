@@ -74,7 +74,7 @@ impl RootsPolicy {
         Err(fault.hint(hint).into())
     }
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ignore => "ignore",
             Self::Narrow => "narrow",

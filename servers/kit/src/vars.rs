@@ -1,13 +1,12 @@
 //! Environment variables, with errors that name them, and secrets from variables, files and keyrings.
 
-use crate::{ToolChoice, ToolError};
+use crate::{Given, Options, ToolChoice, ToolError};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 /// Maximum bytes of a secret file.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
@@ -201,52 +200,13 @@ impl<'a> Vars<'a> {
         Ok(())
     }
 
-    /// A whole number of seconds.
-    ///
-    /// # Errors
-    /// As [`Vars::number`].
-    pub fn seconds(self, name: &str, target: &mut Duration) -> Result<(), ToolError> {
-        let mut seconds = target.as_secs();
-        self.number(name, &mut seconds)?;
-        if self.text(name).is_some() {
-            *target = Duration::from_secs(seconds);
-        }
-        Ok(())
-    }
-
-    /// A value parsed with [`FromStr`](std::str::FromStr).
-    ///
-    /// # Errors
-    /// When the value is invalid; the message names the variable.
-    pub fn parsed<T: FromStr<Err = ToolError>>(self, name: &str) -> Result<Option<T>, ToolError> {
-        self.read(name, str::parse)
-    }
-
-    /// A value parsed with `read`.
-    ///
-    /// # Errors
-    /// When the value is invalid; the message names the variable.
-    pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, ToolError>) -> Result<Option<T>, ToolError> {
-        let Some(value) = self.text(name) else { return Ok(None) };
-        read(&value).map(Some).map_err(|fault| named(name, &fault))
-    }
-
     /// The choice of tools from `<PREFIX>_READ_ONLY`, `_ENABLE_TOOLS`, `_DISABLE_TOOLS`, `_TOOLSETS` (separated by `,`)
     /// and `_TOOL_PREFIX`; `prefix` for example `MCP_GIT`.
     ///
     /// # Errors
     /// When a variable is invalid.
     pub fn tool_choice(self, prefix: &str) -> Result<ToolChoice, ToolError> {
-        let mut choice = ToolChoice::default();
-        let list = |what: &str| self.list(&format!("{prefix}_{what}"), ',').unwrap_or_default();
-        choice.enable = list("ENABLE_TOOLS");
-        choice.disable = list("DISABLE_TOOLS");
-        choice.toolsets = list("TOOLSETS");
-        self.switch(&format!("{prefix}_READ_ONLY"), &mut choice.read_only)?;
-        if let Some(tool_prefix) = self.parsed(&format!("{prefix}_TOOL_PREFIX"))? {
-            choice.prefix = tool_prefix;
-        }
-        Ok(choice)
+        ToolChoice::read_as(prefix, self, &Given::default())
     }
 }
 
@@ -352,23 +312,20 @@ mod tests {
             // The files and the keyring's entries of secrets are empty too.
             let get = |name: &str| value.filter(|value| name == "X" || value.is_empty()).map(str::to_owned);
             let vars = Vars::new(&get);
-            let (mut on, mut number, mut seconds) = (true, 7_u32, Duration::from_millis(1_500));
+            let (mut on, mut number) = (true, 7_u32);
             vars.switch("X", &mut on)?;
             vars.number("X", &mut number)?;
-            vars.seconds("X", &mut seconds)?;
             let choice = vars.tool_choice("X")?;
-            let prefix = vars.parsed::<crate::ToolPrefix>("X_TOOL_PREFIX")?;
-            let read = vars.read("X", |text| Ok(text.to_owned()))?;
             let secret = vars.secret("X")?.map(|secret| secret.reveal().to_owned());
             let lists = (vars.list("X", ',').unwrap_or_default(), vars.secret_lines("X")?.len());
-            Ok((on, number, seconds, choice, prefix, (read, vars.text("X"), vars.path("X"), secret), lists))
+            Ok((on, number, choice, (vars.text("X"), vars.path("X"), secret), lists))
         };
         let unset: Result<_, ToolError> = read(None);
         assert!(unset.is_ok());
         assert_eq!(read(Some("")), unset);
         let set = read(Some("1")).unwrap();
-        assert_eq!((set.0, set.1, set.2), (true, 1, Duration::from_secs(1)));
-        assert_eq!(set.5, (Some("1".into()), Some("1".into()), Some("1".into()), Some("1".into())));
+        assert_eq!((set.0, set.1), (true, 1));
+        assert_eq!(set.3, (Some("1".into()), Some("1".into()), Some("1".into())));
         let get = |_: &str| Some(String::new());
         assert_eq!(Vars::new(&get).raw("X").as_deref(), Some(""), "for other programs it is what it is");
         for off in ["0", "false", "No", " off "] {

@@ -1,106 +1,74 @@
 //! Configuration: the file, its limits, backups and history, the tools.
 
-use linchpin_kit::{TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
+use linchpin_kit::{Given, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars, flag};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// The configuration. `Config::default()` is the drop-in behaviour with the default file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Config {
-    /// The memory file; `~/` is expanded, relative paths are relative to the working directory. `None` is the default
-    /// file, or that of `scope`. Tool calls cannot choose it. Default `None`.
-    pub file: Option<PathBuf>,
-    /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths the published server resolves
-    /// differently; [`Memory::open`](crate::Memory::open) then warns. Default `false`.
-    pub file_of_published: bool,
-    /// A separate memory beside the default one, for example for a project. Excludes `file`. Default none.
-    pub scope: Option<String>,
-    /// The directory for application data, in which `mcp-memory/` is created. Default `None`: from the environment.
-    pub data_home: Option<PathBuf>,
-    /// A memory file to import at start, `~/` expanded. Existing records are not added again. Default none.
-    pub import: Option<PathBuf>,
-    /// Maximum entities; creating more is refused. Default 50,000.
-    pub max_entities: usize,
-    /// Maximum bytes of the file; a change that would exceed it is refused, and a larger file is not opened. Default 64
-    /// MiB.
-    pub max_file_bytes: u64,
-    /// Number of backups, `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change if there is none or
-    /// the newest is more than a day old. 0 disables backups. Default 3.
-    pub backup: u32,
-    /// Number of changes that `memory_history` lists and `memory_undo` can undo; stored in `FILE.history` with the
-    /// deleted content. 0 disables the history. Default 200.
-    pub history: usize,
-    /// Stores in `FILE.history` when entities were created and changed. The memory file itself contains no times.
-    /// Default `true`.
-    pub timestamps: bool,
-    /// Maximum bytes of records in the text of a result, and in its structured content, before it is truncated.
-    /// Excludes the surrounding JSON and warnings, which have a quarter as many bytes. 0 never truncates, as published.
-    /// Default 100,000.
-    pub max_result_bytes: usize,
-    /// How long a change waits for others, in this process or another, before it fails. Default 15 s.
-    pub lock_wait: Duration,
-    /// The enabled tools and their names. Default: all, without prefix.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            file: None,
-            file_of_published: false,
-            scope: None,
-            data_home: None,
-            import: None,
-            max_entities: 50_000,
-            max_file_bytes: 64 << 20,
-            backup: 3,
-            history: 200,
-            timestamps: true,
-            max_result_bytes: TEXT_BYTES_MAX,
-            lock_wait: Duration::from_secs(15),
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration. `Config::default()` is the drop-in behaviour with the default file.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Config: "MCP_MEMORY" then settle {
+        /// The memory file.
+        ///
+        /// `~/` is expanded, relative paths are relative to the working directory. `None` is the default file, or that of
+        /// `scope`. Tool calls cannot choose it. `MEMORY_FILE_PATH`, which the published server reads, sets it too.
+        pub file: Option<PathBuf> = None
+            => flag::file("FILE").word("FILE").excludes(&["scope"])
+                .default("mcp-memory/memory.jsonl in the user's data directory"),
+        /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths the published server resolves
+        /// differently; [`Memory::open`](crate::Memory::open) then warns.
+        pub file_of_published: bool = false,
+        /// Use a separate memory, for example for a project, next to the default one.
+        ///
+        /// Excludes `file`.
+        pub scope: Option<String> = None => flag::text("NAME").excludes(&["file"]),
+        /// The directory for application data, in which `mcp-memory/` is created; `None` is that of the environment.
+        pub data_home: Option<PathBuf> = None,
+        /// Import another memory file, skipping what exists already.
+        ///
+        /// `~/` is expanded.
+        pub import: Option<PathBuf> = None => flag::file("FILE"),
+        /// Maximum number of entities.
+        ///
+        /// Creating more is refused.
+        pub max_entities: usize = 50_000 => flag::number("N"),
+        /// Maximum size of the memory file, in bytes.
+        ///
+        /// A change that would exceed it is refused, and a larger file is not opened.
+        pub max_file_bytes: u64 = 64 << 20 => flag::bytes(),
+        /// Number of backups to keep, at most one per day; 0 for none.
+        ///
+        /// `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change if there is none or the newest is more
+        /// than a day old.
+        pub backup: u32 = 3 => flag::number("N"),
+        /// Number of changes that can be undone; 0 disables the history.
+        ///
+        /// Those that `memory_history` lists; stored in `FILE.history` with the deleted content.
+        pub history: usize = 200 => flag::number("N"),
+        /// Record when entities were created and changed.
+        ///
+        /// In `FILE.history`: the memory file itself contains no times.
+        pub timestamps: bool = true => flag::on_off(),
+        /// Maximum size of a result, in bytes; 0 for no limit, like the published server.
+        ///
+        /// Of the records in its text, and in its structured content. Excludes the surrounding JSON and warnings, which
+        /// have a quarter as many bytes.
+        pub max_result_bytes: usize = TEXT_BYTES_MAX => flag::bytes(),
+        /// How long a change waits for other programs' locks on the file, in milliseconds.
+        pub lock_wait: Duration = Duration::from_secs(15) => flag::millis(),
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_memory::Config;
-    /// let config = Config::default().with(|config| config.backup = 1);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The default configuration with `MEMORY_FILE_PATH` and the `MCP_MEMORY_*` variables applied.
-    ///
-    /// # Errors
-    /// When the value of a variable is invalid; the message names the variable.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self { tools: vars.tool_choice("MCP_MEMORY")?, ..Self::default() };
-        config.file = vars.path("MCP_MEMORY_FILE");
-        if config.file.is_none() {
-            config.file = vars.path("MEMORY_FILE_PATH");
-            config.file_of_published = config.file.is_some();
+    fn settle(&mut self, vars: Vars<'_>, given: &Given) -> Result<(), ToolError> {
+        if self.file.is_none() && !given.has("scope") {
+            self.file = vars.path("MEMORY_FILE_PATH");
+            self.file_of_published = self.file.is_some();
         }
-        config.scope = vars.text("MCP_MEMORY_SCOPE");
-        config.import = vars.path("MCP_MEMORY_IMPORT");
-        config.data_home = data_home(vars);
-        vars.number("MCP_MEMORY_MAX_ENTITIES", &mut config.max_entities)?;
-        vars.number("MCP_MEMORY_MAX_FILE_BYTES", &mut config.max_file_bytes)?;
-        vars.number("MCP_MEMORY_BACKUP", &mut config.backup)?;
-        vars.number("MCP_MEMORY_HISTORY", &mut config.history)?;
-        vars.switch("MCP_MEMORY_TIMESTAMPS", &mut config.timestamps)?;
-        vars.number("MCP_MEMORY_MAX_RESULT_BYTES", &mut config.max_result_bytes)?;
-        let mut wait_ms = u64::try_from(config.lock_wait.as_millis()).unwrap_or(u64::MAX);
-        vars.number("MCP_MEMORY_LOCK_WAIT", &mut wait_ms)?;
-        config.lock_wait = Duration::from_millis(wait_ms);
-        Ok(config)
+        self.data_home = data_home(vars);
+        Ok(())
     }
 
     /// The file as an absolute path, and whether its name is built in (the default or a scope).

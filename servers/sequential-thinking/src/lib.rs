@@ -18,7 +18,7 @@ pub use tools::{Exported, Noted, Reset};
 
 use linchpin::{Call, Next};
 use linchpin::{Reply, Server};
-use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
+use linchpin_kit::{Given, Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars, flag};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
@@ -57,46 +57,30 @@ const EXPORT: ToolSpec = ToolSpec::reads(
 /// All tools, the published one first.
 pub const SERVICE: Service = Service { name: "sequentialthinking", tools: &[SEQUENTIALTHINKING, RESET, EXPORT] };
 
-/// Limits on stored data. A limit of 0 is an error when the server is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Limits {
-    /// Maximum thoughts of a history; beyond it the oldest are dropped, but still counted (`--max-thoughts`). Default
-    /// 1,000.
-    pub thoughts_max: usize,
-    /// Maximum bytes of a thought; a longer one is refused (`--max-thought-bytes`). Default 64 KiB.
-    pub thought_bytes_max: usize,
-    /// Maximum branches of a history; beyond it the oldest are dropped (`--max-branches`). Default 100.
-    pub branches_max: usize,
-    /// How long an unused history without a session is kept (`--ttl`). Default one hour.
-    pub ttl: Duration,
-    /// Maximum histories; beyond it the least recently used is dropped. Default 1,000.
-    pub histories_max: usize,
-    /// Maximum bytes of all histories together; beyond it the least recently used are dropped. Default 64 MiB.
-    pub bytes_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            thoughts_max: 1_000,
-            thought_bytes_max: 64 << 10,
-            branches_max: 100,
-            ttl: Duration::from_secs(3_600),
-            histories_max: 1_000,
-            bytes_max: 64 << 20,
-        }
+linchpin_kit::options! {
+    /// Limits on stored data. A limit of 0 is an error when the server is opened.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Limits {
+        /// Maximum number of thoughts in a history; the oldest are dropped.
+        ///
+        /// They are still counted.
+        pub thoughts_max: usize = 1_000 => flag::number("N").named("max-thoughts"),
+        /// Maximum size of a thought, in bytes.
+        ///
+        /// A longer one is refused.
+        pub thought_bytes_max: usize = 64 << 10 => flag::bytes().named("max-thought-bytes"),
+        /// Maximum number of branches in a history; the oldest are dropped.
+        pub branches_max: usize = 100 => flag::number("N").named("max-branches"),
+        /// How long an unused history without a session is kept, in seconds.
+        pub ttl: Duration = Duration::from_secs(3_600) => flag::seconds(),
+        /// Maximum histories; beyond it the least recently used is dropped.
+        pub histories_max: usize = 1_000,
+        /// Maximum bytes of all histories together; beyond it the least recently used are dropped.
+        pub bytes_max: usize = 64 << 20,
     }
 }
 
 impl Limits {
-    /// Changes some of these limits.
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
     /// Refuses limits of 0.
     fn check(&self) -> Result<(), ToolError> {
         let none = [
@@ -114,66 +98,37 @@ impl Limits {
     }
 }
 
-/// The configuration.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Config {
-    /// Limits on stored data.
-    pub limits: Limits,
-    /// Where thoughts are logged (`--log-thoughts` for standard error). Default nowhere.
-    pub log: ThoughtLog,
-    /// Whether calls without a session that did not come over HTTP share one history, as on stdio, and need no
-    /// `sessionId`. Disable it if a transport has several clients, such as a socket. Default on.
-    pub one_client: bool,
-    /// The enabled tools and their names.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { limits: Limits::default(), log: ThoughtLog::silent(), one_client: true, tools: ToolChoice::default() }
+linchpin_kit::options! {
+    /// The configuration.
+    #[derive(Debug, Clone)]
+    pub struct Config: "MCP_SEQUENTIAL_THINKING" then settle {
+        /// Limits on stored data.
+        pub limits: Limits = Limits::default() => flag::group(),
+        /// Log thoughts to standard error, like the published server.
+        ///
+        /// Or elsewhere: see [`ThoughtLog`].
+        pub log: ThoughtLog = ThoughtLog::silent()
+            => flag::switch_with(|log, on| *log = if on { ThoughtLog::to_stderr() } else { ThoughtLog::silent() })
+                .named("log-thoughts"),
+        /// Whether calls without a session that did not come over HTTP share one history, as on stdio, and need no
+        /// `sessionId`. Disable it if a transport has several clients, such as a socket.
+        pub one_client: bool = true,
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_sequential_thinking::Config;
-    /// let config = Config::default().with(|config| config.limits.thoughts_max = 100);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// Reads `MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS`, `_MAX_THOUGHT_BYTES`, `_MAX_BRANCHES`, `_TTL` (seconds),
-    /// `_LOG_THOUGHTS` and the choice of tools under the same prefix. `DISABLE_THOUGHT_LOGGING`, which the published
-    /// server reads, takes precedence over `_LOG_THOUGHTS`: `true` is silent, `false` writes thoughts to standard
-    /// error.
-    ///
-    /// # Errors
-    /// When a variable is invalid.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self { tools: vars.tool_choice("MCP_SEQUENTIAL_THINKING")?, ..Self::default() };
-        let limits = &mut config.limits;
-        vars.number("MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", &mut limits.thoughts_max)?;
-        vars.number("MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES", &mut limits.thought_bytes_max)?;
-        vars.number("MCP_SEQUENTIAL_THINKING_MAX_BRANCHES", &mut limits.branches_max)?;
-        vars.seconds("MCP_SEQUENTIAL_THINKING_TTL", &mut limits.ttl)?;
-        let mut shown = false;
-        vars.switch("MCP_SEQUENTIAL_THINKING_LOG_THOUGHTS", &mut shown)?;
-        match vars.text("DISABLE_THOUGHT_LOGGING").map(|value| value.trim().to_ascii_lowercase()).as_deref() {
-            Some("true") => shown = false,
-            Some("false") => shown = true,
+    /// `DISABLE_THOUGHT_LOGGING`, which the published server reads, takes precedence over our variable.
+    fn settle(&mut self, vars: Vars<'_>, given: &Given) -> Result<(), ToolError> {
+        let value = vars.text("DISABLE_THOUGHT_LOGGING").map(|value| value.trim().to_ascii_lowercase());
+        match value.as_deref() {
+            Some("true") if !given.has("log-thoughts") => self.log = ThoughtLog::silent(),
+            Some("false") => self.log = ThoughtLog::to_stderr(),
             // The published server treats any other value as "not disabled", which is unlikely to be intended.
             _ => {}
         }
-        if shown {
-            config.log = ThoughtLog::to_stderr();
-        }
-        Ok(config)
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Configuration.
 
-use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
+use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, flag};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,94 +16,54 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow];
 /// The default database of the published server.
 const DB_PATH: &str = "./sqlite_mcp_server.db";
 
-/// The configuration. The default behaves like the published server without flags.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Config {
-    /// The database file, literal even if it looks like a `file:` URI; `~` is the home directory. `:memory:` is a
-    /// database that ends with the process. Default `./sqlite_mcp_server.db`.
-    pub db_path: PathBuf,
-    /// Whether a missing file and its parents are created. Default true; never with `tools.read_only`.
-    pub create: bool,
-    /// Maximum rows of a result. Default 1,000; 1 to 100,000.
-    pub max_rows: usize,
-    /// Maximum bytes of text of a result. Default 100,000; 1,000 to 10,000,000.
-    pub max_bytes: usize,
-    /// Timeout of a call, including waiting. Default 30 s; 10 ms to 1 h.
-    pub timeout: Duration,
-    /// How long a call waits for a lock of another program. Default 5 s, at most `timeout`.
-    pub busy_timeout: Duration,
-    /// Whether foreign keys are enforced. Default false, as in SQLite itself and the published server.
-    pub foreign_keys: bool,
-    /// Whether results use the Python notation of the published server instead of JSON. Default false.
-    pub compat_repr: bool,
-    /// The file of the insights memo, as JSON Lines. Default none: the memo ends with the process.
-    pub memo_file: Option<PathBuf>,
-    /// The directory to import CSV files from. Default none: importing is disabled.
-    pub import_dir: Option<PathBuf>,
-    /// The effect of a client's roots, one of [`ROOTS`]; `None` is `Narrow` for the default path, which was not
-    /// configured, and `Ignore` otherwise. (`--roots`)
-    pub roots: Option<RootsPolicy>,
-    /// The enabled tools. `read_only` opens the file read-only.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            db_path: DB_PATH.into(),
-            create: true,
-            max_rows: 1_000,
-            max_bytes: TEXT_BYTES_MAX,
-            timeout: Duration::from_secs(30),
-            busy_timeout: Duration::from_secs(5),
-            foreign_keys: false,
-            compat_repr: false,
-            memo_file: None,
-            import_dir: None,
-            roots: None,
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration. The default behaves like the published server without flags.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Config: "MCP_SQLITE" {
+        /// The database file, or `:memory:`.
+        ///
+        /// The name is literal even if it looks like a `file:` URI; `~` is the home directory. `:memory:` is a database
+        /// that ends with the process.
+        pub db_path: PathBuf = DB_PATH.into() => flag::file("PATH").word("PATH"),
+        /// Create the file if it is missing.
+        ///
+        /// Its parents too; never with `tools.read_only`.
+        pub create: bool = true => flag::on_off(),
+        /// Maximum number of rows in a result, 1 to 100,000.
+        pub max_rows: usize = 1_000 => flag::number("N"),
+        /// Maximum size of a result's text, in bytes, 1,000 to 10,000,000.
+        pub max_bytes: usize = TEXT_BYTES_MAX => flag::bytes(),
+        /// Timeout of a call, in seconds, at most an hour.
+        ///
+        /// Waiting is included.
+        pub timeout: Duration = Duration::from_secs(30) => flag::seconds(),
+        /// How long a call waits for another program's lock, in seconds.
+        ///
+        /// At most `timeout`.
+        pub busy_timeout: Duration = Duration::from_secs(5) => flag::seconds(),
+        /// Enforce foreign keys.
+        ///
+        /// Neither SQLite itself nor the published server does by default.
+        pub foreign_keys: bool = false => flag::switch(),
+        /// Format results in Python notation, like the published server.
+        pub compat_repr: bool = false => flag::switch(),
+        /// Store the memo of insights in this file, as JSON Lines.
+        ///
+        /// Otherwise the memo ends with the process.
+        pub memo_file: Option<PathBuf> = None => flag::file("PATH"),
+        /// Offer `sqlite_import_csv`, for CSV files in this directory.
+        pub import_dir: Option<PathBuf> = None => flag::directory("DIR"),
+        /// How to use the client's roots.
+        ///
+        /// One of [`ROOTS`]; `None` is `Narrow` for the default path, which was not configured, and `Ignore` otherwise.
+        pub roots: Option<RootsPolicy> = None
+            => flag::roots(ROOTS).default("narrow for the default path, else ignore"),
+        /// The enabled tools. `read_only` opens the file read-only.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_sqlite::Config;
-    /// let config = Config::default().with(|config| config.foreign_keys = true);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The default with the `MCP_SQLITE_*` variables applied: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT`
-    /// and `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and those of
-    /// [`Vars::tool_choice`]. The published server reads no variables.
-    ///
-    /// # Errors
-    /// When the value of a variable is invalid; the message names it.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Config { tools: vars.tool_choice("MCP_SQLITE")?, ..Config::default() };
-        if let Some(path) = vars.path("MCP_SQLITE_DB_PATH") {
-            config.db_path = path;
-        }
-        config.memo_file = vars.path("MCP_SQLITE_MEMO_FILE");
-        config.import_dir = vars.path("MCP_SQLITE_IMPORT_DIR");
-        config.roots = vars.read("MCP_SQLITE_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
-        vars.switch("MCP_SQLITE_CREATE", &mut config.create)?;
-        vars.switch("MCP_SQLITE_FOREIGN_KEYS", &mut config.foreign_keys)?;
-        vars.switch("MCP_SQLITE_COMPAT_REPR", &mut config.compat_repr)?;
-        vars.number("MCP_SQLITE_MAX_ROWS", &mut config.max_rows)?;
-        vars.number("MCP_SQLITE_MAX_BYTES", &mut config.max_bytes)?;
-        vars.seconds("MCP_SQLITE_TIMEOUT", &mut config.timeout)?;
-        vars.seconds("MCP_SQLITE_BUSY_TIMEOUT", &mut config.busy_timeout)?;
-        Ok(config)
-    }
-
     /// Checks the ranges of numbers.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         let within = |what: &str, ok: bool, range: &str| {
@@ -175,6 +135,7 @@ pub(crate) fn in_full(path: &Path) -> Result<PathBuf, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linchpin_kit::Vars;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Config, ToolError> {
         let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());

@@ -20,7 +20,7 @@ pub use tools::{ConvertArgs, CurrentArgs};
 pub use zones::embedded_tzdb_version;
 
 use linchpin::Server;
-use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
+use linchpin_kit::{Given, Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars, flag};
 use std::path::PathBuf;
 use std::sync::Arc;
 use zones::Zones;
@@ -72,51 +72,33 @@ impl Default for Tzdb {
     }
 }
 
-/// The configuration. The default behaves like the published server.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Config {
-    /// The local zone, which models use if the user names none (`--local-timezone`), an exact IANA name. Default: the
-    /// system's zone, else `UTC`.
-    pub local_timezone: Option<String>,
-    /// The source of time zone rules (`--tzdb`).
-    pub tzdb: Tzdb,
-    /// The clock, replaceable in tests.
-    pub clock: Clock,
-    /// The enabled tools and their names.
-    pub tools: ToolChoice,
+linchpin_kit::options! {
+    /// The configuration. The default behaves like the published server.
+    #[derive(Debug, Clone)]
+    pub struct Config: "MCP_TIME" then settle {
+        /// Default time zone for models, an IANA name.
+        ///
+        /// The one that models use if the user names none.
+        pub local_timezone: Option<String> = None
+            => flag::text("ZONE").variable("MCP_TIME_LOCAL_TIMEZONE").variable("LOCAL_TIMEZONE")
+                .default("the system's, else UTC"),
+        /// Time zone database: the system's, then the embedded one; or the embedded one only.
+        pub tzdb: Tzdb = Tzdb::default()
+            => flag::with("system|embedded", |tzdb, text| Tzdb::named(text).map(|named| *tzdb = named)).default("system"),
+        /// The clock, replaceable in tests.
+        pub clock: Clock = Clock::default(),
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
+    }
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_time::Config;
-    /// let config = Config::default().with(|config| config.local_timezone = Some("Europe/Oslo".to_owned()));
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// Reads `MCP_TIME_LOCAL_TIMEZONE` (or `LOCAL_TIMEZONE`, which the published server's documentation passes to its
-    /// container), `MCP_TIME_TZDB` (`system` or `embedded`), `TZDIR`, and the choice of tools under `MCP_TIME_*`. The
-    /// system's own zone (`TZ` among others) is looked up when the server is opened.
-    ///
-    /// # Errors
-    /// When a variable is invalid.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self {
-            local_timezone: vars.text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| vars.text("LOCAL_TIMEZONE")),
-            tools: vars.tool_choice("MCP_TIME")?,
-            ..Self::default()
-        };
-        config.tzdb = vars.read("MCP_TIME_TZDB", Tzdb::named)?.unwrap_or_default();
-        if let Tzdb::System { dir } = &mut config.tzdb {
+    /// `TZDIR`. The system's own zone (`TZ` among others) is looked up when the server is opened.
+    fn settle(&mut self, vars: Vars<'_>, _: &Given) -> Result<(), ToolError> {
+        if let Tzdb::System { dir } = &mut self.tzdb {
             *dir = vars.path("TZDIR");
         }
-        Ok(config)
+        Ok(())
     }
 }
 

@@ -11,21 +11,22 @@ const KNOT_MAX: usize = 3;
 /// specification refer to each other as it does.
 const KNOWN: &[(&str, usize)] = &[("crates/types", 9)];
 
-/// The line in a `lib.rs` after which its layers are shown, one a line, the highest first.
+/// The line in a `lib.rs` or `main.rs` after which its layers are shown, one a line, the highest first.
 const HEADING: &str = "Files import downwards, in this order:";
 
 /// Knots of more than [`KNOT_MAX`] files, and imports against the order that a `lib.rs` shows.
 pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in &tree.sources {
-        let own = |name: &str| ["crates/", "servers/"].iter().any(|folder| name.starts_with(folder));
+        let own = |name: &str| ["crates/", "servers/", "apps/"].iter().any(|folder| name.starts_with(folder));
         if let Some((name, _)) = source.path.split_once("/src/").filter(|(name, _)| own(name)) {
             crates.entry(name).or_default().push(source);
         }
     }
     let mut findings = Vec::new();
     for (name, sources) in crates {
-        let shown = tree.read(&format!("{name}/src/lib.rs")).unwrap_or_default();
+        let root = |file: &str| tree.read(&format!("{name}/src/{file}.rs"));
+        let shown = root("lib").or_else(|| root("main")).unwrap_or_default();
         if name.starts_with("servers/") && !shown.contains(HEADING) {
             continue;
         }
@@ -126,7 +127,7 @@ fn reach<'a>(imports: &'a Imports, from: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The layers that a `lib.rs` shows in a comment, the highest first. Empty if it shows none.
+/// The layers that a crate's root shows in a comment, the highest first. Empty if it shows none.
 fn layers(root: &str) -> Vec<Vec<&str>> {
     let block = root.split_once(HEADING).and_then(|(_, rest)| rest.split("```").nth(1)).unwrap_or_default();
     let lines = block
@@ -150,12 +151,12 @@ fn against(imports: &Imports, layers: &[Vec<&str>]) -> Vec<String> {
     let mut findings = Vec::new();
     for (from, to) in imports {
         let Some(high) = place(from) else {
-            findings.push(format!("`{from}` is not in the layers that lib.rs shows; add it"));
+            findings.push(format!("`{from}` is not in the layers that the crate's root shows; add it"));
             continue;
         };
         for target in to {
             if place(target).is_some_and(|low| low < high) {
-                findings.push(format!("`{from}` imports `{target}`, which lib.rs shows above it"));
+                findings.push(format!("`{from}` imports `{target}`, which the crate's root shows above it"));
             }
         }
     }

@@ -1,4 +1,6 @@
 //! What the native servers have in common: small crates over one kit, which know no wire, no era and no command line.
+//!
+//! The kit alone may know clap, as an optional dependency: there the options of all servers become arguments (feature `cli`).
 
 use super::source::Source;
 use super::{Finding, Tree, rules};
@@ -49,9 +51,14 @@ fn manifest(server: &str, text: &str) -> Vec<String> {
         return vec!["is not valid TOML".to_string()];
     };
     let names = super::manifests::dependencies(text);
+    let optional = |name: &str| {
+        let entry = table.get("dependencies").and_then(|all| all.get(name)).and_then(|entry| entry.get("optional"));
+        entry.and_then(toml::Value::as_bool) == Some(true)
+    };
     let mut wrong: Vec<String> = PACKAGES
         .iter()
         .filter(|(name, _)| names.iter().any(|found| found == name))
+        .filter(|(name, _)| !(server == KIT && *name == "clap" && optional(name)))
         .map(|(name, instead)| format!("{name}: {instead}"))
         .collect();
     if ![KIT, SHOWCASE].contains(&server) && !names.iter().any(|name| name == "linchpin-kit") {
@@ -131,7 +138,10 @@ mod tests {
             ("git", format!("{kit}http = {{ package = \"reqwest\", version = \"1\" }}"), 1),
             ("git", format!("{kit}linchpin = {{ path = \"x\", default-features = false }}"), 0),
             ("git", format!("{kit}linchpin.workspace = true"), 1),
+            ("git", format!("{kit}clap = {{ version = \"4\", optional = true }}"), 1),
             ("kit", "serde = \"1\"".into(), 0),
+            ("kit", "clap = { version = \"4\", optional = true }".into(), 0),
+            ("kit", "clap = \"4\"".into(), 1),
             ("everything", "serde = \"1\"".into(), 0),
             ("everything", "clap = \"4\"".into(), 1),
         ] {

@@ -1,9 +1,8 @@
 //! `linchpin completions`: generates shell completion scripts.
 
-use crate::cli::Cli;
 use crate::fail::Failure;
-use crate::shown::Out;
-use clap::{Args, CommandFactory as _};
+use crate::show::out::Out;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 #[derive(Debug, Args)]
@@ -12,9 +11,10 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: CompletionsArgs) -> Result<(), Failure> {
+/// Writes the script for this command line.
+pub(crate) fn run(args: CompletionsArgs, mut command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "linchpin", &mut script);
+    clap_complete::generate(args.shell, &mut command, "linchpin", &mut script);
     let mut out = Out::new();
     out.bytes(&script)?;
     Ok(out.flush()?)

@@ -2,8 +2,8 @@
 
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::servers::ENTRIES;
-use crate::shown::{Out, near, note};
+use crate::serve::ENTRIES;
+use crate::show::out::{Out, near, note};
 use clap::{Args, ValueHint};
 use std::io;
 use std::path::{Component, Path, PathBuf};

@@ -1,10 +1,13 @@
 //! `linchpin serve`, and the program invoked under the name of a published server.
 
 use crate::fail::Failure;
-use crate::place::{Card, without_alias};
-use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, Tools, keyring};
-use crate::serving::ServingArgs;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use crate::serve::paste::Card;
+use crate::serve::place::without_alias;
+use crate::serve::several::{Several, refuse_bare_names};
+use crate::serve::{Alone, ENTRIES, Entry, ServingArgs, Tools, keyring};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin_kit::Vars;
 use std::cell::RefCell;
@@ -16,13 +19,17 @@ pub(crate) enum Serve {
     /// One server with its published tool names and its own command line.
     One(&'static Entry, ArgMatches),
     /// Several servers, one argument each.
-    Several(Box<SeveralArgs>),
+    Several(Box<Several>),
 }
 
 impl Args for Serve {
     fn augment_args(command: Command) -> Command {
-        without_alias(SeveralArgs::augment_args(command))
-            .args_conflicts_with_subcommands(true)
+        let servers = Arg::new("servers")
+            .value_name("SERVER")
+            .num_args(0..)
+            .help("NAME:, NAME:VALUE or 'NAME --flag'. OTHER=NAME:VALUE renames the server");
+        without_alias(Several::augment(command.arg(servers)))
+            .override_usage("linchpin serve NAME [OPTIONS] [ARGUMENT]...\n       linchpin serve SERVER... [OPTIONS]")
             .subcommand_value_name("NAME")
             .subcommand_help_heading("Servers")
             .disable_help_subcommand(true)
@@ -40,10 +47,21 @@ impl FromArgMatches for Serve {
     }
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Serve, clap::Error> {
-        match matches.remove_subcommand().and_then(|(name, own)| Some((Entry::named(&name)?, own))) {
-            Some((entry, own)) => Ok(Serve::One(entry, own)),
-            None => SeveralArgs::from_arg_matches_mut(matches).map(|args| Serve::Several(Box::new(args))),
+        let mut servers: Vec<String> = matches.get_many("servers").into_iter().flatten().cloned().collect();
+        if let Some((entry, own)) =
+            matches.remove_subcommand().and_then(|(name, own)| Some((Entry::named(&name)?, own)))
+        {
+            if !is_given(matches) {
+                return Ok(Serve::One(entry, own));
+            }
+            // One of several, behind an option for all of them.
+            if servers.is_empty() || is_given(&own) {
+                let why = format!("options of `{}` belong after its name: linchpin serve {0} [OPTIONS]", entry.name);
+                return Err(clap::Error::raw(ErrorKind::ArgumentConflict, why));
+            }
+            servers.push(entry.name.to_owned());
         }
+        Several::new(servers, matches).map(|several| Serve::Several(Box::new(several)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -52,9 +70,18 @@ impl FromArgMatches for Serve {
     }
 }
 
+/// Whether anything was given but what all commands have.
+fn is_given(matches: &ArgMatches) -> bool {
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    matches.ids().map(clap::Id::as_str).any(|id| id != "verbose" && given(id))
+}
+
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     match serve {
-        Serve::One(entry, matches) => alone(entry, matches, Tools::All),
+        Serve::One(entry, matches) => {
+            refuse_bare_names(entry, &matches)?;
+            alone(entry, matches, Tools::All)
+        }
         Serve::Several(args) => {
             let read = Environment::default();
             let together = args.open(Vars::new(&|name| read.get(name)).keyring(&keyring))?;

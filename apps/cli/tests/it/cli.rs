@@ -44,7 +44,7 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
         (
             &["serve", "filesystem", ".", "--follow-symlinks", "maybe"],
             2,
-            "error: Unknown value",
+            "error: --follow-symlinks: unknown value: maybe",
             "hint: Use inside or never.",
         ),
         (&["serve", "filesystem", ".", "--enable-tools", "read_fil"], 2, "error: ", "read_fil"),
@@ -52,7 +52,7 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
         (&["serve", "everything", "--accept-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
         (&["serve", "everything", "--allow-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
         (
-            &["serve", "everything", "filesystem:.", "--allow-host", "x"],
+            &["serve", "everything:", "filesystem:.", "--allow-host", "x"],
             2,
             "unexpected argument '--allow-host'",
             "quote them",

@@ -221,7 +221,7 @@ fn over_http_a_server_does_not_start_before_it_is_told_what_it_may_reach() {
         (&["filesystem"], Some(("MCP_FS_ROOTS", "narrow")), "a directory"),
         (&["git"], None, "a repository"),
         (&["git", "--roots", "narrow"], None, "a repository"),
-        (&["everything", "filesystem", "--sse"], None, "a directory"),
+        (&["everything:", "filesystem", "--sse"], None, "a directory"),
         (&["filesystem:.", "git"], None, "a repository"),
         (&["filesystem:.", "own=filesystem"], None, "a directory"),
     ] {

@@ -43,9 +43,12 @@ async fn what_means_one_server_and_what_means_several() {
         (&["filesystem:one", "everything"], "fs_read_file"),
         (&["-v", "filesystem:one", "everything"], "fs_read_file"),
         (&["--read-only", "filesystem:one", "everything"], "fs_read_file"),
-        (&["everything", "filesystem:one"], "everything_echo"),
-        (&["everything", "--read-only", "filesystem:one"], "everything_echo"),
-        (&["everything", "--disable-tools", "everything_get-sum", "filesystem:one"], "everything_echo"),
+        (&["everything:", "filesystem:one"], "everything_echo"),
+        (&["everything:", "--read-only", "filesystem:one"], "everything_echo"),
+        (&["everything:", "--disable-tools", "everything_get-sum", "filesystem:one"], "everything_echo"),
+        // A bare name behind an option for all.
+        (&["filesystem:one", "--disable-tools", "fs_glob", "everything"], "fs_read_file"),
+        (&["memory:", "everything"], "memory_create_entities"),
         (&["filesystem one", "everything"], "fs_read_file"),
         (&["notes=filesystem:one"], "notes_read_file"),
         (&["notes=filesystem:one", "filesystem:two"], "notes_read_file"),
@@ -104,18 +107,18 @@ async fn models_are_told_the_names_that_there_are() {
     let home = home();
     for (given, headings) in [
         (
-            &["fetch", "everything"][..],
+            &["fetch:", "everything"][..],
             &["# Fetch: the name `fetch`\n", "# Everything: names beginning with `everything_`\n"][..],
         ),
         (
-            &["sequential-thinking", "web=fetch"],
+            &["sequential-thinking:", "web=fetch"],
             &["# Sequential thinking: the name `sequentialthinking`\n", "# Fetch: names beginning with `web_`\n"],
         ),
         (
             &["sequential-thinking --toolsets all", "everything"],
             &["# Sequential thinking: the name `sequentialthinking` and names beginning with `sequentialthinking_`\n"],
         ),
-        (&["fetch", "everything", "--tool-prefix", "none"], &["# Fetch\n", "# Everything\n"]),
+        (&["fetch:", "everything", "--tool-prefix", "none"], &["# Fetch\n", "# Everything\n"]),
     ] {
         let all: Vec<String> = words(&["serve"]).into_iter().chain(words(given)).collect();
         let connection = over_pipe(program(), home.path(), &all, &[], REVISIONS[1]).await;
@@ -229,8 +232,8 @@ async fn old_names_work_in_flags_and_in_calls() {
         (&["everything", "--enable-tools", "add"], &["get-sum"], "add"),
         (&["everything", "--enable-tools", "everything.add,echo"], &["echo", "get-sum"], "get-sum"),
         (&["everything", "--enable-tools", "add", "--tool-prefix", "x."], &["x.get-sum"], "x.add"),
-        (&["everything", "filesystem:one", "--enable-tools", "add"], &["everything_get-sum"], "everything_add"),
-        (&["everything", "filesystem:one", "--enable-tools", "everything_add"], &["everything_get-sum"], "add"),
+        (&["everything:", "filesystem:one", "--enable-tools", "add"], &["everything_get-sum"], "everything_add"),
+        (&["everything:", "filesystem:one", "--enable-tools", "everything_add"], &["everything_get-sum"], "add"),
         (&["e=everything", "filesystem:one", "--enable-tools", "e.add"], &["e_get-sum"], "e_add"),
         (
             &["everything --enable-tools add", "filesystem one --enable-tools read_file"],
@@ -278,7 +281,7 @@ async fn a_tool_that_needs_a_flag_is_enabled_beside_other_servers() {
         let all = tools(home.path(), given).await;
         assert_eq!(all[0], listed, "{given:?}: {all:?}");
     }
-    let (code, _, err) = run(home.path(), &["serve", "everything", "filesystem:one", "--enable-tools", "get-env"]);
+    let (code, _, err) = run(home.path(), &["serve", "everything:", "filesystem:one", "--enable-tools", "get-env"]);
     assert!(code == Some(2) && err.contains("get-env is enabled but not allowed"), "{err}");
 }
 
@@ -293,18 +296,18 @@ fn a_name_that_hosts_may_refuse_is_told_at_the_start() {
         (&["everything", "--tool-prefix", "ten.chars."], None),
         (&["everything", "--tool-prefix", "eleven.char"], Some(format!("eleven.char{long} has 41"))),
         (&["everything", "--tool-prefix", "eleven.char", "--disable-tools", "longRunningOperation"], None),
-        (&["everything", "filesystem:one"], None),
+        (&["everything:", "filesystem:one"], None),
         (&["a-name-of-nineteen_=everything"], Some(format!("a-name-of-nineteen__{long} has 50"))),
         (
             &["a-name-of-nineteen_=everything", "another-name=filesystem:one"],
             Some(format!("a-name-of-nineteen__{long} has 50")),
         ),
         (
-            &["everything", "filesystem:one", "--tool-prefix", "a-prefix-of-twenty-1"],
+            &["everything:", "filesystem:one", "--tool-prefix", "a-prefix-of-twenty-1"],
             Some(format!("a-prefix-of-twenty-1{long} has 50")),
         ),
         // Its own prefix is none of the operator's making.
-        (&["everything", "short=filesystem:one"], None),
+        (&["everything:", "short=filesystem:one"], None),
     ] {
         // Standard input is empty, so that a server that starts ends.
         let (code, _, err) = run(home.path(), &[&["serve"][..], given].concat());
@@ -320,18 +323,26 @@ fn what_is_not_understood_is_refused_in_words() {
     for (given, status, said, then) in [
         (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "did you mean 'filesystem'?"),
         (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, "),
-        (&["everything", "."], 2, "unknown server '.'", "follows its server's name"),
+        (&["everything:", "."], 2, "unknown server '.'", "follows its server's name"),
         (
             &["everything:x", "filesystem:one"],
             2,
             "everything takes no value: everything:x",
             "linchpin serve everything --help",
         ),
-        (&["everything", "everything"], 2, "everything is given twice", "one=everything:"),
-        (&["filesystem one --read-only", "filesystem:two"], 2, "fs is given twice", "rename them"),
-        (&["a=filesystem:one", "a=filesystem two"], 2, "a is given twice", "rename them"),
-        (&["a=filesystem:one", "a=everything"], 2, "a is given twice", "one=everything"),
-        (&["fs=everything", "filesystem:one"], 2, "fs is given twice", "rename them"),
+        (&["everything:", "everything"], 2, "server given twice: `everything`", "one=everything:"),
+        // A bare name is one server with its own command line.
+        (&["everything", "everything"], 2, "unexpected argument 'everything'", "serve everything: everything"),
+        (&["fetch", "--retries", "1", "memory:"], 2, "unexpected argument 'memory:'", "serve fetch: memory:"),
+        (&["memory", "time"], 2, "`time` is the name of a server", "serve memory: time"),
+        (&["git", "memory", "time"], 2, "`memory` is the name of a server", "serve git: memory time"),
+        (&["git", "memory"], 2, "`memory` is the name of a server", "serve git ./memory"),
+        (&["--read-only", "filesystem", "one"], 2, "options of `filesystem` belong after its name", ""),
+        (&["filesystem:one", "--read-only", "git", "."], 2, "options of `git` belong after its name", ""),
+        (&["filesystem one --read-only", "filesystem:two"], 2, "server given twice: `fs`", "rename them"),
+        (&["a=filesystem:one", "a=filesystem two"], 2, "server given twice: `a`", "rename them"),
+        (&["a=filesystem:one", "a=everything"], 2, "server given twice: `a`", "one=everything"),
+        (&["fs=everything", "filesystem:one"], 2, "server given twice: `fs`", "rename them"),
         (&["a=b=filesystem:one"], 2, "has two names", ""),
         (&["a.b=filesystem:one"], 2, "invalid server name: a.b", "at most 19"),
         (&["=filesystem:one"], 2, "invalid server name: ", "at most 19"),
@@ -349,7 +360,7 @@ fn what_is_not_understood_is_refused_in_words() {
             "'git . --allow-remote'",
         ),
         (
-            &["everything", "--expose-env", "filesystem:one"],
+            &["everything:", "--expose-env", "filesystem:one"],
             2,
             "unexpected argument '--expose-env'",
             "'git . --allow-remote'",
@@ -412,6 +423,9 @@ fn what_is_to_be_pasted_names_every_server_with_paths_in_full() {
         "{}",
         served.said
     );
+    let served =
+        Served::start(command(program(), home.path()).args(["serve", "everything:", "memory:", "--http=127.0.0.1:0"]));
+    assert!(served.said.contains("\"everything:\",\n        \"memory\""), "{}", served.said);
 }
 
 /// Two of a kind have tools, prompts and resources of their own.

@@ -3,4 +3,5 @@
 mod aliases;
 mod errors;
 mod listed;
+mod options;
 mod roots;

@@ -11,7 +11,7 @@ pub(crate) use url::percent_encode;
 pub use url::shown_url;
 
 use crate::Access;
-use linchpin_kit::{Secret, ToolChoice, ToolError, Vars};
+use linchpin_kit::{Given, Secret, ToolChoice, ToolError, Vars, flag};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,55 +55,46 @@ impl FromStr for SslMode {
     }
 }
 
-/// The configuration. The default is a drop-in for the published server, without a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Config {
-    /// The connection string: `postgres://user@host:port/database?sslmode=…` or `host=… dbname=…`.
-    pub url: Option<Secret>,
-    /// A TOML file with several databases; see the README.
-    pub file: Option<PathBuf>,
-    /// Whether statements may change data. Default: read-only.
-    pub access: Access,
-    /// The schemas whose relations may be read; also the `search_path`. Empty means all.
-    pub schemas: Vec<String>,
-    /// Maximum rows of a result. Default 1,000.
-    pub max_rows: usize,
-    /// Maximum bytes of rows in a result. Default 1 MiB.
-    pub max_bytes: usize,
-    /// Timeout of a statement. Default 30 s.
-    pub statement_timeout: Duration,
-    /// Timeout of waiting for a lock. Default 2 s.
-    pub lock_timeout: Duration,
-    /// Accepts a role with more than read privileges; see [`crate::Postgres`]. Default `false`.
-    pub allow_privileged_role: bool,
-    /// Additional functions allowed in read-only mode: `schema.name`, all overloads.
-    pub allow_functions: Vec<String>,
-    /// Maximum connections to each database. Default 4.
-    pub connections: usize,
-    /// The `PG*` variables and the home directory.
-    pub environment: Environment,
-    /// The enabled tools. `read_only` takes precedence over `access`.
-    pub tools: ToolChoice,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            url: None,
-            file: None,
-            access: Access::ReadOnly,
-            schemas: Vec::new(),
-            max_rows: 1_000,
-            max_bytes: 1 << 20,
-            statement_timeout: Duration::from_secs(30),
-            lock_timeout: Duration::from_secs(2),
-            allow_privileged_role: false,
-            allow_functions: Vec::new(),
-            connections: 4,
-            environment: Environment::default(),
-            tools: ToolChoice::default(),
-        }
+linchpin_kit::options! {
+    /// The configuration. The default is a drop-in for the published server, without a database.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Config: "MCP_POSTGRES" then settle {
+        /// The database: `postgres://user@host:port/database?sslmode=verify-full`, or `host=… dbname=…`.
+        pub url: Option<Secret> = None
+            => flag::url("URL").only_word("URL").variable("DATABASE_URL").variable("DATABASE_URI").secret(),
+        /// TOML file with several databases.
+        ///
+        /// See the README.
+        pub file: Option<PathBuf> = None => flag::file("PATH").named("config"),
+        /// Whether statements may write.
+        pub access: Access = Access::ReadOnly
+            => flag::choice("read-only|write").named("access-mode").default("read-only"),
+        /// Limit access to these schemas.
+        ///
+        /// Those whose relations may be read; also the `search_path`. Empty means all.
+        pub schemas: Vec<String> = Vec::new() => flag::list("NAME,…"),
+        /// Maximum number of rows in a result.
+        pub max_rows: usize = 1_000 => flag::number("N"),
+        /// Maximum size of the rows in a result, in bytes.
+        pub max_bytes: usize = 1 << 20 => flag::bytes(),
+        /// Timeout of a statement, in milliseconds.
+        pub statement_timeout: Duration = Duration::from_secs(30) => flag::millis(),
+        /// Timeout of a lock wait, in milliseconds.
+        pub lock_timeout: Duration = Duration::from_secs(2) => flag::millis(),
+        /// Number of connections to each database.
+        pub connections: usize = 4 => flag::number("N"),
+        /// Connect even if the role can do more than read.
+        ///
+        /// See [`crate::Postgres`].
+        pub allow_privileged_role: bool = false => flag::switch(),
+        /// Additional functions allowed in read-only mode.
+        ///
+        /// All overloads of each.
+        pub allow_functions: Vec<String> = Vec::new() => flag::list("SCHEMA.NAME,…"),
+        /// The `PG*` variables and the home directory.
+        pub environment: Environment = Environment::default(),
+        /// The enabled tools. `read_only` takes precedence over `access`.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
 }
 
@@ -157,47 +148,10 @@ const PARAMETERS: [(&str, &str); 27] = [
 ];
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_postgres::Config;
-    /// let config = Config::default().with(|config| config.max_rows = 100);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`, `…_KEYRING`), the `PG*` variables, and
-    /// `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`, `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and
-    /// `_LOCK_TIMEOUT` (milliseconds), `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every
-    /// server.
-    ///
-    /// # Errors
-    /// When a variable is invalid.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
-        let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
-        config.url = vars.secret_of(&["DATABASE_URL", "DATABASE_URI"])?;
-        config.file = vars.path("MCP_POSTGRES_CONFIG");
-        config.access = vars.parsed("MCP_POSTGRES_ACCESS_MODE")?.unwrap_or(config.access);
-        config.schemas = vars.list("MCP_POSTGRES_SCHEMAS", ',').unwrap_or_default();
-        config.allow_functions = vars.list("MCP_POSTGRES_ALLOW_FUNCTIONS", ',').unwrap_or_default();
-        vars.number("MCP_POSTGRES_MAX_ROWS", &mut config.max_rows)?;
-        vars.number("MCP_POSTGRES_MAX_BYTES", &mut config.max_bytes)?;
-        vars.number("MCP_POSTGRES_CONNECTIONS", &mut config.connections)?;
-        for (name, target) in [
-            ("MCP_POSTGRES_STATEMENT_TIMEOUT", &mut config.statement_timeout),
-            ("MCP_POSTGRES_LOCK_TIMEOUT", &mut config.lock_timeout),
-        ] {
-            let mut milliseconds = u64::try_from(target.as_millis()).unwrap_or(u64::MAX);
-            vars.number(name, &mut milliseconds)?;
-            *target = Duration::from_millis(milliseconds);
-        }
-        vars.switch("MCP_POSTGRES_ALLOW_PRIVILEGED_ROLE", &mut config.allow_privileged_role)?;
+    fn settle(&mut self, vars: Vars<'_>, _: &Given) -> Result<(), ToolError> {
         let home = vars.text("HOME").or_else(|| vars.text("USERPROFILE")).map(PathBuf::from);
         let at_home = |name: &str| home.as_ref().map(|home| home.join(name));
-        config.environment = Environment {
+        self.environment = Environment {
             parameters: PARAMETERS
                 .iter()
                 .filter_map(|(name, parameter)| Some(((*parameter).to_owned(), vars.text(name)?)))
@@ -208,7 +162,7 @@ impl Config {
             root_certificate: at_home(".postgresql/root.crt"),
             user: vars.text("USER").or_else(|| vars.text("LOGNAME")).or_else(|| vars.text("USERNAME")),
         };
-        Ok(config)
+        Ok(())
     }
 
     /// Whether statements may change data.

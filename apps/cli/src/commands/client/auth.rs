@@ -1,11 +1,11 @@
 //! `linchpin auth`: logs in to servers, logs out, and shows stored logins.
 
+use crate::client::in_flags;
+use crate::client::login::LoginArgs;
+use crate::client::session::block_on;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::flags::in_flags;
-use crate::login::LoginArgs;
-use crate::session::block_on;
-use crate::shown::{Out, note};
+use crate::show::out::{Out, note};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};

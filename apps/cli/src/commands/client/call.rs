@@ -1,15 +1,16 @@
 //! `linchpin call`: calls a tool.
 
-use crate::args;
-use crate::bar::Bar;
-use crate::content::Keeper;
-use crate::describe;
-use crate::exact;
+use super::input::Input;
+use crate::client::args;
+use crate::client::session::{self, Session, TalkArgs};
+use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session::{self, Session, TalkArgs};
-use crate::shown::{Out, near, note};
-use crate::target::TargetArgs;
+use crate::show::bar::Bar;
+use crate::show::content::Keeper;
+use crate::show::describe;
+use crate::show::exact;
+use crate::show::out::{Out, near, note};
 use clap::Args;
 use linchpin::client::{Error, ErrorKind, RawCallToolResult};
 use linchpin::types::error::code;
@@ -22,14 +23,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// The target, unless set by an option; the tool's name; and its arguments: key=value, key:=JSON, key=@FILE,
-    /// a.b=value, or an object as '{…}', @FILE or - (standard input).
-    #[arg(value_name = "WORDS")]
-    words: Vec<String>,
-
-    /// The arguments as a JSON object. `--json '{…}'` is equivalent.
-    #[arg(long, value_name = "JSON")]
-    args_json: Option<String>,
+    #[command(flatten)]
+    input: Input,
 
     /// Save images, audio and other data to this directory.
     #[arg(long, value_name = "DIR")]
@@ -52,11 +47,12 @@ pub(crate) fn level(text: &str) -> Result<LoggingLevel, String> {
 }
 
 pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
-    let target = args.target.restrict_to(&mut args.words)?;
-    if args.words.is_empty() {
+    args.talk.json &= !args.input.by_json;
+    let target = args.target.restrict_to(&mut args.input.words)?;
+    if args.input.words.is_empty() {
         return Err(Failure::usage("missing tool name").hint("`linchpin tools` lists the tools"));
     }
-    let name = args.words.remove(0);
+    let name = args.input.words.remove(0);
     let level = args.log_level;
     let logs = move |client: linchpin::client::Client| match level {
         None => client,
@@ -69,7 +65,7 @@ pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
         }),
     };
     session::run_with(&args.talk, target, logs, async |session| {
-        let arguments = given(session, &name, &args.words, args.args_json.as_deref()).await?;
+        let arguments = given(session, &name, &args.input.words, args.input.json.as_deref()).await?;
         let result = call(session, &name, arguments).await?;
         show(&result, &name, &args)
     })

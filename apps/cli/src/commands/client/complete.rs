@@ -1,11 +1,11 @@
 //! `linchpin complete`: completes an argument.
 
 use super::prompt::texts;
-use crate::exact;
+use crate::client::session::{self, TalkArgs};
+use crate::client::target::TargetArgs;
 use crate::fail::Failure;
-use crate::session::{self, TalkArgs};
-use crate::shown::{Out, note};
-use crate::target::TargetArgs;
+use crate::show::exact;
+use crate::show::out::{Out, note};
 use clap::Args;
 
 #[derive(Debug, Args)]

@@ -1,12 +1,12 @@
 //! `linchpin diff`: compares two servers or transcripts.
 
-use crate::diff::{self, Picture};
-use crate::exact;
+use crate::client::session::{self, TalkArgs};
+use crate::client::target::{Target, TargetArgs};
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session::{self, TalkArgs};
-use crate::shown::{Out, count, note};
-use crate::target::{Target, TargetArgs};
+use crate::record::diff::{self, Picture};
+use crate::show::exact;
+use crate::show::out::{Out, count, note};
 use clap::Args;
 use serde_json::json;
 

@@ -5,13 +5,13 @@
 //! `tokens` (`tools`, `method`), and `warnings` (`code`, `about`, `message`). Members may be added.
 
 use super::Plain;
-use crate::describe;
-use crate::exact;
+use super::inspector::InspectorArgs;
+use crate::client::session::{self, Session};
 use crate::fail::Failure;
-use crate::inspector::InspectorArgs;
-use crate::lint::{self, Warning};
-use crate::session::{self, Session};
-use crate::shown::{Out, count, indent};
+use crate::show::describe;
+use crate::show::exact;
+use crate::show::lint::{self, Warning};
+use crate::show::out::{Out, count, indent};
 use clap::Args;
 use linchpin::client::{Error, Listed, Listing, Refusal};
 use linchpin::types::prompt::Prompt;

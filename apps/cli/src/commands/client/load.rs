@@ -1,12 +1,13 @@
 //! `linchpin load`: calls a tool repeatedly and reports throughput and latency.
 
 use super::call::{failed, given};
-use crate::exact;
+use super::input::Input;
+use crate::client::session::{self, Session, TalkArgs};
+use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session::{self, Session, TalkArgs};
-use crate::shown::{Out, count};
-use crate::target::TargetArgs;
+use crate::show::exact;
+use crate::show::out::{Out, count};
 use clap::Args;
 use linchpin::client::Error;
 use serde_json::value::RawValue;
@@ -17,13 +18,8 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The target, unless set by an option; the tool's name; and its arguments.
-    #[arg(value_name = "WORDS")]
-    words: Vec<String>,
-
-    /// The arguments as a JSON object. `--json '{…}'` is equivalent.
-    #[arg(long, value_name = "JSON")]
-    args_json: Option<String>,
+    #[command(flatten)]
+    input: Input,
 
     /// Number of concurrent calls.
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -90,13 +86,14 @@ impl Tally {
 }
 
 pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
-    let target = args.target.restrict_to(&mut args.words)?;
-    if args.words.is_empty() {
+    args.talk.json &= !args.input.by_json;
+    let target = args.target.restrict_to(&mut args.input.words)?;
+    if args.input.words.is_empty() {
         return Err(Failure::usage("missing tool name").hint("`linchpin tools` lists the tools"));
     }
-    let name = args.words.remove(0);
+    let name = args.input.words.remove(0);
     session::run(&args.talk, target, async |session| {
-        let arguments = given(session, &name, &args.words, args.args_json.as_deref()).await?;
+        let arguments = given(session, &name, &args.input.words, args.input.json.as_deref()).await?;
         let warm_up = args.warm_up.unwrap_or(u64::from(args.concurrency));
         let warm = drive(session, &name, &arguments, args.concurrency, Some(warm_up), None).await;
         if let (Some((why, _)), true) = (warm.errors.first(), warm.failed == warm.calls && warm_up > 0) {

@@ -1,5 +1,7 @@
 //! The subcommands that talk to a server.
 
+mod input;
+mod inspector;
 mod plain;
 mod wanted;
 

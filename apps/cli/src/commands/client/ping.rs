@@ -1,9 +1,9 @@
 //! `linchpin ping`: checks that a server responds, and how fast.
 
 use super::Plain;
+use crate::client::session;
 use crate::fail::Failure;
-use crate::session;
-use crate::shown::Out;
+use crate::show::out::Out;
 use clap::Args;
 use serde_json::json;
 use std::time::{Duration, Instant};

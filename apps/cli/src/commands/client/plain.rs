@@ -1,8 +1,8 @@
 //! The arguments of commands that only need a server.
 
+use crate::client::session::TalkArgs;
+use crate::client::target::{Target, TargetArgs};
 use crate::fail::Failure;
-use crate::session::TalkArgs;
-use crate::target::{Target, TargetArgs};
 use clap::Args;
 
 /// A server.

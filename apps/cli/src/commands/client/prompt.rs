@@ -1,9 +1,9 @@
 //! `linchpin prompt`: renders a prompt.
 
 use super::wanted::{WantedArgs, refused};
+use crate::client::session;
 use crate::fail::Failure;
-use crate::session;
-use crate::shown::{Out, near};
+use crate::show::out::{Out, near};
 use clap::Args;
 use linchpin::types::content::Role;
 use linchpin::types::prompt::Prompt;
@@ -27,7 +27,7 @@ pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failur
             .ok_or_else(|| Failure::usage(format!("invalid argument `{word}`: expected key=value")))?;
         let text = match text.strip_prefix('@') {
             Some(literal) if literal.starts_with('@') => literal.to_owned(),
-            Some(file) if !file.is_empty() => crate::args::input(file)?,
+            Some(file) if !file.is_empty() => crate::client::args::input(file)?,
             _ => text.to_owned(),
         };
         Ok((name.to_owned(), text))

@@ -1,11 +1,11 @@
 //! `linchpin read`: reads a resource.
 
 use super::wanted::{WantedArgs, refused};
-use crate::content::bytes;
+use crate::client::session;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session;
-use crate::shown::{Out, near};
+use crate::show::content::bytes;
+use crate::show::out::{Out, near};
 use clap::Args;
 use linchpin::types::content::ResourceContents;
 

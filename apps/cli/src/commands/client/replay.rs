@@ -1,9 +1,10 @@
 //! `linchpin replay`: serves a transcript.
 
 use crate::fail::Failure;
-use crate::place::{Card, PlaceArgs};
-use crate::replay;
-use crate::transcript::Transcript;
+use crate::record::replay;
+use crate::record::transcript::Transcript;
+use crate::serve::paste::Card;
+use crate::serve::place::PlaceArgs;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,11 +1,11 @@
 //! `linchpin resources`: lists resources and resource templates.
 
 use super::Plain;
-use crate::describe;
-use crate::exact;
+use crate::client::session;
 use crate::fail::Failure;
-use crate::session;
-use crate::shown::Out;
+use crate::show::describe;
+use crate::show::exact;
+use crate::show::out::Out;
 use serde_json::json;
 
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {

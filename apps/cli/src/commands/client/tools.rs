@@ -1,11 +1,11 @@
 //! `linchpin tools`: lists tools.
 
 use super::Plain;
-use crate::describe;
-use crate::exact;
+use crate::client::session;
 use crate::fail::Failure;
-use crate::session;
-use crate::shown::{Out, note};
+use crate::show::describe;
+use crate::show::exact;
+use crate::show::out::{Out, note};
 use clap::Args;
 use serde_json::json;
 

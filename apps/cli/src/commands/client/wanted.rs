@@ -1,11 +1,11 @@
 //! Shared by commands that request one item by name, and show or save it.
 
-use crate::content::Keeper;
-use crate::exact;
+use crate::client::session::{Session, TalkArgs};
+use crate::client::target::{Target, TargetArgs};
 use crate::fail::Failure;
-use crate::session::{Session, TalkArgs};
-use crate::shown::Out;
-use crate::target::{Target, TargetArgs};
+use crate::show::content::Keeper;
+use crate::show::exact;
+use crate::show::out::Out;
 use clap::Args;
 use linchpin::client::Error;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! `linchpin watch`: prints notifications as they arrive.
 
 use super::Plain;
-use crate::exact;
+use crate::client::session;
 use crate::fail::Failure;
-use crate::redact::Redactor;
-use crate::session;
-use crate::shown::{Out, note};
+use crate::record::redact::Redactor;
+use crate::show::exact;
+use crate::show::out::{Out, note};
 use clap::Args;
 use linchpin::client::{ChangeFilter, Tap, Traffic};
 use linchpin::types::logging::LoggingLevel;

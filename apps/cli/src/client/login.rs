@@ -1,0 +1,135 @@
+//! Login to servers that require it.
+
+use crate::fail::Failure;
+use crate::show::out::{note, stderr_is_terminal, tell};
+use clap::Args;
+use linchpin::auth::login::{Browser, ManualLogin};
+use linchpin::auth::store::FileStore;
+use linchpin::auth::{Credential, OAuth};
+use std::io::IsTerminal;
+
+/// Login options.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct LoginArgs {
+    /// Print the login URL instead of opening a browser, and read the redirect URL from the terminal.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// Client ID pre-registered with the server's authorization server.
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+
+    /// Environment variable with the client secret.
+    #[arg(long, value_name = "VAR", requires = "client_id")]
+    pub(crate) client_secret_env: Option<String>,
+
+    /// URL of the client ID metadata document.
+    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
+    pub(crate) client_metadata_url: Option<String>,
+
+    /// Request this scope instead of those the server names. May be repeated.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+
+    /// Store tokens in the keyring of the operating system, not in a file.
+    #[cfg(feature = "keyring")]
+    #[arg(long)]
+    pub(crate) keyring: bool,
+}
+
+impl LoginArgs {
+    /// Returns the authorizer of requests to this URL; `None` without TLS to other machines, where tokens are never sent.
+    pub(crate) fn authorizer(&self, url: &str) -> Result<Option<OAuth>, Failure> {
+        if !(url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) || is_this_machine(url)) {
+            return Ok(None);
+        }
+        // Login needs a user; scripts must log in beforehand.
+        let person = std::io::stdin().is_terminal() && stderr_is_terminal();
+        self.oauth(person).map(Some)
+    }
+
+    /// Returns the authorization with stored tokens, and with login where there is a user.
+    pub(crate) fn oauth(&self, person: bool) -> Result<OAuth, Failure> {
+        let mut oauth = self.stored(OAuth::new().client_name("Linchpin"));
+        if let Some(id) = &self.client_id {
+            let credential = match &self.client_secret_env {
+                None => Credential::None,
+                Some(variable) => std::env::var(variable)
+                    .map_err(|_| Failure::usage(format!("the environment variable {variable} is not set")))?
+                    .as_str()
+                    .into(),
+            };
+            oauth = oauth.pre_registered(None, id, credential);
+        }
+        if let Some(url) = &self.client_metadata_url {
+            oauth = oauth.client_metadata_url(url);
+        }
+        if !self.scope.is_empty() {
+            oauth = oauth.scopes(&self.scope);
+        }
+        Ok(match (person, self.no_browser) {
+            (false, _) => oauth,
+            (true, false) => oauth.login(Browser::new().notice(|url| {
+                note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
+            })),
+            (true, true) => oauth.login(ManualLogin::new(
+                |url| {
+                    note(format!("The server requires login. Go to:\n  {url}"));
+                    tell("Then paste the URL you were redirected to: ");
+                },
+                || async { tokio::task::spawn_blocking(line).await? },
+            )),
+        })
+    }
+
+    fn stored(&self, oauth: OAuth) -> OAuth {
+        #[cfg(feature = "keyring")]
+        if self.keyring {
+            return oauth.store(linchpin::auth::store::KeyringStore::standard());
+        }
+        match FileStore::standard() {
+            Ok(store) => oauth.store(store),
+            // Without a home directory, tokens live as long as this command.
+            Err(_) => oauth,
+        }
+    }
+}
+
+fn line() -> std::io::Result<String> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line)
+}
+
+/// Whether an `http://` URL names this machine.
+fn is_this_machine(url: &str) -> bool {
+    let Some(rest) = url.get(7..).filter(|_| url[..7].eq_ignore_ascii_case("http://")) else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_go_without_tls_to_this_machine_only() {
+        for (url, ours) in [
+            ("http://localhost:1/mcp", true),
+            ("http://127.0.0.1/mcp", true),
+            ("http://[::1]:8/mcp", true),
+            ("HTTP://LOCALHOST", true),
+            ("http://localhost.example/mcp", false),
+            ("http://127.0.0.1.example/", false),
+            ("http://192.168.0.1/", false),
+            ("https://localhost/", false),
+        ] {
+            assert_eq!(is_this_machine(url), ours, "{url}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The flags of the MCP Inspector's command line, for existing scripts: prints the result of one request as JSON.
+
+use crate::client::session::{self, Session};
+use crate::commands::client::Plain;
+use crate::commands::client::call::{failed, given, level};
+use crate::commands::client::prompt::texts;
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::show::exact;
+use crate::show::out::Out;
+use clap::Args;
+use linchpin::types::logging::LoggingLevel;
+use serde_json::{Map, Value, json};
+
+/// Options for one request.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "MCP Inspector compatibility")]
+pub(crate) struct InspectorArgs {
+    /// Accepted for compatibility; has no effect.
+    #[arg(long, hide = true)]
+    cli: bool,
+
+    /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
+    /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, or any other without
+    /// params.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+
+    /// The tool to call.
+    #[arg(long, value_name = "NAME", requires = "method")]
+    tool_name: Option<String>,
+
+    /// Arguments for the tool.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
+    tool_arg: Vec<String>,
+
+    /// Arguments for the tool, as JSON.
+    #[arg(long, value_name = "JSON", conflicts_with = "tool_arg", requires = "method")]
+    tool_args_json: Option<String>,
+
+    /// The resource to read.
+    #[arg(long, value_name = "URI", requires = "method")]
+    uri: Option<String>,
+
+    /// The prompt to render.
+    #[arg(long, value_name = "NAME", requires = "method")]
+    prompt_name: Option<String>,
+
+    /// Arguments for the prompt.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
+    prompt_args: Vec<String>,
+
+    /// The level for logging/setLevel.
+    #[arg(long, value_name = "LEVEL", value_parser = level, requires = "method")]
+    log_level: Option<LoggingLevel>,
+
+    /// Members for `_meta` of the request.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., alias = "tool-metadata", requires = "method")]
+    metadata: Vec<String>,
+
+    /// text: indented JSON; json: {"result":…} on one line.
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    format: String,
+
+    /// Print only the result.
+    #[arg(short, long, hide = true)]
+    quiet: bool,
+}
+
+impl InspectorArgs {
+    /// Whether a request is selected, and not the overview.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.method.is_some()
+    }
+
+    /// Options with several values also consume a target that follows; returns its words.
+    pub(crate) fn spilled(&mut self) -> Vec<String> {
+        let mut spilled = Vec::new();
+        for pairs in [&mut self.tool_arg, &mut self.prompt_args, &mut self.metadata] {
+            if let Some(at) = pairs.iter().position(|word| !word.contains('=')) {
+                spilled.extend(pairs.drain(at..));
+            }
+        }
+        spilled
+    }
+
+    pub(crate) fn run(&self, plain: &Plain) -> Result<(), Failure> {
+        let Some(method) = self.method.as_deref() else { return Ok(()) };
+        let target = plain.resolve()?;
+        session::run(&plain.talk, target, async |session| {
+            let result = match method {
+                "initialize" | "server/discover" => opening(session),
+                "tools/list" => all(session, method, "tools").await?,
+                "resources/list" => all(session, method, "resources").await?,
+                "resources/templates/list" => all(session, method, "resourceTemplates").await?,
+                "prompts/list" => all(session, method, "prompts").await?,
+                _ => self.ask(session, method).await?,
+            };
+            let failed = result.get("isError") == Some(&Value::Bool(true));
+            let mut out = Out::new();
+            match self.format.as_str() {
+                "json" => out.json_line(&json!({ "result": result }))?,
+                _ => out.json(&result)?,
+            }
+            out.flush()?;
+            if failed { Err(Failure::silent(Exit::Failed)) } else { Ok(()) }
+        })
+    }
+
+    /// Sends a single request.
+    async fn ask(&self, session: &Session, method: &str) -> Result<Value, Failure> {
+        let want = |value: &Option<String>, flag: &str| {
+            value.clone().ok_or_else(|| Failure::usage(format!("{method} requires {flag}")))
+        };
+        if method == "logging/setLevel" {
+            let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel requires --log-level"))?;
+            if session.connection.stateless() {
+                let revision = session.connection.revision();
+                return Err(Failure::new(format!(
+                    "{revision} has no logging/setLevel: each request sets its own level"
+                ))
+                .exit(Exit::Protocol)
+                .hint("--era legacy selects a revision that has it"));
+            }
+            session.connection.set_log_level(level).await.map_err(|e| session.told(&e))?;
+            return Ok(json!({}));
+        }
+        let mut params = match method {
+            "tools/call" => {
+                let name = want(&self.tool_name, "--tool-name")?;
+                let arguments = given(session, &name, &self.tool_arg, self.tool_args_json.as_deref()).await?;
+                let mut call = session.connection.call(&name, exact::raw(&Value::Object(arguments)));
+                for (key, value) in self.meta()? {
+                    call = call.meta(key, value);
+                }
+                let result = match call.await {
+                    Ok(result) => result,
+                    Err(e) => return Err(failed(session, &name, &e).await),
+                };
+                return Ok(read(result.as_json()));
+            }
+            "resources/read" => json!({ "uri": want(&self.uri, "--uri")? }),
+            "prompts/get" => {
+                json!({ "name": want(&self.prompt_name, "--prompt-name")?, "arguments": texts(&self.prompt_args)? })
+            }
+            _ => json!({}),
+        };
+        let meta = self.meta()?;
+        if !meta.is_empty() {
+            params["_meta"] = Value::Object(meta);
+        }
+        let result = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
+        Ok(read(result.as_json()))
+    }
+
+    fn meta(&self) -> Result<Map<String, Value>, Failure> {
+        Ok(texts(&self.metadata)?.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
+    }
+}
+
+/// Returns the handshake in the shape of `initialize`, in both eras.
+fn opening(session: &Session) -> Value {
+    let connection = &session.connection;
+    let mut out = json!({
+        "serverInfo": exact::of(&connection.server()),
+        "protocolVersion": connection.revision().as_str(),
+        "capabilities": exact::of(&connection.capabilities()),
+    });
+    if let Some(instructions) = connection.instructions() {
+        out["instructions"] = instructions.into();
+    }
+    out
+}
+
+/// Maximum number of pages.
+const PAGES_MAX: usize = 1_000;
+
+/// Returns a whole list as sent by the server, from all pages.
+async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Failure> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let page = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
+        let mut page = read(page.as_json());
+        if let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()) {
+            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
+            _ => break,
+        }
+    }
+    Ok(json!({ member: items }))
+}
+
+/// Parses a result and removes protocol-only members.
+fn read(json: &str) -> Value {
+    let mut result = exact::read(json).unwrap_or_default();
+    if let Some(members) = result.as_object_mut() {
+        members.remove("resultType");
+    }
+    result
+}

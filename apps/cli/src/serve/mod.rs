@@ -1,0 +1,27 @@
+//! Built-in servers: one with its own command line, or several in one process.
+
+#[cfg(feature = "fetch")]
+pub(crate) mod convert;
+mod entry;
+mod keyring;
+mod login;
+mod native;
+pub(crate) mod paste;
+pub(crate) mod place;
+mod published;
+mod reach;
+mod report;
+mod servers;
+mod serving;
+pub(crate) mod several;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod trim;
+mod words;
+
+pub(crate) use entry::{Alone, Tools};
+pub(crate) use keyring::keyring;
+pub(crate) use native::Entry;
+pub(crate) use servers::ENTRIES;
+pub(crate) use serving::ServingArgs;
+
+use reach::Reach;

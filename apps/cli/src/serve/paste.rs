@@ -1,0 +1,154 @@
+//! Configuration snippets for hosts.
+
+use crate::shell;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+/// How a client reaches the server: its name, and the command that starts it over stdio.
+pub(crate) struct Card<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) command: Vec<String>,
+    /// Names of the environment variables that affect it and must be set there too.
+    pub(crate) variables: Vec<String>,
+}
+
+/// How it is served over HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct Front {
+    pub(crate) tls: bool,
+    pub(crate) sse: bool,
+    /// The host names that are accepted beside those of this machine.
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Returns the note for a stdio server started by hand.
+pub(crate) fn waiting(card: &Card<'_>) -> String {
+    let (program, args) = split(card);
+    let desktop = json!({ "mcpServers": { card.name: { "command": program, "args": args } } });
+    let mut out = format!(
+        "{} is serving MCP on standard input and output; hosts start it themselves. Press Ctrl-C to stop.\n\n",
+        card.name
+    );
+    let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json), Cursor (~/.cursor/mcp.json):\n{desktop:#}\n");
+    let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell::joined(&card.command));
+    let vscode = json!({ "servers": { card.name: { "type": "stdio", "command": program, "args": args } } });
+    let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
+    out.push_str(&variables(card));
+    out.push_str("To serve over HTTP, add --http 127.0.0.1:8931\n");
+    out
+}
+
+/// Returns the note for a listening server.
+pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> String {
+    let place = format!("{}://{}", if front.tls { "https" } else { "http" }, reached(addr, front));
+    let url = format!("{place}/mcp");
+    let name = card.name;
+    let mut out = format!("{name} is listening on {url}\n");
+    if front.sse {
+        let _ = writeln!(out, "for 2024-11-05 clients: {place}/sse");
+    }
+    if addr.ip().is_unspecified() && front.hosts.is_empty() {
+        let (scheme, port) = (url.split(':').next().unwrap_or_default(), addr.port());
+        let _ = writeln!(out, "for other machines: pass --accept-host NAME and use {scheme}://NAME:{port}/mcp");
+    }
+    if !addr.ip().is_loopback() {
+        let _ = writeln!(out, "warning: {} is reachable from other machines, without authentication", addr.ip());
+    }
+    let _ = writeln!(out, "\nClaude Code:\n  claude mcp add --transport http {name} {url}\n");
+    let (program, args) = split(card);
+    let desktop = json!({ "mcpServers": { name: { "command": program, "args": args } } });
+    let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json; starts it over stdio):\n{desktop:#}\n");
+    let vscode = json!({ "servers": { name: { "type": "http", "url": url } } });
+    let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
+    let cursor = json!({ "mcpServers": { name: { "url": url } } });
+    let _ = writeln!(out, "Cursor (~/.cursor/mcp.json):\n{cursor:#}\n");
+    out.push_str(&variables(card));
+    out.push_str("Press Ctrl-C to stop.\n");
+    out
+}
+
+/// Returns a host and port that clients can use: an unspecified address (0.0.0.0) is not one, and only accepted host names
+/// are allowed.
+fn reached(addr: SocketAddr, front: &Front) -> String {
+    match (addr.ip(), front.hosts.first()) {
+        // A certificate is for a name.
+        (_, Some(host)) if front.tls && !host.contains(':') => format!("{host}:{}", addr.port()),
+        (IpAddr::V4(_), None) if front.tls && (addr.ip().is_loopback() || addr.ip().is_unspecified()) => {
+            format!("localhost:{}", addr.port())
+        }
+        (ip, _) if !ip.is_unspecified() => addr.to_string(),
+        // With its own port, or an IPv6 address in brackets.
+        (_, Some(host)) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => host.clone(),
+        (_, Some(host)) => format!("{host}:{}", addr.port()),
+        (IpAddr::V4(_), None) => format!("127.0.0.1:{}", addr.port()),
+        (IpAddr::V6(_), None) => format!("[::1]:{}", addr.port()),
+    }
+}
+
+/// Returns the variables that the host must set too. Names only: values may be secrets.
+fn variables(card: &Card<'_>) -> String {
+    match card.variables.as_slice() {
+        [] => String::new(),
+        names => format!("Set these environment variables there too: {}\n\n", names.join(", ")),
+    }
+}
+
+fn split<'a>(card: &'a Card<'_>) -> (&'a str, &'a [String]) {
+    card.command.split_first().map_or(("linchpin", &[][..]), |(program, args)| (program.as_str(), args))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card() -> Card<'static> {
+        let command = ["linchpin", "serve", "filesystem", "/data/my notes"].map(str::to_owned).to_vec();
+        Card { name: "filesystem", command, variables: vec!["MCP_FS_DENY".to_owned()] }
+    }
+
+    #[test]
+    fn the_command_can_be_pasted_into_a_shell() {
+        assert!(waiting(&card()).contains("claude mcp add filesystem -- linchpin serve filesystem '/data/my notes'\n"));
+    }
+
+    #[test]
+    fn every_host_is_given_its_own_form_and_open_addresses_are_warned_of() {
+        let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), &Front::default());
+        for part in [
+            "http://127.0.0.1:8931/mcp",
+            "claude mcp add --transport http",
+            "\"mcpServers\"",
+            "\"servers\"",
+            "/data/my notes",
+            "Set these environment variables there too: MCP_FS_DENY\n",
+            "claude_desktop_config.json",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("warning"));
+        assert!(listening(&card(), "0.0.0.0:1".parse().unwrap(), &Front::default()).contains("warning: 0.0.0.0"));
+    }
+
+    #[test]
+    fn the_address_is_one_that_clients_can_use() {
+        for (tls, addr, hosts, url, hint) in [
+            (false, "127.0.0.1:1", &[][..], "http://127.0.0.1:1/mcp", false),
+            (false, "192.0.2.1:1", &["box"], "http://192.0.2.1:1/mcp", false),
+            (false, "0.0.0.0:1", &[], "http://127.0.0.1:1/mcp", true),
+            (false, "[::]:1", &[], "http://[::1]:1/mcp", true),
+            (false, "0.0.0.0:1", &["box", "other"], "http://box:1/mcp", false),
+            (false, "0.0.0.0:1", &["box:8080"], "http://box:8080/mcp", false),
+            (false, "[::]:1", &["[2001:db8::1]"], "http://[2001:db8::1]:1/mcp", false),
+            (true, "127.0.0.1:1", &[], "https://localhost:1/mcp", false),
+            (true, "0.0.0.0:1", &[], "https://localhost:1/mcp", true),
+            (true, "192.0.2.1:1", &["box"], "https://box:1/mcp", false),
+            (true, "192.0.2.1:1", &[], "https://192.0.2.1:1/mcp", false),
+        ] {
+            let front = Front { tls, sse: false, hosts: hosts.iter().map(ToString::to_string).collect() };
+            let text = listening(&card(), addr.parse().unwrap(), &front);
+            assert!(text.starts_with(&format!("filesystem is listening on {url}\n")), "{addr}: {text}");
+            assert_eq!(text.contains("--accept-host"), hint, "{addr}: {text}");
+        }
+    }
+}

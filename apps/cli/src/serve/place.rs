@@ -1,0 +1,228 @@
+//! The transports of a server.
+
+use super::paste::{self, Card, Front};
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::show::out::{note, tell};
+use clap::Args;
+use linchpin::ConfigError;
+use linchpin::middleware::Metrics;
+use linchpin::transport::{Http, IntoService, Tls, http, shutdown_signal, stdio};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Standard input and output unless `--http` or `--unix` says otherwise.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct PlaceArgs {
+    /// Serve Streamable HTTP on this address, for example 127.0.0.1:8931. Port 0 picks a free port. It also
+    /// answers probes at /healthz and /readyz.
+    #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
+    http: Option<String>,
+
+    /// Also serve the HTTP+SSE transport of 2024-11-05, at /sse.
+    #[arg(long, requires = "http")]
+    sse: bool,
+
+    /// Also accept requests for this host name. Required behind a proxy. May be repeated.
+    #[arg(long, value_name = "NAME", requires = "http", alias = "allow-host")]
+    accept_host: Vec<String>,
+
+    /// Allow browser requests from this origin, for example https://app.example. May be repeated.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+
+    /// Serve HTTPS with the certificates in this PEM file. It is read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The PEM file of the certificate's private key.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// After a termination signal, still accept requests for this long, while /readyz answers 503.
+    #[arg(long, value_name = "SECONDS", requires = "http", value_parser = crate::duration::read)]
+    shutdown_delay: Option<Duration>,
+
+    /// Serve on a Unix socket, for the same user only.
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+
+    /// What /metrics shows.
+    #[arg(skip)]
+    pub(crate) metrics: Option<Metrics>,
+}
+
+/// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
+pub(crate) fn without_alias(command: clap::Command) -> clap::Command {
+    command.mut_arg("accept_host", |arg| arg.alias(None::<&str>))
+}
+
+/// The possible clients of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clients {
+    /// The parent process, over standard input and output.
+    Parent,
+    /// Programs of the same user, over a Unix socket.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there are no unix sockets"))]
+    SameUser,
+    /// Anyone who can reach the address, over HTTP.
+    Anybody,
+}
+
+impl PlaceArgs {
+    /// Returns the possible clients.
+    pub(crate) fn clients(&self) -> Clients {
+        #[cfg(unix)]
+        if self.unix.is_some() {
+            return Clients::SameUser;
+        }
+        if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
+    }
+
+    /// Serves until end of input or a termination signal.
+    pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
+        let service = server.into_shared().map_err(|e| not_together(&e))?;
+        let tls = self.tls()?;
+        // One thread is enough for a pipe; HTTP uses all cores.
+        let mut runtime = match self.http {
+            Some(_) => tokio::runtime::Builder::new_multi_thread(),
+            None => tokio::runtime::Builder::new_current_thread(),
+        };
+        let runtime = runtime.enable_all().build().map_err(Failure::new)?;
+        let ended = service.clone();
+        let served = async {
+            let _full = outlive_a_full_quota();
+            use linchpin::transport::Bind;
+            #[cfg(unix)]
+            if let Some(path) = &self.unix {
+                let ready = format!("{} is listening on {}", card.name, path.display());
+                let place = linchpin::transport::unix(path).with_graceful_shutdown(shutdown_signal());
+                let place = place.on_ready(move || note(ready));
+                return place.serve(service).await.map_err(Failure::new);
+            }
+            match &self.http {
+                None => {
+                    if io::IsTerminal::is_terminal(&io::stdin()) {
+                        tell(&paste::waiting(card));
+                    }
+                    let place = stdio().with_graceful_shutdown(shutdown_signal());
+                    place.serve(service).await.map_err(Failure::new)
+                }
+                Some(addr) => self.listen(addr, tls, card).serve(service).await.map_err(|e| refused(addr, &e)),
+            }
+        };
+        runtime.block_on(async {
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            super::trim::set_thresholds();
+            tokio::spawn(super::trim::when_large());
+            let served = served.await;
+            ended.ended().await;
+            served
+        })
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        Tls::from_files(certificate, key).map(Some).map_err(Failure::new)
+    }
+
+    fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
+        let mut place = http(addr).health().with_graceful_shutdown(shutdown_signal());
+        if let Some(delay) = self.shutdown_delay {
+            place = place
+                .options(|options| options.shutdown_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        }
+        if let Some(metrics) = self.metrics.clone() {
+            place = place.metrics(move || metrics.render());
+        }
+        if self.sse {
+            place = place.with_sse();
+        }
+        for host in &self.accept_host {
+            place = place.allow_host(host);
+        }
+        for origin in &self.allow_origin {
+            place = place.allow_origin(origin);
+        }
+        let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone() };
+        if let Some(tls) = tls {
+            place = place.tls(tls);
+        }
+        let name = card.name.to_owned();
+        let (command, variables) = (card.command.clone(), card.variables.clone());
+        place.on_ready(move |addr| {
+            tell(&paste::listening(&Card { name: &name, command, variables }, addr, &front));
+        })
+    }
+}
+
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error of the call that made it: by default, SIGXFSZ
+/// terminates the process. The signal is handled rather than ignored, because child processes would inherit that.
+#[cfg(unix)]
+fn outlive_a_full_quota() -> io::Result<tokio::signal::unix::Signal> {
+    /// The same on Linux, macOS and the BSDs.
+    const SIGXFSZ: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))
+}
+
+#[cfg(not(unix))]
+fn outlive_a_full_quota() {}
+
+/// Reports why servers cannot be combined, without source locations, which mean nothing to the operator.
+fn not_together(e: &ConfigError) -> Failure {
+    let twice = |problem: &str| Some(problem.split_once(" is defined twice: at ")?.0.replace('`', ""));
+    let taken: Vec<String> = e.problems().filter_map(twice).collect();
+    match taken.as_slice() {
+        [] => Failure::new(e),
+        [first, more @ ..] => {
+            let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+            Failure::usage(format!("two servers in this process both have the {first}{more}"))
+                .hint("rename one of them (OTHER=NAME:VALUE), or run it in its own process")
+        }
+    }
+}
+
+fn refused(addr: &str, e: &io::Error) -> Failure {
+    let text = e.to_string();
+    let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot listen on {addr}: {text}") });
+    // The message explains the cause.
+    match e.kind() {
+        io::ErrorKind::AddrInUse => failure.hint("port 0 picks a free port"),
+        io::ErrorKind::InvalidInput => failure.exit(Exit::Usage).hint("expected HOST:PORT, for example 127.0.0.1:8931"),
+        io::ErrorKind::AddrNotAvailable => {
+            failure.hint("this machine has no such address; use 127.0.0.1 for local clients")
+        }
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin::prelude::*;
+
+    #[test]
+    fn what_two_servers_offer_is_said_without_places_in_their_source() {
+        let resource = |uri: &str| (uri.to_owned(), async |_: NoArgs| "text");
+        let offered = |uris: &[&str]| {
+            let server = uris
+                .iter()
+                .map(|uri| resource(uri))
+                .fold(Server::new("test", "1"), |server, (uri, read)| server.resource(Resource::new(uri), read));
+            server.into_shared().map(drop).map_err(|e| not_together(&e).message().to_owned())
+        };
+        assert_eq!(offered(&["a://b", "a://c"]), Ok(()));
+        for (uris, says) in [
+            (&["a://b", "a://b"][..], "two servers in this process both have the resource a://b"),
+            (
+                &["a://{b}", "a://{b}", "a://c", "a://c"],
+                "two servers in this process both have the resource a://{b}, and 1 more",
+            ),
+        ] {
+            assert_eq!(offered(uris), Err(says.to_owned()));
+        }
+    }
+}

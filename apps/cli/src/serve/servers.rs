@@ -1,0 +1,263 @@
+//! The built-in servers: one entry each.
+
+#[cfg(any(feature = "git", all(feature = "filesystem", unix)))]
+use super::Reach;
+#[allow(unused_imports, reason = "which of them are used depends on the servers of the build")]
+use super::native::{Entry, Main, Typed};
+#[cfg(feature = "everything")]
+use {linchpin_kit::Vars, std::ffi::OsString};
+
+/// All servers of this build, in the order of help texts.
+pub(crate) const ENTRIES: &[Entry] = &[
+    #[cfg(all(feature = "filesystem", unix))]
+    Entry {
+        title: "File system",
+        about: "Files in the directories you name, and nothing outside them",
+        examples: "  \
+  linchpin serve filesystem ~/notes ~/drafts
+  linchpin serve filesystem --read-only --deny '**/.env' .
+  linchpin serve filesystem . --http 127.0.0.1:8931
+",
+        main: Main::Word,
+        takes_several: true,
+        ..Entry::new(
+            "filesystem",
+            linchpin_filesystem::SERVICE,
+            &Typed {
+                reach: Some(|config: &mut linchpin_filesystem::Config| Reach {
+                    named: !config.directories.is_empty(),
+                    roots: &mut config.roots,
+                    how: "a directory: DIR or MCP_FS_DIRS",
+                }),
+                ..Typed::new(
+                    |config| &mut config.tools,
+                    |config, server| {
+                        let (filesystem, warnings) = linchpin_filesystem::Filesystem::open(config)?;
+                        Ok((filesystem.add_to(server)?.state(()), warnings))
+                    },
+                )
+            },
+        )
+    },
+    #[cfg(feature = "git")]
+    Entry {
+        title: "Git",
+        about: "Git, with hooks, filters and other repository-supplied programs disabled",
+        examples: "  \
+  linchpin serve git .
+  linchpin serve git --read-only ~/work/one ~/work/two
+  linchpin serve git . --allow-remote
+",
+        notes: "MCP_GIT_REPOSITORIES has one repository per line.",
+        main: Main::Flag("--repository"),
+        takes_several: true,
+        ..Entry::new(
+            "git",
+            linchpin_git::SERVICE,
+            &Typed {
+                reach: Some(|config: &mut linchpin_git::Config| Reach {
+                    named: config.allow_any || !config.repositories.is_empty(),
+                    roots: &mut config.roots,
+                    how: "a repository: DIR or MCP_GIT_REPOSITORIES",
+                }),
+                ..Typed::new(
+                    |config| &mut config.tools,
+                    |config, server| {
+                        let (git, warnings) = linchpin_git::Git::open(config)?;
+                        Ok((git.add_to(server)?.state(()), warnings))
+                    },
+                )
+            },
+        )
+    },
+    #[cfg(feature = "fetch")]
+    Entry {
+        title: "Fetch",
+        about: "Web pages as text, without access to private networks",
+        examples: "  \
+  linchpin serve fetch
+  linchpin serve fetch --allow-host docs.rs --allow-host '*.example.org'
+  linchpin serve fetch --allow-private-host wiki.internal
+",
+        notes: "MCP_FETCH_HEADERS has one header per line. MCP_FETCH_HEADERS_FILE is a file of headers, and \
+                MCP_FETCH_HEADERS_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring); \
+                the same holds for MCP_FETCH_PROXY_URL.",
+        secrets: &["header"],
+        ..Entry::new(
+            "fetch",
+            linchpin_fetch::SERVICE,
+            &Typed {
+                prepare: |config: &mut linchpin_fetch::Config, _| {
+                    let converter = linchpin_fetch::Converter::this_program([super::convert::COMMAND]);
+                    config.converter = converter.unwrap_or_default();
+                },
+                ..Typed::new(
+                    |config| &mut config.tools,
+                    |config, server| {
+                        let (fetch, warnings) = linchpin_fetch::Fetch::open(config)?;
+                        Ok((fetch.add_to(server)?.state(()), warnings))
+                    },
+                )
+            },
+        )
+    },
+    #[cfg(feature = "memory")]
+    Entry {
+        title: "Memory",
+        about: "A knowledge-graph memory that persists across conversations",
+        examples: "  \
+  linchpin serve memory
+  linchpin serve memory --scope my-project
+  linchpin serve memory ~/notes/memory.jsonl --backup 10
+",
+        notes: "MEMORY_FILE_PATH, which the published server reads, also sets the file.",
+        main: Main::Flag("--file"),
+        ..Entry::new(
+            "memory",
+            linchpin_memory::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_memory::Config| &mut config.tools,
+                |config, server| {
+                    let (memory, warnings) = linchpin_memory::Memory::open(config)?;
+                    Ok((memory.add_to(server)?.state(()), warnings))
+                },
+            ),
+        )
+    },
+    #[cfg(feature = "sqlite")]
+    Entry {
+        title: "SQLite",
+        about: "One SQLite database, without access to other files",
+        examples: "  \
+  linchpin serve sqlite shop.db
+  linchpin serve sqlite --read-only --timeout 5 /var/lib/app/app.db
+  linchpin serve sqlite notes.db --memo-file insights.jsonl
+",
+        main: Main::Word,
+        ..Entry::new(
+            "sqlite",
+            linchpin_sqlite::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_sqlite::Config| &mut config.tools,
+                |config, server| {
+                    let (sqlite, warnings) = linchpin_sqlite::Sqlite::open(config)?;
+                    Ok((sqlite.add_to(server)?.state(()), warnings))
+                },
+            ),
+        )
+    },
+    #[cfg(feature = "postgres")]
+    Entry {
+        title: "PostgreSQL",
+        about: "PostgreSQL databases, read-only unless you say otherwise",
+        examples: "  \
+  linchpin serve postgres postgres://reader@localhost/shop
+  PGPASSWORD_FILE=/run/secrets/db \\
+    linchpin serve postgres 'postgres://reader@db/shop?sslmode=verify-full'
+  linchpin serve postgres --config databases.toml --schemas app
+",
+        notes: "PGHOST, PGUSER, PGPASSWORD, PGSERVICE, ~/.pgpass and the like work as in psql; PGPASSWORD_FILE is a file with \
+                the password, PGPASSWORD_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature \
+                keyring).",
+        main: Main::Word,
+        schemes: &["postgres", "postgresql"],
+        address: |value| linchpin_postgres::shown_url(value).unwrap_or_else(|| "URL".to_owned()),
+        ..Entry::new(
+            "postgres",
+            linchpin_postgres::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_postgres::Config| &mut config.tools,
+                |config, server| {
+                    let (postgres, warnings) = linchpin_postgres::Postgres::open(config)?;
+                    Ok((postgres.add_to(server)?.state(()), warnings))
+                },
+            ),
+        )
+    },
+    #[cfg(feature = "time")]
+    Entry {
+        title: "Time",
+        about: "Current time in any time zone, conversions, and date arithmetic",
+        examples: "  \
+  linchpin serve time
+  linchpin serve time --local-timezone America/New_York
+",
+        notes: "LOCAL_TIMEZONE also sets the time zone; TZDIR is a directory of compiled zones. TZ counts as in other programs.",
+        main: Main::Flag("--local-timezone"),
+        data: || Some(format!("time zones {}", linchpin_time::embedded_tzdb_version())),
+        ..Entry::new(
+            "time",
+            linchpin_time::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_time::Config| &mut config.tools,
+                |config, server| {
+                    let (time, warnings) = linchpin_time::Time::open(config)?;
+                    Ok((time.add_to(server)?.state(()), warnings))
+                },
+            ),
+        )
+    },
+    #[cfg(feature = "sequential-thinking")]
+    Entry {
+        title: "Sequential thinking",
+        about: "Step-by-step thinking with revisions and branches",
+        examples: "  \
+  linchpin serve sequential-thinking
+  linchpin serve sequential-thinking --toolsets all
+  linchpin serve sequential-thinking --http 127.0.0.1:8931
+",
+        notes: "DISABLE_THOUGHT_LOGGING=false, which the published server reads, is --log-thoughts.",
+        ..Entry::new(
+            "sequential-thinking",
+            linchpin_sequential_thinking::SERVICE,
+            &Typed {
+                // Clients of one socket are told apart by the handles in their calls.
+                prepare: |config: &mut linchpin_sequential_thinking::Config, clients| {
+                    config.one_client &= clients != super::place::Clients::SameUser;
+                },
+                ..Typed::new(
+                    |config| &mut config.tools,
+                    |config, server| {
+                        let (thinking, warnings) = linchpin_sequential_thinking::SequentialThinking::open(config)?;
+                        Ok((thinking.add_to(server)?.state(()), warnings))
+                    },
+                )
+            },
+        )
+    },
+    #[cfg(feature = "everything")]
+    Entry {
+        title: "Everything",
+        about: "Every feature of the protocol, for testing clients",
+        examples: "  \
+  linchpin serve everything
+  linchpin serve everything --http 127.0.0.1:8931 --sse
+",
+        introduce: linchpin_everything::introduce,
+        original: everything_original,
+        ..Entry::new(
+            "everything",
+            linchpin_everything::SERVICE,
+            &Typed::new(
+                |options: &mut linchpin_everything::Options| &mut options.tools,
+                |options, server| {
+                    Ok((linchpin_everything::Everything::new(options).add_to(server)?.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
+];
+
+/// `stdio`, `sse` or `streamableHttp`; the port is in `PORT`. This server listens on the loopback address only.
+#[cfg(feature = "everything")]
+fn everything_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString> {
+    let port = vars.text("PORT").unwrap_or_else(|| "3001".to_owned());
+    let flags = match given.first().and_then(|word| word.to_str()) {
+        Some("stdio") => Vec::new(),
+        Some("sse") => vec!["--http".to_owned(), format!("127.0.0.1:{port}"), "--sse".to_owned()],
+        Some("streamableHttp") => vec!["--http".to_owned(), format!("127.0.0.1:{port}")],
+        _ => return given,
+    };
+    given.splice(..1, flags.into_iter().map(OsString::from));
+    given
+}

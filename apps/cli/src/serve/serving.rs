@@ -1,0 +1,69 @@
+//! What every server of this program is served with: a transport, and what watches and limits its calls.
+
+use super::paste::Card;
+use super::place::{Clients, PlaceArgs};
+use crate::fail::Failure;
+use crate::show::out;
+use clap::{Args, ValueHint};
+use linchpin::Server;
+use linchpin::middleware::{Audit, Metrics, RateLimit};
+use std::path::{Path, PathBuf};
+
+/// The flags of `linchpin serve` that are the same for all servers.
+#[derive(Debug, Args)]
+pub(crate) struct ServingArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    #[command(flatten)]
+    operation: OperationArgs,
+}
+
+/// Limits and records, off by default.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Operation")]
+struct OperationArgs {
+    /// Refuse what a client calls more often than this, for each tool: 10/s, 60/min, 1000/h.
+    #[arg(long, value_name = "RATE")]
+    rate_limit: Option<RateLimit>,
+
+    /// Append a line of JSON for each call to this file (- for standard error), with a digest of its arguments.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    audit: Option<PathBuf>,
+
+    /// Show metrics for Prometheus at /metrics.
+    #[arg(long, requires = "http")]
+    metrics: bool,
+}
+
+impl ServingArgs {
+    /// Returns the possible clients.
+    pub(crate) fn clients(&self) -> Clients {
+        self.place.clients()
+    }
+
+    /// Serves until end of input or a termination signal.
+    pub(crate) fn run(self, mut server: Server, card: &Card<'_>) -> Result<(), Failure> {
+        let ServingArgs { mut place, operation } = self;
+        if let Some(limit) = operation.rate_limit {
+            server = server.layer(limit.layer());
+        }
+        // Outside of all else: refused calls are recorded too.
+        if let Some(file) = &operation.audit {
+            server = server.layer_requests(audit(file)?.layer());
+        }
+        if operation.metrics {
+            let metrics = Metrics::new();
+            server = server.observe(metrics.clone());
+            place.metrics = Some(metrics);
+        }
+        place.run(server, card)
+    }
+}
+
+fn audit(file: &Path) -> Result<Audit, Failure> {
+    if file == Path::new("-") {
+        return Ok(Audit::writer(out::log()));
+    }
+    Audit::file(file).map_err(|e| Failure::new(format!("cannot open the audit log {}: {e}", file.display())))
+}
