@@ -18,7 +18,7 @@ impl Web {
         let mut url = error::parsed(&uri.to_string())?;
         let mut headers = headers;
         for _ in 0..=hops_max {
-            let answer = self.request_by(Method::GET, &url, headers.clone(), Bytes::new(), self.deadline()).await?;
+            let answer = self.request_until(Method::GET, &url, headers.clone(), Bytes::new(), self.deadline()).await?;
             if !redirects(answer.parts.status) {
                 return Ok(answer);
             }

@@ -26,8 +26,9 @@ pub use error::{WebError, WebErrorKind};
 pub use proxy::{NoProxy, Proxy};
 pub use reach::Reach;
 pub use resolve::Lookup;
-pub use retry::RETRIES_MAX;
+pub use retry::{RETRIES_MAX, retry_after};
 pub use rules::{HostRule, NoHost};
+pub use tls::roots_from_pem;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -223,7 +224,25 @@ impl Web {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<WebResponse, WebError> {
-        self.request_by(method, &error::parsed(url)?, headers, body, self.deadline()).await
+        self.request_until(method, &error::parsed(url)?, headers, body, self.deadline()).await
+    }
+
+    /// Sends a request like [`Web::request`], with a deadline that applies if it is the earlier one.
+    ///
+    /// For several requests with a common deadline, and for a deadline by tokio's clock. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`Web::send`].
+    pub async fn request_by(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        by: Instant,
+    ) -> Result<WebResponse, WebError> {
+        let by = self.deadline().map_or(by, |own| own.min(by));
+        self.request_until(method, &error::parsed(url)?, headers, body, Some(by)).await
     }
 
     /// Returns the deadline of a request that starts now.
@@ -232,7 +251,7 @@ impl Web {
         Instant::now().checked_add(Duration::from_millis(most))
     }
 
-    async fn request_by(
+    async fn request_until(
         &self,
         method: Method,
         url: &Url,

@@ -42,7 +42,7 @@ impl Web {
     ) -> Result<WebResponse, WebError> {
         let url = error::parsed(url)?;
         for tried in 0.. {
-            let answer = self.request_by(Method::GET, &url, headers.clone(), Bytes::new(), deadline).await?;
+            let answer = self.request_until(Method::GET, &url, headers.clone(), Bytes::new(), deadline).await?;
             let busy = matches!(answer.parts.status.as_u16(), 429 | 502 | 503 | 504);
             if !busy || tried >= self.options().retries_max.min(RETRIES_MAX) {
                 return Ok(answer);
@@ -60,19 +60,38 @@ impl Web {
 /// The maximum number of retries, regardless of the options.
 pub const RETRIES_MAX: u32 = 3;
 
+/// Returns the delay that the `Retry-After` of a response demands, in seconds or as a date; `None` without a valid one.
+///
+/// ```
+/// let mut headers = http::HeaderMap::new();
+/// headers.insert("retry-after", "120".parse()?);
+/// assert_eq!(linchpin_web::retry_after(&headers), Some(std::time::Duration::from_secs(120)));
+/// # Ok::<(), http::header::InvalidHeaderValue>(())
+/// ```
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    demanded(headers, SystemTime::now()).flatten()
+}
+
 /// Returns the delay before a retry; `None` if the server's value is invalid.
 fn pause(headers: &HeaderMap, tried: u32, now: SystemTime) -> Option<Duration> {
+    demanded(headers, now).unwrap_or(Some(Duration::from_millis(200 << tried.min(4))))
+}
+
+/// What the server says; the inner `None` if that is invalid.
+fn demanded(headers: &HeaderMap, now: SystemTime) -> Option<Option<Duration>> {
     let named = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let text = named(RETRY_AFTER)?;
+    Some(read(text, named(DATE), now))
+}
+
+fn read(text: &str, date_there: Option<&str>, now: SystemTime) -> Option<Duration> {
     let date = |text: &str| httpdate::parse_http_date(text).ok();
-    let Some(text) = named(RETRY_AFTER) else {
-        return Some(Duration::from_millis(200 << tried.min(4)));
-    };
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
     let then = date(text)?;
     // Relative to the server's own date, because clocks may differ. A time in the past means now.
-    let now = named(DATE).and_then(date).unwrap_or(now);
+    let now = date_there.and_then(date).unwrap_or(now);
     Some(then.duration_since(now).unwrap_or_default())
 }
 

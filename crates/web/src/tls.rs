@@ -4,6 +4,7 @@
 use super::WebError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
@@ -21,6 +22,19 @@ pub(super) fn config(extra: &[Vec<u8>]) -> Result<ClientConfig, WebError> {
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Reads certificates in PEM form, for [`WebOptions::extra_roots`](super::WebOptions::extra_roots).
+///
+/// # Errors
+/// If there is none, or one is damaged.
+pub fn roots_from_pem(pem: &[u8]) -> Result<Vec<Vec<u8>>, WebError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = read.map_err(|e| WebError::invalid(format!("the certificates cannot be read: {e}")))?;
+    match found.is_empty() {
+        true => Err(WebError::invalid("there is no certificate in PEM form".to_owned())),
+        false => Ok(found.iter().map(|der| der.to_vec()).collect()),
+    }
 }
 
 /// The platform's verifier, created on first use.
