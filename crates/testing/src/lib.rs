@@ -1,5 +1,5 @@
 //! For tests of MCP servers and hosts: a scripted client that speaks every revision, conversations as data, and a clock that
-//! tests control; stores in memory, and what every store must promise ([`store`]).
+//! tests control; a web site with every fault ([`site`]); stores in memory, and what every store must promise ([`store`]).
 //!
 //! [`TestClient`] and [`Script`] work over any stream of one JSON message a line: the second end of
 //! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that say what they want in
@@ -24,6 +24,7 @@ mod client;
 mod clock;
 mod lines;
 mod script;
+pub mod site;
 pub mod store;
 
 pub use client::TestClient;
