@@ -3,7 +3,7 @@
 //! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`ToolSet`]: which tools are registered and under which names, former
 //!   ones included, by one set of flags; [`as_listed`]: replaces tool names in texts by their listed names;
 //! - [`ToolError`], [`ErrorKind`]: tool errors for the model, and their kinds for programs; [`visible`]: text of third
-//!   parties with its hidden characters shown; [`redact_urls`]: without credentials;
+//!   parties with its hidden characters shown, [`without_hidden`]: without them; [`redact_urls`]: without credentials;
 //! - [`ToolOutput`]: text for old clients and structured content for others, with the provenance of the text;
 //! - [`clip`], [`Budget`], [`page`], [`Paging`], [`Cursor`], [`unknown_cursor`]: truncation and pagination;
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
@@ -50,4 +50,4 @@ pub use redact::redact_urls;
 pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};
 pub use toolset::ToolSet;
 pub use vars::{Keyring, Secret, Vars};
-pub use visible::visible;
+pub use visible::{visible, without_hidden};

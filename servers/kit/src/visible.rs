@@ -1,6 +1,7 @@
 //! Text of third parties, made safe to show.
 
 use crate::clip;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The text in at most `bytes_max` bytes, with every control, invisible and bidirectional character but tabs and line
@@ -34,6 +35,20 @@ pub fn visible(text: &str, bytes_max: usize) -> String {
         }
     }
     out
+}
+
+/// The text without its control, invisible and bidirectional characters, but with tabs and line breaks: for content, where
+/// [`visible`] would be in the way.
+///
+/// ```
+/// assert_eq!(linchpin_kit::without_hidden("pay\u{202e}pal\u{e0041}\r\n"), "paypal\n");
+/// ```
+#[must_use]
+pub fn without_hidden(text: &str) -> Cow<'_, str> {
+    match text.contains(is_hidden) {
+        true => Cow::Owned(text.chars().filter(|c| !is_hidden(*c)).collect()),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Whether the character is not seen, or changes how its neighbours are: controls, format characters (category Cf), line
