@@ -58,6 +58,8 @@ const BUDGETS: &[Budget] = &[
     Budget { what: "files", package: "linchpin-filesystem", features: None, crates_max: 115 },
     Budget { what: "PostgreSQL", package: "linchpin-postgres", features: None, crates_max: 140 },
     Budget { what: "the reference server", package: "linchpin-everything", features: None, crates_max: 165 },
+    Budget { what: "the engine for APIs", package: "linchpin-rest", features: None, crates_max: 180 },
+    Budget { what: "Brave Search", package: "linchpin-brave-search", features: None, crates_max: 180 },
     Budget { what: "pages", package: "linchpin-fetch", features: None, crates_max: 220 },
     Budget { what: "a program of one server", package: "linchpin-cli", features: Some(&["memory"]), crates_max: 145 },
     Budget { what: "the whole program", package: "linchpin-cli", features: None, crates_max: 310 },

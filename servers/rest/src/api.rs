@@ -1,0 +1,288 @@
+//! What all endpoints of an API have in common, as data.
+
+use crate::{Call, Problems};
+use http::HeaderMap;
+use linchpin_kit::ToolSpec;
+use std::time::Duration;
+
+/// An API: its address, its key, its habits, and its [calls](Call).
+///
+/// Made in a constant with [`Api::new`] and the methods below; see the [crate's example](crate).
+#[derive(Debug, Clone, Copy)]
+pub struct Api {
+    pub(crate) service: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) base: &'static str,
+    pub(crate) base_variables: &'static [&'static str],
+    pub(crate) key: Key,
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    pub(crate) items: &'static str,
+    pub(crate) pages: Pages,
+    pub(crate) limits: Limits,
+    pub(crate) problems: Problems,
+    pub(crate) scope: Scope,
+    pub(crate) authors: &'static str,
+    pub(crate) instructions: &'static str,
+    pub(crate) calls: &'static [Call],
+}
+
+impl Api {
+    /// Describes an API by the short name of the server (`github`; also in `MCP_GITHUB_TIMEOUT`), its name for people and the
+    /// URL that all paths begin with.
+    #[must_use]
+    pub const fn new(service: &'static str, title: &'static str, base: &'static str, calls: &'static [Call]) -> Api {
+        Api {
+            service,
+            title,
+            base,
+            base_variables: &[],
+            key: Key::NONE,
+            headers: &[],
+            items: "items",
+            pages: Pages::One,
+            limits: Limits::NONE,
+            problems: Problems::PLAIN,
+            scope: Scope::None,
+            authors: "third parties",
+            instructions: "",
+            calls,
+        }
+    }
+
+    /// Sets variables that replace the URL, for servers of one's own.
+    #[must_use]
+    pub const fn base_variables(self, names: &'static [&'static str]) -> Api {
+        Api { base_variables: names, ..self }
+    }
+
+    /// Sets where the key comes from and how it is sent.
+    #[must_use]
+    pub const fn key(self, key: Key) -> Api {
+        Api { key, ..self }
+    }
+
+    /// Sets headers of every request.
+    #[must_use]
+    pub const fn headers(self, headers: &'static [(&'static str, &'static str)]) -> Api {
+        Api { headers, ..self }
+    }
+
+    /// Sets the name of lists in structured content. Default `items`.
+    #[must_use]
+    pub const fn items(self, name: &'static str) -> Api {
+        Api { items: name, ..self }
+    }
+
+    /// Sets how lists are paged, unless a row says otherwise.
+    #[must_use]
+    pub const fn pages(self, pages: Pages) -> Api {
+        Api { pages, ..self }
+    }
+
+    /// Sets what the API says about its limits.
+    #[must_use]
+    pub const fn limits(self, limits: Limits) -> Api {
+        Api { limits, ..self }
+    }
+
+    /// Sets how failures are told.
+    #[must_use]
+    pub const fn problems(self, problems: Problems) -> Api {
+        Api { problems, ..self }
+    }
+
+    /// Sets what an operator can restrict the server to.
+    #[must_use]
+    pub const fn scope(self, scope: Scope) -> Api {
+        Api { scope, ..self }
+    }
+
+    /// Sets who wrote what results contain, for the line that says so: `web pages`. Default `third parties`.
+    #[must_use]
+    pub const fn authors(self, who: &'static str) -> Api {
+        Api { authors: who, ..self }
+    }
+
+    /// Sets the server's instructions for models.
+    #[must_use]
+    pub const fn instructions(self, text: &'static str) -> Api {
+        Api { instructions: text, ..self }
+    }
+}
+
+/// The tools of a table, for [`Service::tools`](linchpin_kit::Service::tools).
+///
+/// ```
+/// use linchpin_kit::Service;
+/// # use linchpin_rest::{Call, get, specs};
+/// const CALLS: &[Call] = &[get("list_notes", "List notes", "notes", "Lists all notes.", "/notes")];
+/// const SERVICE: Service = Service { name: "notes", tools: &specs::<{ CALLS.len() }>(CALLS) };
+/// assert!(SERVICE.tools[0].open_world && !SERVICE.tools[0].writes);
+/// ```
+///
+/// # Panics
+/// If `N` is not the number of rows; in a constant that is a compile error.
+#[must_use]
+pub const fn specs<const N: usize>(calls: &[Call]) -> [ToolSpec; N] {
+    assert!(calls.len() == N, "N is not the number of rows");
+    let mut all = [calls[0].spec; N];
+    let mut n = 1;
+    while n < N {
+        all[n] = calls[n].spec;
+        n += 1;
+    }
+    all
+}
+
+/// Where the key comes from and how it is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    pub(crate) variables: &'static [&'static str],
+    pub(crate) place: KeyPlace,
+    pub(crate) optional: bool,
+    pub(crate) obtain: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KeyPlace {
+    None,
+    Header { name: &'static str, scheme: &'static str },
+    Query(&'static str),
+}
+
+impl Key {
+    /// No key: public APIs, and those whose requests an [`Authorize`](crate::Authorize) signs.
+    pub const NONE: Key = Key { variables: &[], place: KeyPlace::None, optional: true, obtain: "" };
+
+    /// `Authorization: Bearer …`, from the first of these variables that has one, its `_FILE` or its `_KEYRING`.
+    #[must_use]
+    pub const fn bearer(variables: &'static [&'static str]) -> Key {
+        Key::header(variables, "authorization", "Bearer ")
+    }
+
+    /// A header; `scheme` is what comes before the key, with its blank.
+    #[must_use]
+    pub const fn header(variables: &'static [&'static str], name: &'static str, scheme: &'static str) -> Key {
+        Key { variables, place: KeyPlace::Header { name, scheme }, optional: false, obtain: "" }
+    }
+
+    /// A parameter of the query, for old APIs that take it nowhere else. It is added as the request is sent, and is in no
+    /// URL that is kept or shown.
+    #[must_use]
+    pub const fn query(variables: &'static [&'static str], name: &'static str) -> Key {
+        Key { variables, place: KeyPlace::Query(name), optional: false, obtain: "" }
+    }
+
+    /// Starts without one too.
+    #[must_use]
+    pub const fn optional(self) -> Key {
+        Key { optional: true, ..self }
+    }
+
+    /// Says where to get one, in a sentence.
+    #[must_use]
+    pub const fn obtain(self, sentence: &'static str) -> Key {
+        Key { obtain: sentence, ..self }
+    }
+}
+
+/// How the pages of a list are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pages {
+    /// There is one.
+    One,
+    /// A `Link` header with `rel="next"`, of which these parameters are taken. The rest of that URL is not used.
+    Link(&'static [&'static str]),
+    /// A token at this path of the answer, for this parameter.
+    Token {
+        /// Names separated by dots.
+        at: &'static str,
+        /// The parameter of the next request.
+        param: &'static str,
+    },
+    /// A count, of pages or of items.
+    Count {
+        /// The parameter.
+        param: &'static str,
+        /// The first value.
+        first: u64,
+        /// The last value.
+        last: u64,
+        /// Path of a member that says whether there is more; without one, a page that is not empty has a next.
+        more: &'static str,
+        /// What is counted.
+        step: Step,
+    },
+}
+
+/// What [`Pages::Count`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Pages.
+    Page,
+    /// Items: the next value is that of the first item that has not been seen.
+    Item,
+}
+
+/// What an API says about its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Other statuses than 429 that may mean a limit, if the headers say so.
+    pub statuses: &'static [u16],
+    /// The header with what is left; several windows are separated by commas.
+    pub remaining: &'static str,
+    /// The header that says when a window begins anew.
+    pub reset: Reset,
+    /// Shortest time between the beginnings of two requests with one key, in milliseconds; 0 without.
+    pub pace_ms: u64,
+}
+
+/// The form of a header that says when a limit ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reset {
+    /// Seconds from now.
+    In(&'static str),
+    /// Seconds since 1970.
+    At(&'static str),
+}
+
+impl Limits {
+    /// Nothing but status 429 and `Retry-After`.
+    pub const NONE: Limits = Limits { statuses: &[], remaining: "", reset: Reset::In(""), pace_ms: 0 };
+
+    /// How long nothing more is allowed, by the headers of a response. The windows that have nothing left count.
+    pub(crate) fn closed_for(&self, headers: &HeaderMap, epoch: Duration) -> Option<Duration> {
+        let numbers = |name: &str| -> Vec<Option<u64>> {
+            let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            text.split(',').map(|one| one.trim().parse().ok()).collect()
+        };
+        let (name, absolute) = match self.reset {
+            Reset::In(name) => (name, false),
+            Reset::At(name) => (name, true),
+        };
+        let seconds = |reset: u64| if absolute { reset.saturating_sub(epoch.as_secs()) } else { reset };
+        let windows = numbers(self.remaining).into_iter().zip(numbers(name));
+        let closed = windows.filter_map(|(left, reset)| (left? == 0).then(|| reset.map(seconds))?);
+        closed.max().map(Duration::from_secs)
+    }
+
+    /// Whether there is nothing left.
+    pub(crate) fn is_closed(&self, headers: &HeaderMap) -> bool {
+        let left = headers.get(self.remaining).and_then(|value| value.to_str().ok());
+        left.is_some_and(|left| left.split(',').any(|one| one.trim() == "0"))
+    }
+}
+
+/// What an operator can restrict a server to, with `--only`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Nothing.
+    None,
+    /// The values of these segments of the path, joined with `/`: `owner/repo`.
+    Segments(&'static [&'static str]),
+    /// The value of this parameter in the query or the body: a channel.
+    Parameter(&'static str),
+}

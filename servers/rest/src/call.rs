@@ -1,0 +1,390 @@
+//! The rows of the table.
+
+use crate::answer::Answer;
+use crate::arg::{Arg, Args};
+use crate::{Ask, Pages, Rest};
+use http::Method;
+use linchpin::BoxFuture;
+use linchpin_kit::{Alias, ToolError, ToolSpec};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The code of a row that takes several requests: `.run(|rest, args| Box::pin(push_files(rest, args)))`.
+pub type Run = for<'a> fn(&'a Rest, Args) -> BoxFuture<'a, Result<Answer, ToolError>>;
+
+/// Puts the operator's restriction into a request that does not name what it is about, such as a search.
+pub type Narrow = fn(Ask, &[String]) -> Ask;
+
+/// A row: an endpoint as a tool.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub(crate) spec: ToolSpec,
+    pub(crate) verb: Verb,
+    pub(crate) path: &'static str,
+    pub(crate) args: &'static [Arg],
+    pub(crate) fixed: &'static [(&'static str, &'static str)],
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    pub(crate) form: bool,
+    pub(crate) pages: Option<Pages>,
+    pub(crate) list: Option<&'static str>,
+    pub(crate) items: Option<&'static str>,
+    pub(crate) keep: &'static str,
+    pub(crate) beside: &'static str,
+    pub(crate) fields: bool,
+    pub(crate) tidy: Option<fn(&mut Value)>,
+    pub(crate) text: Option<fn(&Value) -> String>,
+    pub(crate) run: Option<Run>,
+    pub(crate) scope: InScope,
+    pub(crate) trusted: Option<fn(&Value) -> bool>,
+    pub(crate) adjust: Option<fn(Ask, &Args) -> Ask>,
+    pub(crate) ignored: &'static [&'static str],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Verb {
+    pub(crate) fn method(self) -> Method {
+        match self {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+            Verb::Put => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        }
+    }
+}
+
+/// What a restriction means for a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum InScope {
+    /// The request names what it is about; otherwise it is refused.
+    Named,
+    /// It is about nothing that can be restricted.
+    Always,
+    /// It is narrowed.
+    Narrowed(Narrow),
+}
+
+const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
+    Call {
+        spec: spec.outside(),
+        verb,
+        path,
+        args: &[],
+        fixed: &[],
+        headers: &[],
+        form: false,
+        pages: None,
+        list: None,
+        items: None,
+        keep: "",
+        beside: "",
+        fields: false,
+        tidy: None,
+        text: None,
+        run: None,
+        scope: InScope::Named,
+        trusted: None,
+        adjust: None,
+        ignored: &[],
+    }
+}
+
+/// A GET: reads, and may be repeated. The arguments are the tool's name, its title, its tool set, its description, and the
+/// path.
+#[must_use]
+pub const fn get(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    path: &'static str,
+) -> Call {
+    call(Verb::Get, ToolSpec::reads(name, title, toolset, description), path)
+}
+
+/// A POST: adds something, each time anew.
+#[must_use]
+pub const fn post(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    path: &'static str,
+) -> Call {
+    call(Verb::Post, ToolSpec::writes(name, title, toolset, description), path)
+}
+
+/// A PATCH: changes what is there, to the same each time.
+#[must_use]
+pub const fn patch(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    path: &'static str,
+) -> Call {
+    call(Verb::Patch, ToolSpec::writes(name, title, toolset, description).destructive().idempotent(), path)
+}
+
+/// A PUT: replaces what is there, with the same each time.
+#[must_use]
+pub const fn put(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    path: &'static str,
+) -> Call {
+    call(Verb::Put, ToolSpec::writes(name, title, toolset, description).destructive().idempotent(), path)
+}
+
+/// A DELETE.
+#[must_use]
+pub const fn delete(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    path: &'static str,
+) -> Call {
+    call(Verb::Delete, ToolSpec::writes(name, title, toolset, description).destructive().idempotent(), path)
+}
+
+impl Call {
+    /// Sets its arguments.
+    #[must_use]
+    pub const fn args(self, args: &'static [Arg]) -> Call {
+        Call { args, ..self }
+    }
+
+    /// Sets parameters that are always sent, where arguments of the verb go. In a JSON body a value that is JSON is sent as
+    /// such.
+    #[must_use]
+    pub const fn fixed(self, fixed: &'static [(&'static str, &'static str)]) -> Call {
+        Call { fixed, ..self }
+    }
+
+    /// Sets further headers.
+    #[must_use]
+    pub const fn headers(self, headers: &'static [(&'static str, &'static str)]) -> Call {
+        Call { headers, ..self }
+    }
+
+    /// Sends a form instead of JSON.
+    #[must_use]
+    pub const fn form(self) -> Call {
+        Call { form: true, ..self }
+    }
+
+    /// Says that it only reads, although it is no GET: a search whose question is a body.
+    #[must_use]
+    pub const fn reads(self) -> Call {
+        let ToolSpec { name, title, description, toolset, .. } = self.spec;
+        Call { spec: ToolSpec::reads(name, title, toolset, description).outside(), ..self }
+    }
+
+    /// Says that it destroys nothing, although it is a PUT or PATCH.
+    #[must_use]
+    pub const fn additive(self) -> Call {
+        Call { spec: ToolSpec { destructive: false, ..self.spec }, ..self }
+    }
+
+    /// Says that it may destroy something, although it is a POST.
+    #[must_use]
+    pub const fn destructive(self) -> Call {
+        Call { spec: self.spec.destructive(), ..self }
+    }
+
+    /// Says that a repeated call is another one, although it is a PUT or PATCH. It is never retried.
+    #[must_use]
+    pub const fn once(self) -> Call {
+        Call { spec: ToolSpec { idempotent: false, ..self.spec }, ..self }
+    }
+
+    /// Offers it only where its name or tool set is enabled.
+    #[must_use]
+    pub const fn on_request(self) -> Call {
+        Call { spec: self.spec.on_request(), ..self }
+    }
+
+    /// Says that the published server lacks it.
+    #[must_use]
+    pub const fn extra(self) -> Call {
+        Call { spec: self.spec.extra(), ..self }
+    }
+
+    /// Offers it only with this flag.
+    #[must_use]
+    pub const fn needs(self, flag: &'static str) -> Call {
+        Call { spec: self.spec.needs(flag), ..self }
+    }
+
+    /// Sets its former names.
+    #[must_use]
+    pub const fn aliases(self, aliases: &'static [Alias]) -> Call {
+        Call { spec: self.spec.aliases(aliases), ..self }
+    }
+
+    /// Says that the answer is a list, or has one at this path (`web.results`; empty for the answer itself). Results have it
+    /// as [`Api::items`](crate::Api::items), and pages of it.
+    #[must_use]
+    pub const fn list(self, at: &'static str) -> Call {
+        Call { list: Some(at), ..self }
+    }
+
+    /// Sets another name of the list than the API's.
+    #[must_use]
+    pub const fn items(self, name: &'static str) -> Call {
+        Call { items: Some(name), ..self }
+    }
+
+    /// Sets other pages than the API's.
+    #[must_use]
+    pub const fn pages(self, pages: Pages) -> Call {
+        Call { pages: Some(pages), ..self }
+    }
+
+    /// Sets what is kept of the answer, or of each item of the list: `number user.login labels.name body:4000`. Dots enter
+    /// objects and lists; `:N` caps a text at so many characters, and a cursor continues it.
+    #[must_use]
+    pub const fn keep(self, paths: &'static str) -> Call {
+        Call { keep: paths, ..self }
+    }
+
+    /// Sets what is kept of the answer beside its list: `total_count`.
+    #[must_use]
+    pub const fn beside(self, paths: &'static str) -> Call {
+        Call { beside: paths, ..self }
+    }
+
+    /// Adds an argument `fields`, with which callers choose what is kept.
+    #[must_use]
+    pub const fn fields(self) -> Call {
+        Call { fields: true, ..self }
+    }
+
+    /// Changes the answer before anything else looks at it: markup becomes text.
+    #[must_use]
+    pub const fn tidy(self, tidy: fn(&mut Value)) -> Call {
+        Call { tidy: Some(tidy), ..self }
+    }
+
+    /// Sets how the result reads as text. It is given the structured content. Without it, that is the text.
+    #[must_use]
+    pub const fn text(self, text: fn(&Value) -> String) -> Call {
+        Call { text: Some(text), ..self }
+    }
+
+    /// Sets its code: for what takes several requests. What that returns is projected and shown like the answer of an API.
+    ///
+    /// Where the code uses the row itself ([`Ask::of`]), set it in the table and not in the row's constant, which would depend
+    /// on itself.
+    #[must_use]
+    pub const fn run(self, run: Run) -> Call {
+        Call { run: Some(run), ..self }
+    }
+
+    /// Says that the operator's restriction does not apply: it is about nothing that can be restricted.
+    #[must_use]
+    pub const fn always(self) -> Call {
+        Call { scope: InScope::Always, ..self }
+    }
+
+    /// Sets how the operator's restriction is put into a request that does not name what it is about.
+    #[must_use]
+    pub const fn narrowed(self, narrow: Narrow) -> Call {
+        Call { scope: InScope::Narrowed(narrow), ..self }
+    }
+
+    /// Sets which items (or answers) have an author with rights: with `--lockdown`, others are left out. It is given them
+    /// as the API sent them.
+    #[must_use]
+    pub const fn trusted(self, trusted: fn(&Value) -> bool) -> Call {
+        Call { trusted: Some(trusted), ..self }
+    }
+
+    /// Changes the request before it is sent, by what the arguments say together.
+    #[must_use]
+    pub const fn adjust(self, adjust: fn(Ask, &Args) -> Ask) -> Call {
+        Call { adjust: Some(adjust), ..self }
+    }
+
+    /// Sets arguments that callers may have and that mean nothing here: they are not listed, and not sent.
+    #[must_use]
+    pub const fn ignored(self, names: &'static [&'static str]) -> Call {
+        Call { ignored: names, ..self }
+    }
+
+    /// Returns the name of its tool.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    /// Whether callers may pass this argument, listed or not.
+    #[must_use]
+    pub fn accepts(&self, name: &str) -> bool {
+        let own = |arg: &Arg| arg.name == name || arg.aliases.contains(&name);
+        self.ignored.contains(&name) || self.args.iter().any(own)
+    }
+
+    /// All arguments, those included that the engine adds.
+    pub(crate) fn all_args(&self, pages: Pages) -> Vec<Arg> {
+        let mut all = self.args.to_vec();
+        if self.fields {
+            all.push(FIELDS);
+        }
+        if self.is_paged(pages) {
+            all.push(CURSOR);
+        }
+        all
+    }
+
+    /// Whether results may continue: pages of lists, and texts that are capped.
+    pub(crate) fn is_paged(&self, pages: Pages) -> bool {
+        let pages = self.pages.unwrap_or(pages);
+        self.list.is_some() && pages != Pages::One || self.keep.contains(':') && !self.spec.writes
+    }
+
+    pub(crate) fn input_schema(&self, pages: Pages) -> Value {
+        let mut properties = serde_json::Map::new();
+        let mut required = Vec::new();
+        for arg in self.all_args(pages).iter().filter(|arg| arg.listed) {
+            if arg.required {
+                required.push(arg.name);
+            }
+            properties.insert(arg.name.to_owned(), arg.schema());
+        }
+        let mut schema = json!({ "type": "object", "properties": properties });
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        schema
+    }
+
+    /// Structure only: APIs add members as they like.
+    pub(crate) fn output_schema(&self, items: &str) -> Value {
+        if self.list.is_none() {
+            return json!({ "type": "object" });
+        }
+        let name = self.items.unwrap_or(items);
+        json!({ "type": "object", "properties": { name: { "type": "array" } }, "required": [name] })
+    }
+}
+
+const FIELDS: Arg = crate::list("fields").local().opt().about("Return only these, such as user.login.");
+const CURSOR: Arg = crate::text("cursor").local().opt().about("next_cursor of the previous result.");
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("name", &self.spec.name).field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! What is kept of an answer: paths of members, and how much of long texts.
+
+use linchpin_kit::{ToolError, chars_from};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Characters of a text that no path caps.
+const TEXT_CHARS: usize = 20_000;
+
+/// Most paths of a projection, and most names in one.
+const PATHS_MAX: usize = 100;
+const NAMES_MAX: usize = 10;
+
+/// A projection. It removes members and never changes the shape of what stays, so that callers find members where the API's
+/// documentation says they are. Members that are `null` are left out.
+///
+/// Written as paths separated by blanks: `number user.login labels.name body:4000`. Lists are looked into, whatever they are
+/// (`labels[].name` is the same as `labels.name`); `:N` caps a text at so many characters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Keep {
+    members: BTreeMap<String, Keep>,
+    chars: Option<usize>,
+}
+
+/// A text of which only a part is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) path: String,
+    pub(crate) end: usize,
+    pub(crate) total: usize,
+}
+
+impl Keep {
+    pub(crate) fn parse<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Keep, ToolError> {
+        let mut keep = Keep::default();
+        for (n, path) in paths.into_iter().enumerate() {
+            let bad = || {
+                ToolError::invalid(format!("Invalid field: {path}"))
+                    .hint("Write names separated by dots, such as user.login.")
+            };
+            let (names, chars) = match path.split_once(':') {
+                None => (path, None),
+                Some((names, chars)) => (names, Some(chars.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?)),
+            };
+            let names: Vec<&str> = names.split('.').map(|name| name.strip_suffix("[]").unwrap_or(name)).collect();
+            if n >= PATHS_MAX || names.len() > NAMES_MAX || names.iter().any(|name| name.is_empty()) {
+                return Err(bad());
+            }
+            let leaf = names.iter().fold(&mut keep, |node, name| node.members.entry((*name).to_owned()).or_default());
+            leaf.chars = chars;
+        }
+        Ok(keep)
+    }
+
+    /// Everything, with every text capped.
+    pub(crate) fn capped(chars: usize) -> Keep {
+        Keep { chars: Some(chars), ..Keep::default() }
+    }
+
+    /// The part of a value that is kept; of long texts the window of this number, counted from 0. In later windows only long
+    /// texts are left.
+    pub(crate) fn of(&self, value: &Value, window: usize, cuts: &mut Vec<Cut>) -> Value {
+        self.at("", value, window, cuts).unwrap_or(Value::Null)
+    }
+
+    fn at(&self, path: &str, value: &Value, window: usize, cuts: &mut Vec<Cut>) -> Option<Value> {
+        match value {
+            Value::Null => None,
+            Value::String(text) => {
+                let size = self.chars.unwrap_or(TEXT_CHARS);
+                if window == 0 && text.len() <= size {
+                    return Some(value.clone());
+                }
+                let (shown, total) = chars_from(text, window.checked_mul(size)?, size);
+                let (shown, end) = (shown?, (window + 1) * size);
+                if end < total {
+                    cuts.push(Cut { path: path.to_owned(), end, total });
+                }
+                (window == 0 || total > size).then(|| Value::String(shown.to_owned()))
+            }
+            Value::Array(items) => {
+                let kept: Vec<Value> = items.iter().filter_map(|item| self.at(path, item, window, cuts)).collect();
+                (window == 0 || !kept.is_empty()).then_some(Value::Array(kept))
+            }
+            Value::Object(members) => {
+                let mut kept = Map::new();
+                for (name, member) in members {
+                    let whole = Keep { chars: self.chars, ..Keep::default() };
+                    let inner = match self.members.get(name) {
+                        Some(inner) => inner,
+                        None if self.members.is_empty() => &whole,
+                        None => continue,
+                    };
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    if let Some(member) = inner.at(&path, member, window, cuts) {
+                        kept.insert(name.clone(), member);
+                    }
+                }
+                (window == 0 || !kept.is_empty()).then_some(Value::Object(kept))
+            }
+            other => (window == 0).then(|| other.clone()),
+        }
+    }
+}
+
+/// The value at a path of names separated by dots; the value itself at an empty one.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|name| !name.is_empty()).try_fold(value, |value, name| value.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn kept(paths: &str, value: &Value) -> Value {
+        Keep::parse(paths.split_whitespace()).unwrap().of(value, 0, &mut Vec::new())
+    }
+
+    #[test]
+    fn members_are_removed_and_shapes_stay() {
+        let issue = json!({
+            "number": 7, "user": { "login": "ann", "id": 1 }, "labels": [{ "name": "bug", "id": 2 }, { "name": "x" }],
+            "body": null, "state": "open",
+        });
+        assert_eq!(
+            kept("number user.login labels[].name body missing.deep", &issue),
+            json!({ "number": 7, "user": { "login": "ann" }, "labels": [{ "name": "bug" }, { "name": "x" }] })
+        );
+        assert_eq!(kept("labels.name", &issue), kept("labels[].name", &issue));
+        assert_eq!(kept("user", &issue), json!({ "user": { "login": "ann", "id": 1 } }));
+        // Something of another type than expected is kept as it is, or is not there.
+        assert_eq!(kept("a.b c", &json!({ "a": "text", "c": [null, 1] })), json!({ "a": "text", "c": [1] }));
+        assert_eq!(kept("a", &json!("text")), json!("text"));
+    }
+
+    #[test]
+    fn long_texts_are_read_to_their_end_window_by_window() {
+        let whole = "äöü€".repeat(1_000);
+        let value = json!({ "title": "short", "n": 1, "body": whole, "files": [{ "patch": "p".repeat(15) }] });
+        let keep = Keep::parse(["title", "n", "body:1500", "files.patch:10"]).unwrap();
+        let (mut body, mut patch, mut window) = (String::new(), String::new(), 0);
+        loop {
+            let mut cuts = Vec::new();
+            let part = keep.of(&value, window, &mut cuts);
+            assert_eq!(part.get("n").is_some(), window == 0, "{part}");
+            body += part["body"].as_str().unwrap_or_default();
+            patch += part["files"][0]["patch"].as_str().unwrap_or_default();
+            if cuts.is_empty() {
+                break;
+            }
+            assert!(cuts.iter().any(|cut| cut.path == "body" && cut.total == 4_000), "{cuts:?}");
+            window += 1;
+        }
+        assert_eq!((body, patch.len(), window), (whole, 15, 2));
+    }
+
+    #[test]
+    fn fields_that_make_no_sense_are_refused() {
+        for bad in ["", ".", "a..b", "a:", "a:x", "a:0", "a:-1", &"a.".repeat(20)] {
+            assert!(Keep::parse([bad]).is_err(), "{bad}");
+        }
+        assert!(Keep::parse(["x"].repeat(101)).is_err());
+    }
+}

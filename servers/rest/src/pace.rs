@@ -1,0 +1,116 @@
+//! Turns: requests with one key begin no closer to each other than the API allows.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// When the next request may begin. A crate for rate limits would be larger than this, and goes by a clock of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Pace(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    next: Option<Instant>,
+    /// The API said that nothing is left until then.
+    closed: Option<Instant>,
+}
+
+impl Pace {
+    /// The one of this key: servers of one process that share a key share its limit.
+    pub(crate) fn of(service: &str, base: &str, key: &str) -> Arc<Pace> {
+        static ALL: LazyLock<Mutex<HashMap<u64, Weak<Pace>>>> = LazyLock::new(Mutex::default);
+        let mut hasher = DefaultHasher::new();
+        (service, base, key).hash(&mut hasher);
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, pace| pace.strong_count() > 0);
+        let known = all.get(&hasher.finish()).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let pace = Arc::new(Pace::default());
+            all.insert(hasher.finish(), Arc::downgrade(&pace));
+            pace
+        })
+    }
+
+    /// Waits for a turn. If that would take more than half of the time that is left, nothing is waited for, and the error is
+    /// how long it would have taken.
+    pub(crate) async fn turn(&self, interval: Duration, by: Instant) -> Result<(), Duration> {
+        let mut mine = None;
+        loop {
+            let at = {
+                let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = Instant::now();
+                let at = mine.or(state.next).unwrap_or(now).max(state.closed.unwrap_or(now)).max(now);
+                if at - now > by.saturating_duration_since(now) / 2 {
+                    return Err(at - now);
+                }
+                if mine.is_none() && !interval.is_zero() {
+                    state.next = Some(at + interval);
+                }
+                mine = Some(at);
+                if at == now {
+                    return Ok(());
+                }
+                at
+            };
+            // Meanwhile the API may have said that nothing is left: look again.
+            sleep_until(at).await;
+        }
+    }
+
+    /// Lets nothing begin for so long.
+    pub(crate) fn close(&self, time: Duration) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server's word may be any number.
+        let until = Instant::now().checked_add(time.min(Duration::from_secs(32 * 24 * 3_600)));
+        state.closed = state.closed.max(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_are_an_interval_apart_and_nobody_waits_in_vain() {
+        let (pace, begin) = (Arc::new(Pace::default()), Instant::now());
+        let by = begin + 9 * SECOND;
+        let all: Vec<_> = (0..8)
+            .map(|_| {
+                let pace = pace.clone();
+                tokio::spawn(async move { pace.turn(SECOND, by).await.map(|()| Instant::now()) })
+            })
+            .collect();
+        let mut began = Vec::new();
+        for one in all {
+            began.push(one.await.unwrap().map(|at| at - begin));
+        }
+        let want: Vec<Result<Duration, Duration>> =
+            (0..8).map(|n| if n < 5 { Ok(n * SECOND) } else { Err(5 * SECOND) }).collect();
+        assert_eq!(began, want);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_nothing_is_left_nothing_begins() {
+        let (pace, begin) = (Pace::default(), Instant::now());
+        pace.close(3 * SECOND);
+        pace.close(SECOND);
+        assert_eq!(pace.turn(Duration::ZERO, begin + SECOND).await, Err(3 * SECOND));
+        pace.turn(Duration::ZERO, begin + 60 * SECOND).await.unwrap();
+        assert_eq!(begin.elapsed(), 3 * SECOND);
+        pace.turn(Duration::ZERO, begin + 60 * SECOND).await.unwrap();
+        assert_eq!(begin.elapsed(), 3 * SECOND);
+        pace.close(Duration::MAX);
+        assert!(pace.turn(Duration::ZERO, begin + 60 * SECOND).await.is_err());
+    }
+
+    #[test]
+    fn one_key_has_one_pace() {
+        let one = Pace::of("s", "b", "key");
+        assert!(Arc::ptr_eq(&one, &Pace::of("s", "b", "key")));
+        assert!(!Arc::ptr_eq(&one, &Pace::of("s", "b", "other")));
+    }
+}

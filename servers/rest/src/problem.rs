@@ -1,0 +1,99 @@
+//! Failures of an API, told so that a model can act on them.
+
+use crate::keep::at;
+use http::StatusCode;
+use linchpin_kit::{ErrorKind, ToolError};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How an API tells failures, and the first words of ours.
+///
+/// ```
+/// use linchpin_rest::Problems;
+///
+/// const PROBLEMS: Problems = Problems::PLAIN
+///     .words(&[(404, "Not Found: it does not exist, or the token cannot see it"), (0, "GitHub API Error: {status} {reason}")])
+///     .message(&["message", "errors"]);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Problems {
+    words: &'static [(u16, &'static str)],
+    message: &'static [&'static str],
+    failed: Option<fn(&Value) -> Option<ErrorKind>>,
+}
+
+impl Problems {
+    /// The name of the API and the status; the whole answer as its words.
+    pub const PLAIN: Problems = Problems { words: &[], message: &[], failed: None };
+
+    /// Sets the first line by status; 0 is every other one. `{status}` and `{reason}` are its number and its name.
+    #[must_use]
+    pub const fn words(self, words: &'static [(u16, &'static str)]) -> Problems {
+        Problems { words, ..self }
+    }
+
+    /// Sets where in the answer the API's own words are: paths of members, of which all that are there are shown.
+    #[must_use]
+    pub const fn message(self, paths: &'static [&'static str]) -> Problems {
+        Problems { message: paths, ..self }
+    }
+
+    /// Sets how to see that an answer with a status of success is a failure.
+    #[must_use]
+    pub const fn failed(self, failed: fn(&Value) -> Option<ErrorKind>) -> Problems {
+        Problems { failed: Some(failed), ..self }
+    }
+
+    /// The kind of failure that an answer with a status of success is.
+    pub(crate) fn of_success(&self, answer: &Value) -> Option<ErrorKind> {
+        self.failed.and_then(|failed| failed(answer))
+    }
+
+    /// The error for a status; the API's words are a block of their own.
+    pub(crate) fn error(&self, title: &str, status: StatusCode, kind: ErrorKind, body: &str) -> ToolError {
+        // A limit may have the status of a missing permission.
+        let number = if matches!(kind, ErrorKind::Limited { .. }) { 429 } else { status.as_u16() };
+        let own = self.words.iter().find(|(known, _)| *known == number);
+        let line = own.or_else(|| self.words.iter().find(|(known, _)| *known == 0)).map(|(_, words)| *words);
+        let reason = status.canonical_reason().unwrap_or("unknown status");
+        let line = match line {
+            Some(words) => words.replace("{status}", status.as_str()).replace("{reason}", reason),
+            None => format!("{title} answered with status {} {reason}", status.as_u16()),
+        };
+        ToolError::new(line).kind(kind).detail(self.own_words(body))
+    }
+
+    /// The API's own words. A page for browsers has none that help.
+    fn own_words(&self, body: &str) -> String {
+        let Ok(answer) = serde_json::from_str::<Value>(body) else {
+            let is_page = body.trim_start().starts_with('<');
+            return if is_page { String::new() } else { body.to_owned() };
+        };
+        let found = self.message.iter().filter_map(|path| at(&answer, path)).filter(|value| !value.is_null());
+        let words: Vec<String> = found.map(crate::arg::plain).collect();
+        if words.is_empty() { answer.to_string() } else { words.join("\n") }
+    }
+}
+
+/// The kind of a status that is no limit.
+pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
+    match status.as_u16() {
+        401 | 403 | 402 | 451 => ErrorKind::Denied,
+        404 | 410 => ErrorKind::NotFound,
+        408 | 504 => ErrorKind::Timeout,
+        409 | 412 | 423 => ErrorKind::Conflict,
+        400..=499 => ErrorKind::Invalid,
+        status => ErrorKind::Upstream { status: Some(status) },
+    }
+}
+
+/// The error for a limit that is not waited for.
+pub(crate) fn limited(title: &str, wait: Duration) -> ToolError {
+    ToolError::new(format!("{title} allows no more requests at present"))
+        .kind(ErrorKind::Limited { retry_after: Some(wait) })
+        .hint(again_in(wait))
+}
+
+pub(crate) fn again_in(wait: Duration) -> String {
+    format!("Try again in {} s.", wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+}

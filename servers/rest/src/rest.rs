@@ -1,0 +1,409 @@
+//! The engine: sends a request with its key, its turn, its retries, and only where it may go.
+
+use crate::answer::{Answer, Position};
+use crate::api::KeyPlace;
+use crate::arg::{Args, settled};
+use crate::cache::Cache;
+use crate::exchange::{Exchange, Network};
+use crate::keep::Keep;
+use crate::pace::Pace;
+use crate::problem::{again_in, kind_of, limited};
+use crate::{Api, Ask, Call, Config, Pages, Reply, Scope, path};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use linchpin::transport::web::{RETRIES_MAX, Web, retry_after};
+use linchpin::{BoxFuture, Server};
+use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, redact_urls};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, sleep, timeout_at};
+use url::Url;
+
+/// A server for an API. Cloning is cheap; clones share connections, cache and pace.
+#[derive(Clone)]
+pub struct Rest {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: &'static Api,
+    config: Config,
+    base: Url,
+    key: Option<Secret>,
+    agent: HeaderValue,
+    exchange: Box<dyn Exchange>,
+    authorize: Option<Box<dyn Authorize>>,
+    cache: Mutex<Cache>,
+    pace: Arc<Pace>,
+    /// What is kept, by the name of the call: of the answer or the items, and beside a list.
+    keeps: HashMap<&'static str, [Keep; 2]>,
+}
+
+/// Signs requests in a way that is no key: AWS, or tokens that are renewed.
+pub trait Authorize: Send + Sync + 'static {
+    /// Adds what proves who is asking. Called for every attempt, with the request as it will be sent.
+    fn authorize<'a>(&'a self, request: &'a mut Request<Bytes>) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
+/// A day, which no clock overflows.
+const TIMEOUT_MS_MAX: u64 = 24 * 3_600 * 1_000;
+const REDIRECTS_MAX: usize = 5;
+
+impl Rest {
+    /// Creates a server for this API, without connecting.
+    ///
+    /// # Errors
+    /// When the configuration is invalid, or the key is missing.
+    pub fn open(api: &'static Api, config: Config) -> Result<Rest, ToolError> {
+        let web = Web::new(config.web(&config.base(api)?)?);
+        let network = Network { web, title: api.title, body_bytes_max: config.body_bytes_max };
+        Rest::open_over(api, config, network)
+    }
+
+    /// The same over something else than the network: a function from request to response, in tests.
+    ///
+    /// # Errors
+    /// As [`Rest::open`].
+    pub fn open_over(api: &'static Api, config: Config, exchange: impl Exchange) -> Result<Rest, ToolError> {
+        let (base, key) = (config.base(api)?, config.checked_key(api)?);
+        if config.timeout_ms == 0 {
+            return Err(ToolError::new("The timeout must not be 0"));
+        }
+        if !config.only.is_empty() && api.scope == Scope::None {
+            return Err(ToolError::new(format!("{} has nothing to restrict with --only", api.title)));
+        }
+        let parse = |paths: &'static str| Keep::parse(paths.split_whitespace());
+        let keeps = api.calls.iter().map(|call| Ok((call.spec.name, [parse(call.keep)?, parse(call.beside)?])));
+        let keeps = keeps.collect::<Result<_, ToolError>>()?;
+        let pace = Pace::of(api.service, base.as_str(), key.as_ref().map_or("", Secret::reveal));
+        let agent = format!("linchpin-{}/{}", api.service, env!("CARGO_PKG_VERSION"));
+        let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
+        let (exchange, cache) = (Box::new(exchange), Mutex::default());
+        let inner = Inner { api, config, base, key, agent, exchange, authorize: None, cache, pace, keeps };
+        Ok(Rest { inner: Arc::new(inner) })
+    }
+
+    /// Signs requests in this way. Before the server is cloned.
+    #[must_use]
+    pub fn authorize(mut self, authorize: impl Authorize) -> Rest {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.authorize = Some(Box::new(authorize));
+        }
+        self
+    }
+
+    /// Registers the enabled tools of this service, whose tools are [`specs`](crate::specs) of the API's table, on a server.
+    ///
+    /// # Errors
+    /// When the configuration names an unknown tool.
+    pub fn add_to<S: Send + Sync + 'static>(
+        self,
+        server: Server<S>,
+        service: &Service,
+    ) -> Result<Server<Rest>, ToolError> {
+        let (api, choice) = (self.inner.api, self.inner.config.tools.clone());
+        let mut tools = ToolSet::open(server.state(self), service, &choice)?;
+        if !api.instructions.is_empty() {
+            tools = tools.instructions(api.instructions);
+        }
+        for call in api.calls {
+            let known: Arc<[_]> = call.all_args(api.pages).into();
+            let settle = move |mut request: linchpin::Call, next: linchpin::Next| {
+                if let Some(json) = settled(&request.arguments(), &known) {
+                    request.set_arguments(json);
+                }
+                next.run(request)
+            };
+            let shaped = |tool: linchpin::Tool| {
+                let tool = tool.input_schema(call.input_schema(api.pages)).output_schema(call.output_schema(api.items));
+                tool.layer(settle)
+            };
+            // As an `Error`, which keeps the kind and the words of others.
+            let handler = async move |rest: &Rest, args: Map<String, Value>| {
+                rest.call(call, args).await.map_err(linchpin::Error::from)
+            };
+            tools = tools.tool_as(&call.spec, shaped, handler);
+        }
+        Ok(tools.close())
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// Makes the call of a row.
+    async fn call(&self, call: &'static Call, given: Map<String, Value>) -> Result<ToolOutput<Value>, ToolError> {
+        let inner = &*self.inner;
+        let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?;
+        let position = Position::of(call, &mut args)?;
+        let chosen = args.0.remove("fields");
+        let answer = match call.run {
+            Some(run) => run(self, args.clone()).await?,
+            None => {
+                let pages = call.pages.unwrap_or(inner.api.pages);
+                let ask = position.apply(Ask::of(call, &args), pages)?;
+                let current = if let Pages::Count { param, .. } = pages { ask.parameter(param) } else { None };
+                let reply = self.send(ask).await?;
+                Answer { value: reply.json()?, reply: Some((reply.headers, current)), blocks: Vec::new() }
+            }
+        };
+        let [keep, beside] = &inner.keeps[call.spec.name];
+        let chosen = match &chosen {
+            Some(Value::Array(fields)) if !fields.is_empty() => {
+                Some(Keep::parse(fields.iter().filter_map(Value::as_str))?)
+            }
+            _ => None,
+        };
+        answer.shape(call, inner.api, (chosen.as_ref().unwrap_or(keep), beside), &position, inner.config.lockdown)
+    }
+
+    /// Sends a request and returns its response, if that is a success.
+    ///
+    /// The request waits for its turn. If the server is busy and the request may be sent again, it is, at most three times. The
+    /// response to a GET may be one that the server has confirmed.
+    ///
+    /// # Errors
+    /// When the request is not allowed or invalid (then nothing was sent), or as the API and the network fail.
+    pub async fn send(&self, ask: Ask) -> Result<Reply, ToolError> {
+        let inner = &*self.inner;
+        let ask = self.restricted(ask)?;
+        let request = self.request(&ask)?;
+        let timeout = Duration::from_millis(inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
+        let by = Instant::now() + timeout;
+        let mut tried = 0;
+        loop {
+            let pace = Duration::from_millis(inner.config.pace_ms.unwrap_or(inner.api.limits.pace_ms));
+            inner.pace.turn(pace, by).await.map_err(|wait| limited(inner.api.title, wait))?;
+            let got = match timeout_at(by, self.hops(&request, by)).await {
+                Ok(got) => got,
+                Err(_) => {
+                    let late = format!("{} did not answer within {} s", inner.api.title, timeout.as_secs());
+                    Err(ToolError::new(late).kind(ErrorKind::Timeout))
+                }
+            };
+            let response = got.map_err(|error| after_writing(error, &ask))?;
+            let (status, headers) = (response.status(), response.headers());
+            let limits = &inner.api.limits;
+            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let closed = limits.closed_for(headers, epoch);
+            let says_limit = headers.contains_key(http::header::RETRY_AFTER) || limits.is_closed(headers);
+            let is_limit = status == 429 || limits.statuses.contains(&status.as_u16()) && says_limit;
+            let wait = retry_after(headers).or(closed);
+            if let Some(wait) = wait.filter(|_| is_limit).or(closed) {
+                inner.pace.close(wait);
+            }
+            if status.is_success() {
+                return self.succeeded(response, &ask);
+            }
+            let busy = is_limit || matches!(status.as_u16(), 502..=504);
+            if busy && ask.repeatable && tried < inner.config.retries_max.min(RETRIES_MAX) {
+                let pause = wait.unwrap_or(Duration::from_millis(200 << tried));
+                if pause <= by.saturating_duration_since(Instant::now()) / 2 {
+                    tried += 1;
+                    sleep(pause + jitter()).await;
+                    continue;
+                }
+            }
+            let kind = if is_limit { ErrorKind::Limited { retry_after: wait } } else { kind_of(status) };
+            return Err(after_writing(self.problem(&response, kind), &ask));
+        }
+    }
+
+    /// The request with the operator's restriction.
+    fn restricted(&self, ask: Ask) -> Result<Ask, ToolError> {
+        let (only, scope) = (&self.inner.config.only, self.inner.api.scope);
+        if only.is_empty() || ask.always {
+            return Ok(ask);
+        }
+        let names = match scope {
+            Scope::None => return Ok(ask),
+            Scope::Segments(names) => names,
+            Scope::Parameter(name) => &[name][..],
+        };
+        let values: Option<Vec<String>> = names.iter().map(|name| ask.parameter(name)).collect();
+        let allowed = match (values.map(|values| values.join("/")), ask.narrow) {
+            (Some(about), _) => only.iter().any(|one| one.eq_ignore_ascii_case(&about)),
+            (None, Some(narrow)) => return Ok(narrow(ask, only)),
+            (None, None) => false,
+        };
+        if allowed {
+            return Ok(ask);
+        }
+        Err(ToolError::denied("This server is restricted, and that is outside")
+            .hint(format!("Allowed: {}.", only.join(", "))))
+    }
+
+    /// The request without its key.
+    fn request(&self, ask: &Ask) -> Result<Request<Bytes>, ToolError> {
+        let inner = &*self.inner;
+        let mut url = inner.base.clone();
+        path::extend(&mut url, ask.template, &ask.values)?;
+        if !ask.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&ask.query);
+        }
+        let invalid = || ToolError::invalid("The request has a value that cannot be sent");
+        let mut request = Request::builder().method(ask.method.clone()).uri(url.as_str());
+        let headers = request.headers_mut().ok_or_else(invalid)?;
+        headers.insert(USER_AGENT, inner.agent.clone());
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let fixed = inner.api.headers.iter().map(|(name, value)| (*name, *value));
+        for (name, value) in fixed.chain(ask.headers.iter().map(|(name, value)| (*name, value.as_str()))) {
+            let name: HeaderName = name.parse().map_err(|_| invalid())?;
+            headers.insert(name, HeaderValue::from_str(value).map_err(|_| invalid())?);
+        }
+        let body = if let Some(form) = &ask.form {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish().into()
+        } else if let Some(json) = &ask.json {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            json.to_string().into()
+        } else {
+            Bytes::new()
+        };
+        request.body(body).map_err(|_| invalid())
+    }
+
+    /// Sends it and follows redirects, to the same origin only.
+    async fn hops(&self, request: &Request<Bytes>, by: Instant) -> Result<Response<Bytes>, ToolError> {
+        let inner = &*self.inner;
+        let mut request = request.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let url = Url::parse(&request.uri().to_string()).map_err(|_| self.no_redirect("to no URL"))?;
+            let key = (request.method() == Method::GET).then(|| cache_key(&request));
+            let mut sent = request.clone();
+            if let Some(tag) = key.as_ref().and_then(|key| self.cache(|cache| cache.tag(key))) {
+                sent.headers_mut().insert(IF_NONE_MATCH, tag);
+            }
+            self.sign(&mut sent, url.clone()).await?;
+            let mut response = inner.exchange.exchange(sent, by.into_std()).await?;
+            if let Some(key) = key {
+                response = self.cache(|cache| cache.settle(&key, response));
+            }
+            let status = response.status().as_u16();
+            let reading = request.method() == Method::GET;
+            let follows = matches!(status, 307 | 308) || reading && matches!(status, 301..=303);
+            let Some(target) = response.headers().get(LOCATION).filter(|_| follows) else { return Ok(response) };
+            let target = target.to_str().ok().and_then(|target| url.join(target).ok());
+            let target = target.ok_or_else(|| self.no_redirect("to no URL"))?;
+            if target.origin() != inner.base.origin() {
+                return Err(self.no_redirect("to another host, where the key must not go"));
+            }
+            *request.uri_mut() = target.as_str().parse().map_err(|_| self.no_redirect("to no URL"))?;
+        }
+        Err(self.no_redirect("too often"))
+    }
+
+    fn no_redirect(&self, where_to: &str) -> ToolError {
+        ToolError::new(format!("{} redirects {where_to}", self.inner.api.title))
+            .kind(ErrorKind::Upstream { status: None })
+    }
+
+    fn cache<T>(&self, with: impl FnOnce(&mut Cache) -> T) -> T {
+        with(&mut self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds the key. The request goes to the origin of the base: redirects elsewhere are not followed, and the client connects
+    /// nowhere else.
+    async fn sign(&self, request: &mut Request<Bytes>, mut url: Url) -> Result<(), ToolError> {
+        let inner = &*self.inner;
+        let invalid = || ToolError::new("The key cannot be sent");
+        if let Some(key) = &inner.key {
+            match inner.api.key.place {
+                KeyPlace::None => {}
+                KeyPlace::Header { name, scheme } => {
+                    let mut value =
+                        HeaderValue::from_str(&format!("{scheme}{}", key.reveal())).map_err(|_| invalid())?;
+                    value.set_sensitive(true);
+                    request.headers_mut().insert(name.parse::<HeaderName>().map_err(|_| invalid())?, value);
+                }
+                KeyPlace::Query(name) => {
+                    url.query_pairs_mut().append_pair(name, key.reveal());
+                    *request.uri_mut() = url.as_str().parse().map_err(|_| invalid())?;
+                }
+            }
+        }
+        match &inner.authorize {
+            Some(authorize) => authorize.authorize(request).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A success, unless its body says otherwise.
+    fn succeeded(&self, response: Response<Bytes>, ask: &Ask) -> Result<Reply, ToolError> {
+        let (parts, body) = response.into_parts();
+        let reply = Reply {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            title: self.inner.api.title,
+            key: self.inner.key.clone(),
+        };
+        let failed = reply.json().ok().and_then(|answer| self.inner.api.problems.of_success(&answer));
+        match failed {
+            None => Ok(reply),
+            Some(kind) => {
+                let Reply { status, headers, body, .. } = reply;
+                let mut response = Response::new(body);
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                Err(after_writing(self.problem(&response, kind), ask))
+            }
+        }
+    }
+
+    fn problem(&self, response: &Response<Bytes>, kind: ErrorKind) -> ToolError {
+        let (api, status) = (self.inner.api, response.status());
+        let body = crate::clean::without_key(&String::from_utf8_lossy(response.body()), self.key());
+        let error = api.problems.error(api.title, status, kind, &redact_urls(&body));
+        match kind {
+            ErrorKind::Limited { retry_after: Some(wait) } => error.hint(again_in(wait)),
+            ErrorKind::Limited { .. } => error.hint("Try again later."),
+            ErrorKind::Denied if status == StatusCode::UNAUTHORIZED => match api.key.variables {
+                [] => error,
+                [name, ..] => error.hint(format!("The operator must check {name}. {}", api.key.obtain).trim_end()),
+            },
+            ErrorKind::Upstream { .. } | ErrorKind::Timeout => error.hint("Try again later."),
+            _ => error,
+        }
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.inner.key.as_ref().map(Secret::reveal)
+    }
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rest")
+            .field("api", &self.inner.api.title)
+            .field("config", &self.inner.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What changes the answer: everything but the key.
+fn cache_key(request: &Request<Bytes>) -> String {
+    let headers: &HeaderMap = request.headers();
+    let own: String =
+        headers.iter().map(|(n, v)| format!("\n{n}: {}", String::from_utf8_lossy(v.as_bytes()))).collect();
+    format!("{}{own}", request.uri())
+}
+
+/// A request that changes something may have done so although no answer came: that must be said.
+fn after_writing(error: ToolError, ask: &Ask) -> ToolError {
+    let unknown = matches!(error.error_kind(), Some(ErrorKind::Timeout | ErrorKind::Upstream { .. }));
+    match unknown && !ask.repeatable {
+        true => error.hint("The request may have taken effect nevertheless. Check before trying again."),
+        false => error,
+    }
+}
+
+/// Something that differs from client to client, so that those that were turned away together do not come back together.
+fn jitter() -> Duration {
+    use std::hash::{BuildHasher, Hasher};
+    Duration::from_millis(std::hash::RandomState::new().build_hasher().finish() % 100)
+}

@@ -1,0 +1,176 @@
+//! What must be true of every row of a table, tried against a site of this machine: for the tests of servers.
+//!
+//! A [`Suite`] is given the table and a description of the API that was written (or taken) independently of it, as JSON:
+//!
+//! ```json
+//! {
+//!   "operations": [{
+//!     "method": "GET", "path": "/v1/folders/{folder}/notes",
+//!     "query": { "type": "object", "properties": { "per_page": { "type": "integer", "maximum": 100 } }, "additionalProperties": false },
+//!     "wrong": { "query": { "per_page": 101 } },
+//!     "answer": [{ "id": 1, "title": "A note" }]
+//!   }],
+//!   "calls": { "list_notes": { "least": { "folder": "home" }, "most": { "folder": "home", "size": 5 } } }
+//! }
+//! ```
+//!
+//! `query`, `headers` and `body` are JSON Schemas of what a request may have; `"x-style": "comma"` marks lists of a query that are
+//! one parameter. `wrong` is a change that the schemas must refuse, so that what they let through means something. `least` and
+//! `most` are arguments of each tool.
+
+mod contract;
+mod faults;
+mod hostile;
+
+use crate::{Api, Config, Exchange, Rest};
+use contract::Contract;
+use linchpin::Server;
+use linchpin::client::{Client, Connection};
+use linchpin::prelude::in_process;
+use linchpin::testing::site::{Do, Seen, Site, json};
+use linchpin_kit::{ERROR_META, Secret, Service};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The key of all tests: what must not be found where it does not belong.
+pub const KEY: &str = "k3y-that-must-not-be-seen";
+
+/// The trials of a table.
+#[derive(Debug)]
+pub struct Suite {
+    api: &'static Api,
+    service: &'static Service,
+    contract: Arc<Contract>,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The whole result as JSON.
+    pub result: Value,
+    /// Whether it is an error.
+    pub failed: bool,
+    /// The kind of the error.
+    pub kind: String,
+    /// The text of the first block.
+    pub text: String,
+    /// The structured content.
+    pub structured: Value,
+}
+
+impl Suite {
+    /// Reads the description of the API.
+    ///
+    /// # Panics
+    /// If it is not such a description.
+    pub fn new(api: &'static Api, service: &'static Service, contract: &str) -> Suite {
+        Suite { api, service, contract: Arc::new(Contract::parse(contract)) }
+    }
+
+    /// All of the trials.
+    ///
+    /// # Panics
+    /// If one fails.
+    pub async fn run(&self) {
+        self.contract().await;
+        self.hostile_arguments().await;
+        self.faults().await;
+    }
+
+    /// The configuration for a site.
+    pub fn config(&self, site: &Site) -> Config {
+        Config::default().with(|config| {
+            let path = self.api.base.splitn(4, '/').nth(3).unwrap_or_default();
+            config.api_url = Some(site.url(&format!("/{path}")));
+            config.key = Some(Secret::new(KEY));
+            config.env_proxies = false;
+            config.pace_ms = Some(0);
+            config.tools.toolsets = vec!["all".to_owned()];
+            for flag in self.service.tools.iter().filter_map(|tool| tool.needs) {
+                config.tools.grant(flag, true);
+            }
+        })
+    }
+
+    /// A site that answers as the description says.
+    pub async fn site(&self) -> Site {
+        let contract = self.contract.clone();
+        Site::new(move |_, seen| vec![Do::Write(json(200, "", contract.answer(seen)))]).await
+    }
+
+    /// Connects a client to the server.
+    ///
+    /// # Panics
+    /// If the configuration is invalid.
+    pub async fn connect(&self, config: Config) -> Connection {
+        self.serving(Rest::open(self.api, config).expect("a valid configuration")).await
+    }
+
+    /// The same with something else than the network.
+    ///
+    /// # Panics
+    /// If the configuration is invalid.
+    pub async fn connect_over(&self, config: Config, exchange: impl Exchange) -> Connection {
+        self.serving(Rest::open_over(self.api, config, exchange).expect("a valid configuration")).await
+    }
+
+    async fn serving(&self, rest: Rest) -> Connection {
+        let server = rest.add_to(Server::new("test", "0"), self.service).expect("known tools");
+        Client::new("test", "0").check_results(true).connect(in_process(server)).await.expect("it connects")
+    }
+
+    /// The arguments of a row: `least` or `most`.
+    fn arguments(&self, name: &str, which: &str) -> Value {
+        self.contract.arguments(name, which)
+    }
+}
+
+/// Makes a call.
+///
+/// # Panics
+/// If there is no result, which not even the worst answer of an API may cause.
+pub async fn call(connection: &Connection, tool: &str, arguments: Value) -> Told {
+    let answer = connection.call(tool, arguments.clone()).await.unwrap_or_else(|e| panic!("{tool} {arguments}: {e}"));
+    let failed = answer.is_error();
+    let result = answer.result().unwrap_or_else(|_| panic!("{tool} {arguments}: no result"));
+    let result = serde_json::to_value(result).unwrap_or_default();
+    let part = |path: &str| result.pointer(path).cloned().unwrap_or_default();
+    let kind = result["_meta"][ERROR_META]["kind"].as_str().unwrap_or_default().to_owned();
+    let text = part("/content/0/text").as_str().unwrap_or_default().to_owned();
+    Told { failed, kind, text, structured: part("/structuredContent"), result }
+}
+
+/// Where the key was sent. It belongs into the header that the API says, of requests to the API.
+fn check_key(seen: &[Seen], what: &str) {
+    for request in seen {
+        assert!(!request.target.contains(KEY), "{what}: the key is in {}", request.target);
+        assert!(!String::from_utf8_lossy(&request.body).contains(KEY), "{what}: the key is in the body");
+        let headers = request.headers.iter().filter(|(_, value)| value.contains(KEY)).count();
+        assert!(headers <= 1, "{what}: the key is in {headers} headers");
+    }
+}
+
+fn without_key(told: &Told, what: &str) {
+    assert!(!told.result.to_string().contains(KEY), "{what}: the key is in {}", told.result);
+}
+
+/// The value with every leaf changed.
+fn every_leaf(value: &Value, change: &dyn Fn(&Value) -> Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(|item| every_leaf(item, change)).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(n, v)| (n.clone(), every_leaf(v, change))).collect())
+        }
+        leaf => change(leaf),
+    }
+}
+
+/// Arguments with one more.
+fn with(arguments: &Value, name: &str, value: impl Into<Value>) -> Value {
+    let mut all = arguments.clone();
+    if all.is_null() {
+        all = json!({});
+    }
+    all[name] = value.into();
+    all
+}

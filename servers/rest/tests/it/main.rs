@@ -1,0 +1,9 @@
+//! The integration tests of `linchpin-rest`: one program, a module for each subject.
+
+mod code;
+mod engine;
+mod github;
+mod keys;
+mod lists;
+mod scope;
+mod times;
