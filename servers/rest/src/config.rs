@@ -3,102 +3,74 @@
 use crate::Api;
 use crate::api::KeyPlace;
 use linchpin::transport::web::{HostRule, Proxy, WebOptions, is_loopback, roots_from_pem};
-use linchpin_kit::{Secret, ToolChoice, ToolError, Vars};
+use linchpin_kit::{Secret, ToolChoice, ToolError, Vars, flag};
 use std::path::PathBuf;
 use url::Url;
 
-/// The configuration of a server for an API.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Config {
-    /// The URL that all paths begin with, instead of the API's own (`--api-url`).
-    pub api_url: Option<String>,
-    /// The key.
-    pub key: Option<Secret>,
-    /// What the server is restricted to; empty is everything (`--only`).
-    pub only: Vec<String>,
-    /// Leaves out what people without rights wrote, where the API says who has them (`--lockdown`).
-    pub lockdown: bool,
-    /// Allows `http` for other hosts than this machine (`--allow-http`).
-    pub allow_http: bool,
-    /// A file of further root certificates, PEM (`--ca-file`).
-    pub ca_file: Option<PathBuf>,
-    /// The proxy for all requests, instead of those of the environment (`--proxy-url`).
-    pub proxy: Option<Proxy>,
-    /// Uses the proxies of the environment if `proxy` is not set. Default `true`.
-    pub env_proxies: bool,
-    /// How long a request may take with its turns and retries, in milliseconds. Default 30,000 (`--timeout`, in seconds).
-    pub timeout_ms: u64,
-    /// Longest response in bytes, decompressed. Default 10 MiB.
-    pub body_bytes_max: usize,
-    /// Retries when the server is busy, at most 3. Default 3.
-    pub retries_max: u32,
-    /// Shortest time between the beginnings of two requests, in milliseconds, instead of the API's (`--pace-ms`).
-    pub pace_ms: Option<u64>,
-    /// The enabled tools and their names.
-    pub tools: ToolChoice,
+linchpin_kit::options! {
+    /// The configuration of a server for an API: a group in that server's own, see [`Config::settle_for`].
+    #[derive(Debug, Clone)]
+    pub struct Config {
+        /// URL that all requests begin with, instead of the API's own.
+        pub api_url: Option<String> = None => flag::url("URL"),
+        /// The key.
+        pub key: Option<Secret> = None,
+        /// What the server is restricted to; empty is everything. Servers have an option of their own for it.
+        pub only: Vec<String> = Vec::new(),
+        /// Leaves out what people without rights wrote, where the API says who has them. For an option of the server's own.
+        pub lockdown: bool = false,
+        /// Allow an http:// URL of another machine: keys are then sent without encryption.
+        pub allow_http: bool = false => flag::switch(),
+        /// File of additional root certificates, PEM.
+        pub ca_file: Option<PathBuf> = None => flag::file("FILE"),
+        /// Proxy for all requests.
+        pub proxy_url: Option<Proxy> = None
+            => flag::with("URL", |proxy, text| read_proxy(text).map(|read| *proxy = Some(read))).secret()
+                .default("from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY"),
+        /// Uses the proxies of the environment if `proxy_url` is not set.
+        pub env_proxies: bool = true,
+        /// Timeout of a request with its turn and its retries, in seconds.
+        ///
+        /// In milliseconds here.
+        pub timeout_ms: u64 = 30_000 => flag::with("SECONDS", seconds).named("timeout").default("30"),
+        /// Longest response in bytes, decompressed.
+        pub body_bytes_max: usize = 10 << 20,
+        /// Retries when the server is busy, at most 3.
+        pub retries_max: u32 = 3,
+        /// Shortest time between two requests, in milliseconds.
+        ///
+        /// Instead of the API's.
+        pub pace_ms: Option<u64> = None => flag::with("MS", millis).default("what the API allows everybody"),
+        /// The enabled tools and their names.
+        pub tools: ToolChoice = ToolChoice::default() => flag::group(),
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            api_url: None,
-            key: None,
-            only: Vec::new(),
-            lockdown: false,
-            allow_http: false,
-            ca_file: None,
-            proxy: None,
-            env_proxies: true,
-            timeout_ms: 30_000,
-            body_bytes_max: 10 << 20,
-            retries_max: 3,
-            pace_ms: None,
-            tools: ToolChoice::default(),
-        }
-    }
+fn seconds(ms: &mut u64, text: &str) -> Result<(), ToolError> {
+    *ms = number(text)?.saturating_mul(1_000);
+    Ok(())
+}
+
+fn millis(ms: &mut Option<u64>, text: &str) -> Result<(), ToolError> {
+    *ms = Some(number(text)?);
+    Ok(())
+}
+
+fn number(text: &str) -> Result<u64, ToolError> {
+    text.trim().parse().map_err(|_| ToolError::new(format!("invalid number: {text}")))
 }
 
 impl Config {
-    /// Changes some of these options.
-    ///
-    /// ```
-    /// # use linchpin_rest::Config;
-    /// let config = Config::default().with(|config| config.timeout_ms = 5_000);
-    /// ```
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// The configuration from environment variables: the API's own for key and URL, and `MCP_` with the name of the service
-    /// and of the flag in capitals (`MCP_GITHUB_TIMEOUT`) for the rest. Key and proxy may also come from a file (`…_FILE`) or
-    /// the keyring (`…_KEYRING`).
+    /// Reads the variables that the API's own clients have: those of the key, which may also be in a file (`…_FILE`) or the
+    /// keyring (`…_KEYRING`), and those of the URL. For the `then` of the server's [`options!`](linchpin_kit::options).
     ///
     /// # Errors
-    /// When a variable is invalid. Errors never contain the key.
-    pub fn from_env(api: &Api, vars: Vars<'_>) -> Result<Self, ToolError> {
-        let prefix = format!("MCP_{}", api.service.to_ascii_uppercase().replace('-', "_"));
-        let name = |what: &str| format!("{prefix}_{what}");
-        let mut config = Self { tools: vars.tool_choice(&prefix)?, ..Self::default() };
-        config.key = vars.secret_of(api.key.variables)?;
-        let own = api.base_variables.iter().find_map(|variable| vars.text(variable));
-        config.api_url = vars.text(&name("API_URL")).or(own);
-        config.only = vars.list(&name("ONLY"), ',').unwrap_or_default();
-        vars.switch(&name("LOCKDOWN"), &mut config.lockdown)?;
-        vars.switch(&name("ALLOW_HTTP"), &mut config.allow_http)?;
-        config.ca_file = vars.path(&name("CA_FILE"));
-        if let Some(proxy) = vars.secret(&name("PROXY_URL"))? {
-            config.proxy = Some(read_proxy(proxy.reveal())?);
-        }
-        let mut seconds = config.timeout_ms / 1_000;
-        vars.number(&name("TIMEOUT"), &mut seconds)?;
-        config.timeout_ms = seconds.saturating_mul(1_000);
-        let mut pace = u64::MAX;
-        vars.number(&name("PACE_MS"), &mut pace)?;
-        config.pace_ms = Some(pace).filter(|pace| *pace != u64::MAX);
-        Ok(config)
+    /// When the key cannot be read. Errors never contain it.
+    pub fn settle_for(&mut self, api: &Api, vars: Vars<'_>) -> Result<(), ToolError> {
+        self.key = vars.secret_of(api.key.variables)?;
+        let own = || api.base_variables.iter().find_map(|variable| vars.text(variable));
+        self.api_url = self.api_url.take().or_else(own);
+        Ok(())
     }
 
     /// The URL that all paths begin with.
@@ -159,7 +131,7 @@ impl Config {
             web.https_only = base.scheme() == "https";
             web.connect_ms_max = self.timeout_ms.min(10_000);
             web.body_bytes_max = Some(self.body_bytes_max);
-            web.proxy = self.proxy.clone();
+            web.proxy = self.proxy_url.clone();
             web.proxies = self.env_proxies;
             web.decompress = true;
             web.extra_roots = roots;

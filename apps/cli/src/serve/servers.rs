@@ -4,7 +4,7 @@
 use super::Reach;
 #[allow(unused_imports, reason = "which of them are used depends on the servers of the build")]
 use super::native::{Entry, Main, Typed};
-#[cfg(feature = "everything")]
+#[cfg(any(feature = "brave-search", feature = "everything"))]
 use {linchpin_kit::Vars, std::ffi::OsString};
 
 /// All servers of this build, in the order of help texts.
@@ -225,6 +225,32 @@ pub(crate) const ENTRIES: &[Entry] = &[
             },
         )
     },
+    #[cfg(feature = "brave-search")]
+    Entry {
+        title: "Brave Search",
+        about: "Web, local, news, video and image search, with a key of Brave",
+        examples: "  \
+  linchpin serve brave-search
+  linchpin serve brave-search --pace-ms 50
+  BRAVE_API_KEY_FILE=~/.brave-key linchpin serve brave-search
+",
+        notes: "BRAVE_API_KEY is the key (create one at https://api-dashboard.search.brave.com/app/keys); BRAVE_API_KEY_FILE is \
+                a file with it, BRAVE_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature \
+                keyring).",
+        original: brave_search_original,
+        ..Entry::new(
+            "brave-search",
+            linchpin_brave_search::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_brave_search::Config| &mut config.api.tools,
+                |config, server| {
+                    let server =
+                        linchpin_brave_search::open(config)?.add_to(server, &linchpin_brave_search::SERVICE)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",
@@ -259,5 +285,25 @@ fn everything_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString
         _ => return given,
     };
     given.splice(..1, flags.into_iter().map(OsString::from));
+    given
+}
+
+/// Brave's own server takes its transport from variables.
+#[cfg(feature = "brave-search")]
+fn brave_search_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString> {
+    if vars.text("BRAVE_MCP_TRANSPORT").as_deref() != Some("http") || given.iter().any(|word| word == "--http") {
+        return given;
+    }
+    let or = |name: &str, usual: &str| vars.text(name).unwrap_or_else(|| usual.to_owned());
+    let address = format!("{}:{}", or("BRAVE_MCP_HOST", "127.0.0.1"), or("BRAVE_MCP_PORT", "8080"));
+    let mut flags = vec!["--http".to_owned(), address];
+    for (variable, flag) in
+        [("BRAVE_MCP_ALLOWED_HOSTS", "--accept-host"), ("BRAVE_MCP_ALLOWED_ORIGINS", "--allow-origin")]
+    {
+        let names = vars.list(variable, ',').unwrap_or_default();
+        let names = names.iter().flat_map(|names| names.split_whitespace());
+        flags.extend(names.flat_map(|name| [flag.to_owned(), name.to_owned()]));
+    }
+    given.extend(flags.into_iter().map(OsString::from));
     given
 }

@@ -157,9 +157,11 @@ fn inspect_finds_nothing_wrong_with_our_own_servers() {
     let home = tempfile::tempdir().unwrap();
     for row in rows(home.path()) {
         let program = program().display().to_string();
-        let all: Vec<String> = ["inspect", "--json", "--", &program, "serve", row.name]
-            .map(str::to_owned)
+        let given = row.env.iter().flat_map(|(name, value)| ["-e".to_owned(), format!("{name}={value}")]);
+        let all: Vec<String> = words(&["inspect", "--json"])
             .into_iter()
+            .chain(given)
+            .chain(words(&["--", &program, "serve", row.name]))
             .chain(row.words())
             .collect();
         let (code, out, err) = finished(command(&program, home.path()).args(&all).envs(row.env.iter().cloned()));
@@ -188,6 +190,7 @@ fn servers_that_cannot_start_say_why() {
         ("sqlite", &["--db-path", "/dev/null/x"]),
         ("postgres", &[]),
         ("time", &["--local-timezone", "Nowhere/Else"]),
+        ("brave-search", &[]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),
         ("git", &["--roots", "replace"]),

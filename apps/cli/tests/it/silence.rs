@@ -72,6 +72,10 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("convert_time", json!({ "source_timezone": "UTC", "time": "1:00", "target_timezone": MARKER }), None),
         ],
         "sequential-thinking" => vec![("sequentialthinking", thought(json!(MARKER)), None)],
+        "brave-search" => vec![
+            ("brave_web_search", json!({ "query": MARKER, MARKER: 1 }), None),
+            ("brave_web_search", json!({ "query": MARKER, "cursor": MARKER }), None),
+        ],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
     }

@@ -1,8 +1,7 @@
 //! Every row of the table: against a description of the API, with hostile arguments, and with everything that fails.
 
-use linchpin_brave_search::{API, SERVICE, config};
+use linchpin_brave_search::{API, Config, SERVICE, open};
 use linchpin_kit::{Secret, Vars};
-use linchpin_rest::Config;
 use linchpin_rest::testing::{Suite, call};
 use serde_json::json;
 
@@ -110,18 +109,18 @@ fn the_variables_of_braves_own_server_are_heeded() {
         };
         Some(value.to_owned())
     };
-    let config = config(Vars::new(&get)).unwrap();
-    assert_eq!(config.tools.enable, ["brave_news_search", "brave_web_search"]);
-    assert_eq!(config.tools.disable, ["brave_image_search"]);
-    assert_eq!(config.api_url.as_deref(), Some("https://proxy.example/brave"));
-    assert!(linchpin_brave_search::open(config).is_ok());
-    let missing = linchpin_brave_search::open(Config::default()).unwrap_err().to_string();
+    let config = Config::from_env(Vars::new(&get)).unwrap();
+    assert_eq!(config.api.tools.enable, ["brave_news_search", "brave_web_search"]);
+    assert_eq!(config.api.tools.disable, ["brave_image_search"]);
+    assert_eq!(config.api.api_url.as_deref(), Some("https://proxy.example/brave"));
+    assert!(open(config).is_ok());
+    let missing = open(Config::default()).unwrap_err().to_string();
     let want = "BRAVE_API_KEY environment variable is required\nHint: Create one at \
                 https://api-dashboard.search.brave.com/app/keys. Or name a file with BRAVE_API_KEY_FILE.";
     assert_eq!(missing, want);
     let http = Config::default().with(|config| {
-        config.key = Some(Secret::new("k"));
-        config.api_url = Some("http://proxy.example".into());
+        config.api.key = Some(Secret::new("k"));
+        config.api.api_url = Some("http://proxy.example".into());
     });
-    assert!(linchpin_brave_search::open(http).is_err());
+    assert!(open(http).is_err());
 }

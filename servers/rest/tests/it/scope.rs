@@ -1,7 +1,7 @@
 //! What an operator restricts a server to.
 
 use crate::github::{API, suite};
-use linchpin_kit::Vars;
+use linchpin_kit::{Given, Options, Vars};
 use linchpin_rest::testing::call;
 use linchpin_rest::{Api, Config, Rest};
 use serde_json::{Value, json};
@@ -91,8 +91,6 @@ fn the_environment_says_what_flags_say_and_nothing_to_restrict_is_an_error() {
         let value = match name {
             "GITHUB_TOKEN" => "hidden",
             "GITHUB_API_URL" => "https://git.example/api/v3",
-            "MCP_GITHUB_ONLY" => "o/r, o/s",
-            "MCP_GITHUB_LOCKDOWN" => "1",
             "MCP_GITHUB_TIMEOUT" => "5",
             "MCP_GITHUB_PACE_MS" => "250",
             "MCP_GITHUB_PROXY_URL" => "socks://me:hidden@p:1",
@@ -101,11 +99,14 @@ fn the_environment_says_what_flags_say_and_nothing_to_restrict_is_an_error() {
         };
         Some(value.to_owned())
     };
-    let config = Config::from_env(&API, Vars::new(&get)).unwrap();
-    assert_eq!((config.only.len(), config.lockdown, config.timeout_ms, config.pace_ms), (2, true, 5_000, Some(250)));
+    let mut config = Config::read_as("MCP_GITHUB", Vars::new(&get), &Given::default()).unwrap();
+    config.settle_for(&API, Vars::new(&get)).unwrap();
+    assert_eq!((config.timeout_ms, config.pace_ms), (5_000, Some(250)));
+    assert_eq!(config.api_url.as_deref(), Some("https://git.example/api/v3"));
     assert!(config.tools.read_only && !format!("{config:?}").contains("hidden"), "{config:?}");
     assert!(!format!("{:?}", Rest::open(&API, config.clone()).unwrap()).contains("hidden"));
     const OTHER: Api = Api::new("other", "Other", "https://api.other.example", &[]);
+    config.only = vec!["o/r".into()];
     let error = Rest::open(&OTHER, config).unwrap_err();
     assert_eq!(error.message(), "Other has nothing to restrict with --only");
 }

@@ -76,6 +76,7 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
     }
     if cfg!(feature = "fetch") {
         let page = site(
+            "text/html",
             "<!doctype html><html><body><article><h1>Title</h1><p>Some words of a page.</p></article></body></html>",
         );
         let mut row = row("fetch", "fetch", json!({ "url": page }), "Some words of a page.");
@@ -127,6 +128,17 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "sequentialthinking";
         rows.push(row);
     }
+    if cfg!(feature = "brave-search") {
+        let found = r#"{"web":{"results":[{"title":"<strong>Some</strong> words","url":"https://a.example/"}]}}"#;
+        let mut row = row("brave-search", "brave_web_search", json!({ "query": "words" }), "Title: Some words");
+        row.env = vec![
+            ("BRAVE_API_KEY".to_owned(), "key".to_owned()),
+            ("BRAVE_API_URL".to_owned(), site("application/json", found)),
+            ("MCP_BRAVE_PACE_MS".to_owned(), "0".to_owned()),
+        ];
+        row.prefix = "brave";
+        rows.push(row);
+    }
     if cfg!(feature = "everything") {
         rows.push(row("everything", "echo", json!({ "message": "hello" }), "Echo: hello"));
     }
@@ -139,9 +151,9 @@ fn made(home: &Path, name: &str) -> std::path::PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// A page at an address of this machine, for the length of the test.
+/// A page of this type at an address of this machine, for the length of the test.
 #[allow(dead_code, reason = "for some rows")]
-fn site(page: &'static str) -> String {
+fn site(content_type: &'static str, page: &'static str) -> String {
     use std::io::{BufRead, BufReader, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());
@@ -151,7 +163,7 @@ fn site(page: &'static str) -> String {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
             let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 page.len()
             );
             // A client that hung up has what it wanted.
