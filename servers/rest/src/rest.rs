@@ -140,8 +140,8 @@ impl Rest {
     async fn call(&self, call: &'static Call, given: Map<String, Value>) -> Result<ToolOutput<Value>, ToolError> {
         let inner = &*self.inner;
         let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?;
-        let position = Position::of(call, &mut args)?;
-        let chosen = args.0.remove("fields");
+        let position = Position::of(call, &mut args, inner.api.pages)?;
+        let chosen = if call.fields { args.0.remove("fields") } else { None };
         let answer = match call.run {
             Some(run) => run(self, args.clone()).await?,
             None => {

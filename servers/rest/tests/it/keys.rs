@@ -73,6 +73,22 @@ async fn a_key_in_the_query_is_in_no_error_and_no_result() {
     assert!(site.requests().iter().all(|seen| seen.query() == format!("key={KEY}")));
 }
 
+#[tokio::test]
+async fn the_key_is_marked_so_that_nobody_shows_it() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let log = seen.clone();
+    let api = move |request: http::Request<bytes::Bytes>| {
+        assert!(request.headers()["authorization"].is_sensitive());
+        *log.lock().unwrap() = format!("{request:?}");
+        http::Response::new(bytes::Bytes::from_static(b"{}"))
+    };
+    let config = Config::default().with(|config| config.key = Some(Secret::new(KEY)));
+    let connection = suite().connect_over(config, api).await;
+    assert!(!call(&connection, "get_me", json!({})).await.failed);
+    let seen = seen.lock().unwrap().clone();
+    assert!(seen.contains("https://api.github.example/user") && !seen.contains(KEY), "{seen}");
+}
+
 #[test]
 fn what_is_wrong_with_a_configuration_is_said_at_the_start() {
     let open = |change: &dyn Fn(&mut Config)| {

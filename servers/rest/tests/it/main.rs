@@ -5,5 +5,7 @@ mod engine;
 mod github;
 mod keys;
 mod lists;
+mod logs;
 mod scope;
+mod slack;
 mod times;
