@@ -103,3 +103,22 @@ impl ServerCertVerifier for Platform {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_read_and_what_is_none_is_said() {
+        let one = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+        let two = format!("# a comment\n{one}\n{one}");
+        assert_eq!(roots_from_pem(two.as_bytes()).unwrap(), [b"hello", b"hello"]);
+        let damaged = one.replace("aGVsbG8=", "!");
+        for (pem, why) in
+            [("", "no certificate in PEM form"), ("hello", "no certificate"), (&damaged, "cannot be read")]
+        {
+            let error = roots_from_pem(pem.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+}

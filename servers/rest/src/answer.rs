@@ -2,8 +2,9 @@
 
 use crate::api::Step;
 use crate::arg::{Args, plain};
+use crate::call::InScope;
 use crate::keep::{Cut, Keep, at};
-use crate::{Api, Ask, Call, Pages};
+use crate::{Api, Ask, Call, Config, Pages};
 use http::HeaderMap;
 use http::header::LINK;
 use linchpin::types::content::ContentBlock;
@@ -45,9 +46,16 @@ impl Answer {
         api: &Api,
         (keep, beside): (&Keep, &Keep),
         position: &Position,
-        lockdown: bool,
+        config: &Config,
     ) -> Result<ToolOutput<Value>, ToolError> {
-        let trusted = call.trusted.filter(|_| lockdown);
+        let trusted = call.trusted.filter(|_| config.lockdown);
+        let inside = match call.scope {
+            InScope::Narrowed(_, inside) if !config.only.is_empty() => Some(inside),
+            _ => None,
+        };
+        let shows = |item: &Value| {
+            trusted.is_none_or(|trusted| trusted(item)) && inside.is_none_or(|inside| inside(item, &config.only))
+        };
         if let Some(tidy) = call.tidy {
             tidy(&mut self.value);
         }
@@ -62,11 +70,12 @@ impl Answer {
                 let items = list.map(Vec::as_slice).unwrap_or_default();
                 let next =
                     self.next(call.pages.unwrap_or(api.pages), items.len()).filter(|next| *next != position.token);
-                let shown: Vec<&Value> =
-                    items.iter().filter(|item| trusted.is_none_or(|trusted| trusted(item))).collect();
+                let shown: Vec<&Value> = items.iter().filter(|item| shows(item)).collect();
                 if shown.len() < items.len() {
-                    notices
-                        .push(format!("[{} left out: their authors have no rights here.]", items.len() - shown.len()));
+                    notices.push(format!(
+                        "[{} left out: the operator restricted this server.]",
+                        items.len() - shown.len()
+                    ));
                 }
                 let (items, mut paging) = position.part(&shown, keep, next, call.text.is_none());
                 if !call.is_paged(api.pages) && paging.truncated {
@@ -79,10 +88,8 @@ impl Answer {
                 with_paging(members, &paging)
             }
             None => {
-                if trusted.is_some_and(|trusted| !trusted(&self.value)) {
-                    return Err(ToolError::denied(
-                        "Its author has no rights here, and this server shows nothing of such authors",
-                    ));
+                if !shows(&self.value) {
+                    return Err(ToolError::denied("The operator restricted this server, and that is outside"));
                 }
                 let mut cuts = Vec::new();
                 let value = fitted(keep.of(&self.value, position.at[1], &mut cuts), &mut cuts);

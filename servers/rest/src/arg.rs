@@ -1,5 +1,6 @@
 //! The arguments of a call as data: how they are listed, checked, and sent.
 
+use linchpin::Cx;
 use linchpin_kit::{ToolError, near};
 use serde_json::{Map, Value, json};
 
@@ -349,8 +350,8 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 /// The checked arguments of a call, defaults included.
-#[derive(Debug, Clone, Default)]
-pub struct Args(pub(crate) Map<String, Value>);
+#[derive(Clone, Default)]
+pub struct Args(pub(crate) Map<String, Value>, Option<Cx>);
 
 impl Args {
     /// Checks the arguments of a call against the row's own.
@@ -378,7 +379,17 @@ impl Args {
                 }
             }
         }
-        Ok(Args(given))
+        Ok(Args(given, None))
+    }
+
+    pub(crate) fn with_cx(self, cx: &Cx) -> Args {
+        Args(self.0, Some(cx.clone()))
+    }
+
+    /// The context of the call, for progress and what belongs to a session. There is none in a test that makes arguments itself.
+    #[must_use]
+    pub fn cx(&self) -> Option<&Cx> {
+        self.1.as_ref()
     }
 
     /// The value of an argument, if it has one.
@@ -444,4 +455,10 @@ pub(crate) fn settled(json: &str, known: &[Arg]) -> Option<String> {
         }
     }
     changed.then(|| Value::Object(given).to_string())
+}
+
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Args").field(&self.0).finish()
+    }
 }

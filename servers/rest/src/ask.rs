@@ -161,7 +161,7 @@ impl Ask {
         let mut ask = Ask::new(call.verb.method(), call.path);
         ask.repeatable = call.spec.idempotent;
         ask.always = matches!(call.scope, InScope::Always);
-        ask.narrow = if let InScope::Narrowed(narrow) = call.scope { Some(narrow) } else { None };
+        ask.narrow = if let InScope::Narrowed(narrow, _) = call.scope { Some(narrow) } else { None };
         ask.headers = call.headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let in_query = matches!(call.verb, Verb::Get | Verb::Delete);
         let (mut body, mut form) = (Map::new(), Vec::new());

@@ -15,6 +15,9 @@ pub type Run = for<'a> fn(&'a Rest, Args) -> BoxFuture<'a, Result<Answer, ToolEr
 /// Puts the operator's restriction into a request that does not name what it is about, such as a search.
 pub type Narrow = fn(Ask, &[String]) -> Ask;
 
+/// Whether an item of such a request's answer is inside the operator's restriction.
+pub type Inside = fn(&Value, &[String]) -> bool;
+
 /// A row: an endpoint as a tool.
 #[derive(Clone, Copy)]
 pub struct Call {
@@ -68,8 +71,8 @@ pub(crate) enum InScope {
     Named,
     /// It is about nothing that can be restricted.
     Always,
-    /// It is narrowed.
-    Narrowed(Narrow),
+    /// It is narrowed, and so is its answer.
+    Narrowed(Narrow, Inside),
 }
 
 const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
@@ -298,10 +301,11 @@ impl Call {
         Call { scope: InScope::Always, ..self }
     }
 
-    /// Sets how the operator's restriction is put into a request that does not name what it is about.
+    /// Sets how the operator's restriction is put into a request that does not name what it is about, and which items of its
+    /// answer are inside: what a caller asks for may widen a search again.
     #[must_use]
-    pub const fn narrowed(self, narrow: Narrow) -> Call {
-        Call { scope: InScope::Narrowed(narrow), ..self }
+    pub const fn narrowed(self, narrow: Narrow, inside: Inside) -> Call {
+        Call { scope: InScope::Narrowed(narrow, inside), ..self }
     }
 
     /// Sets which items (or answers) have an author with rights: with `--lockdown`, others are left out. It is given them

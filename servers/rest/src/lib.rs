@@ -73,7 +73,7 @@ pub use answer::Answer;
 pub use api::{Api, Key, Limits, Pages, Reset, Scope, Step, specs};
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
 pub use ask::{Ask, Reply};
-pub use call::{Call, Narrow, Run, delete, get, patch, post, put};
+pub use call::{Call, Inside, Narrow, Run, delete, get, patch, post, put};
 pub use clean::{tidy_markup, without_markup};
 pub use config::{Config, read_proxy};
 pub use exchange::Exchange;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use linchpin::transport::web::{RETRIES_MAX, Web, retry_after};
-use linchpin::{BoxFuture, Server};
+use linchpin::{BoxFuture, Cx, Server};
 use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, redact_urls};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -122,8 +122,8 @@ impl Rest {
                 tool.layer(settle)
             };
             // As an `Error`, which keeps the kind and the words of others.
-            let handler = async move |rest: &Rest, args: Map<String, Value>| {
-                rest.call(call, args).await.map_err(linchpin::Error::from)
+            let handler = async move |rest: &Rest, cx: &Cx, args: Map<String, Value>| {
+                rest.call(call, args, cx).await.map_err(linchpin::Error::from)
             };
             tools = tools.tool_as(&call.spec, shaped, handler);
         }
@@ -137,9 +137,14 @@ impl Rest {
     }
 
     /// Makes the call of a row.
-    async fn call(&self, call: &'static Call, given: Map<String, Value>) -> Result<ToolOutput<Value>, ToolError> {
+    async fn call(
+        &self,
+        call: &'static Call,
+        given: Map<String, Value>,
+        cx: &Cx,
+    ) -> Result<ToolOutput<Value>, ToolError> {
         let inner = &*self.inner;
-        let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?;
+        let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
         let position = Position::of(call, &mut args, inner.api.pages)?;
         let chosen = if call.fields { args.0.remove("fields") } else { None };
         let answer = match call.run {
@@ -159,7 +164,7 @@ impl Rest {
             }
             _ => None,
         };
-        answer.shape(call, inner.api, (chosen.as_ref().unwrap_or(keep), beside), &position, inner.config.lockdown)
+        answer.shape(call, inner.api, (chosen.as_ref().unwrap_or(keep), beside), &position, &inner.config)
     }
 
     /// Sends a request and returns its response, if that is a success.
@@ -227,6 +232,8 @@ impl Rest {
         };
         let values: Option<Vec<String>> = names.iter().map(|name| ask.parameter(name)).collect();
         let allowed = match (values.map(|values| values.join("/")), ask.narrow) {
+            // Names in paths have no case, ids in parameters do.
+            (Some(about), _) if matches!(scope, Scope::Parameter(_)) => only.contains(&about),
             (Some(about), _) => only.iter().any(|one| one.eq_ignore_ascii_case(&about)),
             (None, Some(narrow)) => return Ok(narrow(ask, only)),
             (None, None) => false,

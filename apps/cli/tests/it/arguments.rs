@@ -341,3 +341,37 @@ fn postgres_connects_to_the_address_it_is_given() {
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("Please provide a database URL as a command-line argument"), "{err}");
 }
+
+/// Variables of Brave's own server say where it serves and which tools it has.
+#[cfg(feature = "brave-search")]
+#[test]
+fn brave_search_goes_by_the_variables_of_braves_server() {
+    let home = tempfile::tempdir().unwrap();
+    let mut program = published(home.path(), "brave-search");
+    program.env("BRAVE_API_KEY", "k").env("BRAVE_MCP_ENABLED_TOOLS", "brave_news_search brave_web_search");
+    let mut server = Raw::start(&mut program);
+    let listed = server.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["brave_web_search", "brave_news_search"]);
+    server.ended();
+    let served = common::Served::start(
+        published(home.path(), "brave-search")
+            .env("BRAVE_API_KEY", "k")
+            .env("BRAVE_MCP_TRANSPORT", "http")
+            .env("BRAVE_MCP_PORT", "0")
+            .env("BRAVE_MCP_ALLOWED_HOSTS", "search.example other.example"),
+    );
+    assert!(served.url.starts_with("http://"), "{}", served.url);
+    let asked = |host: &str| {
+        let address = served.url.split('/').nth(2).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET /mcp HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    };
+    for (host, refused) in [("search.example", false), ("other.example", false), ("evil.example", true)] {
+        assert_eq!(asked(host).starts_with("HTTP/1.1 403"), refused, "{host}: {}", asked(host));
+    }
+}

@@ -56,3 +56,20 @@ async fn all_attempts_share_one_end() {
     assert_eq!(web(3).get(&server.url(), HeaderMap::new()).await.unwrap().parts.status.as_u16(), 429);
     assert_eq!(server.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn any_request_can_have_a_deadline_and_the_earlier_one_counts() {
+    let server = Server::new(|_, _| vec![Do::Hold]).await;
+    let patient = Web::new(WebOptions::default().with(|options| {
+        options.request_ms_max = Some(3_600_000);
+        options.proxies = false;
+    }));
+    let hasty = Web::new(patient.options().clone().with(|options| options.request_ms_max = Some(100)));
+    for (web, left) in [(&patient, Duration::from_millis(100)), (&hasty, Duration::from_secs(3_600))] {
+        let (by, body) = (Instant::now() + left, Bytes::from_static(b"body"));
+        let sent = web.request_by(Method::PATCH, &server.url(), HeaderMap::new(), body, by).await;
+        assert_eq!(sent.map(|_| ()).unwrap_err().kind(), WebErrorKind::Timeout);
+    }
+    let seen = server.requests();
+    assert!(seen.len() == 2 && seen.iter().all(|seen| seen.method == "PATCH" && seen.body == "body"), "{seen:?}");
+}

@@ -64,11 +64,17 @@ pub(crate) const CALLS: &[Call] =
             .list("items")
             .beside("total_count")
             .keep(ISSUE)
-            .narrowed(|ask, only| {
-                let asked = ask.query_of("q").unwrap_or_default().to_owned();
-                let repos: String = only.iter().map(|repo| format!(" repo:{repo}")).collect();
-                ask.set_query("q", format!("{asked}{repos}"))
-            }),
+            .narrowed(
+                |ask, only| {
+                    let asked = ask.query_of("q").unwrap_or_default().to_owned();
+                    let repos: String = only.iter().map(|repo| format!(" repo:{repo}")).collect();
+                    ask.set_query("q", format!("{asked}{repos}"))
+                },
+                |issue, only| {
+                    let repo = issue["repository_url"].as_str().unwrap_or_default();
+                    only.iter().any(|one| repo.ends_with(&format!("/repos/{one}")))
+                },
+            ),
         get("get_me", "Who am I", "users", "Reads who the token is.", "/user").keep("login id").always(),
         post("push_file", "Push a file", "repos", "Commits a file.", "")
             .args(&[OWNER, REPO, text("branch"), object("file", FILE), text("message")])
