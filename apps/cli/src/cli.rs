@@ -4,12 +4,13 @@
 use crate::commands::client::{
     Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
 };
-use crate::commands::{completions, install_names, serve};
+use crate::commands::{completions, install_names, man, serve};
 use crate::deferred::Deferred;
 use crate::exit;
 use crate::fail::Failure;
+use crate::help;
 use crate::serve::several;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -65,8 +66,8 @@ Several servers:
 #[derive(Debug, Parser)]
 #[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Show more on standard error (of a client: also what its server writes there); -vv: debug (payloads are never
-    /// logged). RUST_LOG=LEVEL works too.
+    /// Log to standard error: each call with -v, debug messages with -vv, never payloads. Clients also show what their
+    /// server writes there. RUST_LOG=LEVEL works too.
     #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 998)]
     pub(crate) verbose: u8,
 
@@ -104,6 +105,12 @@ Examples:
   linchpin completions fish > ~/.config/fish/completions/linchpin.fish
 ")]
     Completions(Deferred<completions::CompletionsArgs>),
+    /// Write manual pages of all commands.
+    #[command(before_help = "\
+Examples:
+  linchpin man ~/.local/share/man/man1 && man linchpin-serve-git
+")]
+    Man(Deferred<man::ManArgs>),
     /// Show a server's capabilities and features, and check it for problems.
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
@@ -239,12 +246,21 @@ Examples:
     Diff(Deferred<diff::DiffArgs>),
 }
 
+impl Cli {
+    /// Parses a command line.
+    pub(crate) fn parsed(given: &[OsString]) -> Result<Cli, clap::Error> {
+        help::choose(given);
+        let matches = help::shorten(Cli::command()).try_get_matches_from(given)?;
+        Cli::from_arg_matches(&matches)
+    }
+}
+
 impl Command {
     /// Whether the command serves until it is stopped.
     pub(crate) fn serves(&self) -> bool {
         match self {
             Command::Serve(_) => true,
-            Command::InstallNames(_) | Command::Completions(_) => false,
+            Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => false,
             #[cfg(feature = "client")]
             Command::Replay(_) => true,
             #[cfg(feature = "client")]
@@ -257,6 +273,7 @@ impl Command {
             Command::Serve(args) => serve::run(*args),
             Command::InstallNames(args) => install_names::run(args.into_inner()),
             Command::Completions(args) => completions::run(args.into_inner(), Cli::command()),
+            Command::Man(args) => man::run(&args.into_inner(), Cli::command()),
             #[cfg(feature = "client")]
             other => other.run_client(),
         }
@@ -265,7 +282,7 @@ impl Command {
     #[cfg(feature = "client")]
     fn run_client(self) -> Result<(), Failure> {
         match self {
-            Command::Serve(_) | Command::InstallNames(_) | Command::Completions(_) => self.run(),
+            Command::Serve(_) | Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => self.run(),
             Command::Inspect(args) => inspect::run(args.into_inner()),
             Command::Tools(args) => tools::run(args.into_inner()),
             Command::Call(args) => call::run(args.into_inner()),

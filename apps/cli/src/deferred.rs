@@ -1,9 +1,8 @@
 //! Subcommand arguments that are built only when the subcommand is selected. With two dozen subcommands, building all of them
 //! took more than half of the instructions at startup.
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::help;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// The arguments `T` of a subcommand.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ impl<T: Args> Args for Deferred<T> {
         command.defer(|command| {
             // The subcommand's about takes precedence over that of its argument type.
             let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
-            let command = short(T::augment_args(command));
+            let command = help::shorten(T::augment_args(command));
             let command = match about {
                 Some(about) => command.about(about),
                 None => command.about(None),
@@ -35,28 +34,6 @@ impl<T: Args> Args for Deferred<T> {
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
-}
-
-/// Whether `-h` was given, and not `--help`.
-static SHORT: AtomicBool = AtomicBool::new(false);
-
-/// Selects the short help for `-h`.
-pub(crate) fn choose_help(given: &[OsString]) {
-    let short = given.iter().take_while(|word| *word != "--").any(|word| word == "-h");
-    SHORT.store(short, Ordering::Relaxed);
-}
-
-/// Headings of options that most commands share and that are rarely needed.
-const SELDOM: [&str; 3] = ["Login", "Elicitation and sampling", "MCP Inspector compatibility"];
-
-/// Hides those options in the short help. (With clap's own short help, the long help would take twice the lines.)
-fn short(command: Command) -> Command {
-    let is_seldom = |arg: &Arg| arg.get_help_heading().is_some_and(|heading| SELDOM.contains(&heading));
-    if !SHORT.load(Ordering::Relaxed) || !command.get_arguments().any(is_seldom) {
-        return command;
-    }
-    let command = command.mut_args(|arg| if is_seldom(&arg) { arg.hide(true) } else { arg });
-    command.after_help("--help shows all options, including login, elicitation and sampling, and the exit codes.")
 }
 
 impl<T: FromArgMatches> FromArgMatches for Deferred<T> {

@@ -12,13 +12,13 @@
 //! show/bar  show/content  show/describe  show/lint
 //! fail  log  shell
 //! show
-//! duration  exit
+//! duration  exit  help
 //! ```
 //!
 //! - `cli`: the command line; `commands`: one file per subcommand; `deferred`: arguments that are built when they are needed;
 //! - `serve`: built-in servers, one or several in a process, and the transports they are served on;
 //! - `client`: connecting to other servers; `record`: traces, transcripts, replaying and comparing them;
-//! - `show`: output; `exit` and `fail`: exit codes and failures.
+//! - `show`: output; `exit` and `fail`: exit codes and failures; `help`: short and long help.
 //!
 //! Features: one per server, and `client` for everything but serving.
 
@@ -32,6 +32,7 @@ mod duration;
 mod exit;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod fail;
+mod help;
 mod log;
 #[cfg(feature = "client")]
 mod record;
@@ -39,7 +40,6 @@ mod serve;
 mod shell;
 mod show;
 
-use clap::Parser;
 use serve::{Entry, Tools};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,8 +55,7 @@ fn main() -> ExitCode {
         Ok(Some(entry)) => return published(entry, given),
         Err(failure) => return failure.report(),
     }
-    deferred::choose_help(&given);
-    let args = match cli::Cli::try_parse_from(&given) {
+    let args = match cli::Cli::parsed(&given) {
         Ok(args) => args,
         Err(e) => return cli::usage(&e, &given),
     };

@@ -4,4 +4,5 @@
 pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod install_names;
+pub(crate) mod man;
 pub(crate) mod serve;

@@ -1,6 +1,7 @@
 //! `linchpin serve`, and the program invoked under the name of a published server.
 
 use crate::fail::Failure;
+use crate::help;
 use crate::serve::paste::Card;
 use crate::serve::place::without_alias;
 use crate::serve::several::{Several, refuse_bare_names};
@@ -28,7 +29,7 @@ impl Args for Serve {
             .value_name("SERVER")
             .num_args(0..)
             .help("NAME:, NAME:VALUE or 'NAME --flag'. OTHER=NAME:VALUE renames the server");
-        without_alias(Several::augment(command.arg(servers)))
+        help::shorten(without_alias(Several::augment(command.arg(servers))))
             .override_usage("linchpin serve NAME [OPTIONS] [ARGUMENT]...\n       linchpin serve SERVER... [OPTIONS]")
             .subcommand_value_name("NAME")
             .subcommand_help_heading("Servers")

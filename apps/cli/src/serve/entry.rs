@@ -7,6 +7,7 @@ use super::servers::ENTRIES;
 use super::serving::ServingArgs;
 use super::words;
 use crate::fail::Failure;
+use crate::help;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin_kit::Vars;
@@ -56,7 +57,7 @@ impl Entry {
             Some(data) => format!("{} ({data})", env!("CARGO_PKG_VERSION")),
             None => env!("CARGO_PKG_VERSION").to_owned(),
         };
-        command.about(self.about).display_name(format!("linchpin-{}", self.name)).version(version)
+        help::shorten(command).about(self.about).display_name(format!("linchpin-{}", self.name)).version(version)
     }
 
     /// The subcommand, whose arguments are only put together when it is the one that was typed.

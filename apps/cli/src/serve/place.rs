@@ -12,6 +12,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The heading of options that are for HTTP only.
+const HTTP: &str = "HTTP";
+
 /// Standard input and output unless `--http` or `--unix` says otherwise.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Transport")]
@@ -21,34 +24,34 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
     http: Option<String>,
 
-    /// Also serve the HTTP+SSE transport of 2024-11-05, at /sse.
-    #[arg(long, requires = "http")]
-    sse: bool,
-
-    /// Also accept requests for this host name. Required behind a proxy. May be repeated.
-    #[arg(long, value_name = "NAME", requires = "http", alias = "allow-host")]
-    accept_host: Vec<String>,
-
-    /// Allow browser requests from this origin, for example https://app.example. May be repeated.
-    #[arg(long, value_name = "ORIGIN", requires = "http")]
-    allow_origin: Vec<String>,
-
-    /// Serve HTTPS with the certificates in this PEM file. It is read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-
-    /// The PEM file of the certificate's private key.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-
-    /// After a termination signal, still accept requests for this long, while /readyz answers 503.
-    #[arg(long, value_name = "SECONDS", requires = "http", value_parser = crate::duration::read)]
-    shutdown_delay: Option<Duration>,
-
     /// Serve on a Unix socket, for the same user only.
     #[cfg(unix)]
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
+
+    /// Also serve the HTTP+SSE transport of 2024-11-05, at /sse.
+    #[arg(help_heading = HTTP, long, requires = "http")]
+    sse: bool,
+
+    /// Also accept requests for this host name. Required behind a proxy. May be repeated.
+    #[arg(help_heading = HTTP, long, value_name = "NAME", requires = "http", alias = "allow-host")]
+    accept_host: Vec<String>,
+
+    /// Allow browser requests from this origin, for example https://app.example. May be repeated.
+    #[arg(help_heading = HTTP, long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+
+    /// Serve HTTPS with the certificates in this PEM file. It is read again when it changes.
+    #[arg(help_heading = HTTP, long, value_name = "FILE", requires = "http", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The PEM file of the certificate's private key.
+    #[arg(help_heading = HTTP, long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// After a termination signal, still accept requests for this long, while /readyz answers 503.
+    #[arg(help_heading = HTTP, long, value_name = "SECONDS", requires = "http", value_parser = crate::duration::read)]
+    shutdown_delay: Option<Duration>,
 
     /// What /metrics shows.
     #[arg(skip)]
