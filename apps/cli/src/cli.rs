@@ -1,9 +1,7 @@
 //! The command line.
 
 #[cfg(feature = "client")]
-use crate::commands::client::{
-    Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
-};
+use crate::commands::client;
 use crate::commands::{completions, install_names, man, serve};
 use crate::deferred::Deferred;
 use crate::exit;
@@ -111,139 +109,9 @@ Examples:
   linchpin man ~/.local/share/man/man1 && man linchpin-serve-git
 ")]
     Man(Deferred<man::ManArgs>),
-    /// Show a server's capabilities and features, and check it for problems.
     #[cfg(feature = "client")]
-    #[command(after_help = exit::TABLE, before_help = "\
-Examples:
-  linchpin inspect -- npx -y some-server --flag
-  linchpin inspect https://example.com/mcp --json
-  linchpin inspect --method tools/list -- node server.js
-
-The last example uses the flags of the MCP Inspector's command line.
-")]
-    Inspect(Deferred<inspect::InspectArgs>),
-    /// List tools.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin tools -- npx -y some-server
-  linchpin tools --long https://example.com/mcp
-")]
-    Tools(Deferred<tools::ToolsArgs>),
-    /// Call a tool.
-    #[cfg(feature = "client")]
-    #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\
-Examples:
-  linchpin call get-sum a=2 b=40 -- npx -y some-server
-  linchpin call https://example.com/mcp search query='two words' tags=a tags=b
-  linchpin call write --json '{\"path\": \"a.txt\"}' --server files
-  echo '{\"a\": 1}' | linchpin call add - -- ./server
-
-Values are converted to the types of the tool's input schema: numbers, booleans, \
-arrays by repeating the key, object members with a dot. key:=JSON passes JSON \
-unchanged, key=@FILE the text of a file (@- is standard input; @@ escapes a leading @).
-")]
-    Call(Deferred<call::CallArgs>),
-    /// List resources and resource templates.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin resources -- npx -y some-server
-")]
-    Resources(Deferred<Plain>),
-    /// Read a resource.
-    #[cfg(feature = "client")]
-    #[command(
-        override_usage = "linchpin read [OPTIONS] [TARGET] URI [-- COMMAND...]",
-        before_help = "\
-Examples:
-  linchpin read file:///a.txt -- npx -y some-server
-  linchpin read https://example.com/mcp demo://image > image.png
-"
-    )]
-    Read(Deferred<read::ReadArgs>),
-    /// List prompts.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin prompts -- npx -y some-server
-")]
-    Prompts(Deferred<Plain>),
-    /// Render a prompt.
-    #[cfg(feature = "client")]
-    #[command(
-        override_usage = "linchpin prompt [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
-        before_help = "\
-Examples:
-  linchpin prompt brief city=Oslo -- npx -y some-server
-"
-    )]
-    Prompt(Deferred<prompt::PromptArgs>),
-    /// Complete an argument of a prompt or resource template.
-    #[cfg(feature = "client")]
-    #[command(
-        override_usage = "linchpin complete [OPTIONS] [TARGET] PROMPT|TEMPLATE ARGUMENT=BEGINNING [KEY=VALUE]... [-- COMMAND...]",
-        before_help = "\
-Examples:
-  linchpin complete brief city=Os -- npx -y some-server
-  linchpin complete 'w://{city}/{day}' day= city=Oslo -- npx -y some-server
-"
-    )]
-    Complete(Deferred<complete::CompleteArgs>),
-    /// Print notifications as they arrive, until Ctrl-C.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin watch -- npx -y some-server
-  linchpin watch --uri file:///a.txt --json https://example.com/mcp
-")]
-    Watch(Deferred<watch::WatchArgs>),
-    /// Check that a server responds.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin ping https://example.com/mcp
-")]
-    Ping(Deferred<ping::PingArgs>),
-    /// Call a tool repeatedly and report throughput and latency.
-    #[cfg(feature = "client")]
-    #[command(
-        override_usage = "linchpin load [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
-        before_help = "\
-Examples:
-  linchpin load echo message=hi --concurrency 64 https://example.com/mcp
-  linchpin load get-sum a=1 b=2 --requests 1000 --json -- ./server
-"
-    )]
-    Load(Deferred<load::LoadArgs>),
-    /// Log in to servers that require it.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin auth login https://example.com/mcp
-  linchpin auth status
-")]
-    Auth(Deferred<auth::AuthArgs>),
-    /// Serve a transcript written by --record.
-    #[cfg(feature = "client")]
-    #[command(before_help = "\
-Examples:
-  linchpin call echo message=hi --record talk.jsonl -- npx -y some-server
-  linchpin replay talk.jsonl
-  linchpin replay talk.jsonl --http 127.0.0.1:8931
-
-A recorded request gets its recorded response; any other request returns an \
-error.
-")]
-    Replay(Deferred<replay::ReplayArgs>),
-    /// Compare two servers or transcripts.
-    #[cfg(feature = "client")]
-    #[command(after_help = exit::TABLE, before_help = "\
-Examples:
-  linchpin diff before.jsonl -- npx -y some-server
-  linchpin diff 'npx -y some-server@1' 'npx -y some-server@2'
-")]
-    Diff(Deferred<diff::DiffArgs>),
+    #[command(flatten)]
+    Client(client::ClientCommand),
 }
 
 impl Cli {
@@ -262,9 +130,7 @@ impl Command {
             Command::Serve(_) => true,
             Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => false,
             #[cfg(feature = "client")]
-            Command::Replay(_) => true,
-            #[cfg(feature = "client")]
-            _ => false,
+            Command::Client(command) => command.serves(),
         }
     }
 
@@ -275,28 +141,7 @@ impl Command {
             Command::Completions(args) => completions::run(args.into_inner(), Cli::command()),
             Command::Man(args) => man::run(&args.into_inner(), Cli::command()),
             #[cfg(feature = "client")]
-            other => other.run_client(),
-        }
-    }
-
-    #[cfg(feature = "client")]
-    fn run_client(self) -> Result<(), Failure> {
-        match self {
-            Command::Serve(_) | Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => self.run(),
-            Command::Inspect(args) => inspect::run(args.into_inner()),
-            Command::Tools(args) => tools::run(args.into_inner()),
-            Command::Call(args) => call::run(args.into_inner()),
-            Command::Resources(args) => resources::run(args.into_inner()),
-            Command::Read(args) => read::run(args.into_inner()),
-            Command::Prompts(args) => prompts::run(args.into_inner()),
-            Command::Prompt(args) => prompt::run(args.into_inner()),
-            Command::Complete(args) => complete::run(args.into_inner()),
-            Command::Watch(args) => watch::run(args.into_inner()),
-            Command::Ping(args) => ping::run(args.into_inner()),
-            Command::Load(args) => load::run(args.into_inner()),
-            Command::Auth(args) => auth::run(args.into_inner()),
-            Command::Replay(args) => replay::run(args.into_inner()),
-            Command::Diff(args) => diff::run(args.into_inner()),
+            Command::Client(command) => command.run(),
         }
     }
 }

@@ -6,17 +6,16 @@ use std::time::Duration;
 pub(crate) fn read(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if digits.is_empty() {
-        return Err(format!("`{text}` is not a duration such as 5, 500ms or 2m"));
+        return Err("expected a duration such as 5, 500ms or 2m".to_owned());
     }
     let unit = match &text[digits.len()..] {
         "" | "s" => 1.0,
         "ms" => 0.001,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is not a unit; use ms, s, m or h")),
+        unit => return Err(format!("unknown unit `{unit}`: expected ms, s, m or h")),
     };
-    let number: f64 =
-        digits.trim().parse().map_err(|_| format!("`{text}` is not a duration such as 5, 500ms or 2m"))?;
+    let number: f64 = digits.trim().parse().map_err(|_| "expected a duration such as 5, 500ms or 2m".to_owned())?;
     Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
 }
 

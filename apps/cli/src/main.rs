@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! cli
-//! commands  deferred
+//! commands
 //! serve
 //! record/diff
 //! client
@@ -12,7 +12,7 @@
 //! show/bar  show/content  show/describe  show/lint
 //! fail  log  shell
 //! show
-//! duration  exit  help
+//! deferred  duration  exit  help
 //! ```
 //!
 //! - `cli`: the command line; `commands`: one file per subcommand; `deferred`: arguments that are built when they are needed;

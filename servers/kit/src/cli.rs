@@ -1,4 +1,22 @@
 //! Options as arguments of clap (feature `cli`).
+//!
+//! ```
+//! use linchpin_kit::clap::Command;
+//! use linchpin_kit::flag;
+//! linchpin_kit::options! {
+//!     /// The configuration.
+//!     #[derive(Debug)]
+//!     pub struct Config: "MCP_X" {
+//!         /// Maximum number of rows in a result.
+//!         pub max_rows: usize = 1_000 => flag::number("N"),
+//!     }
+//! }
+//! let mut command = linchpin_kit::cli::augment::<Config>(Command::new("x"));
+//! assert!(command.render_help().to_string().contains("Maximum number of rows in a result [default: 1000] [env: MCP_X_MAX_ROWS]"));
+//! let matches = command.get_matches_from(["x", "--max-rows", "5"]);
+//! let config: Config = linchpin_kit::cli::from_matches(&matches).unwrap();
+//! assert_eq!(config.max_rows, 5);
+//! ```
 
 use crate::options::{Form, Hint, Takes};
 use crate::{Given, Options, Vars};
@@ -29,6 +47,9 @@ pub fn augment_as<C: Options>(variables: &str, command: Command) -> Command {
 #[must_use]
 pub fn given<C: Options>(matches: &ArgMatches) -> Given {
     let mut given = Given::default();
+    if !matches.args_present() {
+        return given;
+    }
     for Form { name, word, takes, .. } in C::options(C::VARIABLES).into_iter().map(|option| option.form) {
         let ids = word.map(|_| word_id(&name)).into_iter().chain([name.clone()]);
         for id in ids.filter(|id| matches.try_contains_id(id).unwrap_or_default()) {
@@ -60,7 +81,7 @@ fn word_id(name: &str) -> String {
 
 /// The arguments of an option: a plain word, a flag, or both.
 fn arguments(form: &Form, default: Option<&str>) -> Vec<Arg> {
-    let mut help = form.help.clone();
+    let mut help = first_paragraph(form.doc);
     let mut notes = Vec::new();
     notes.extend(default.map(|default| format!("[default: {default}]")));
     let secret = if form.secret { ", also with _FILE or _KEYRING" } else { "" };
@@ -113,4 +134,11 @@ fn shaped(arg: Arg, form: &Form) -> Arg {
         Takes::Repeated => arg.action(ArgAction::Append),
         Takes::List => arg.action(ArgAction::Append).value_delimiter(','),
     }
+}
+
+/// The first paragraph of a documentation comment on one line, without code marks and the last full stop.
+fn first_paragraph(doc: &str) -> String {
+    let lines: Vec<&str> = doc.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let text = lines.join(" ").replace('`', "");
+    text.strip_suffix('.').map(str::to_owned).unwrap_or(text)
 }

@@ -318,7 +318,7 @@ impl<T: 'static> Flag<T> {
     pub fn declare<C: 'static>(
         self,
         field: &str,
-        doc: &str,
+        doc: &'static str,
         variables: &str,
         get: fn(&mut C) -> &mut T,
     ) -> Vec<ConfigOption<C>> {
@@ -331,7 +331,7 @@ impl<T: 'static> Flag<T> {
             let name = if own_name { form.name.replace('-', "_") } else { field.to_owned() };
             form.variables.push(format!("{variables}_{}", name.to_uppercase()));
         }
-        form.help = first_paragraph(doc);
+        form.doc = doc;
         vec![ConfigOption::new(
             form,
             Box::new(move |config, text| set(get(config), text)),
@@ -353,13 +353,6 @@ impl Group {
     ) -> Vec<ConfigOption<C>> {
         T::options(variables).into_iter().map(|option| option.within(get)).collect()
     }
-}
-
-/// The first paragraph of a documentation comment on one line, without code marks and the last full stop.
-fn first_paragraph(doc: &str) -> String {
-    let lines: Vec<&str> = doc.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let text = lines.join(" ").replace('`', "");
-    text.strip_suffix('.').map(str::to_owned).unwrap_or(text)
 }
 
 fn read_number<N: FromStr>(target: &mut N, text: &str) -> Result<(), ToolError> {

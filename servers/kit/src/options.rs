@@ -102,7 +102,8 @@ pub(crate) struct Form {
     pub(crate) excludes: &'static [&'static str],
     pub(crate) default: Option<&'static str>,
     pub(crate) heading: Option<&'static str>,
-    pub(crate) help: String,
+    /// The documentation of the field; its first paragraph is the help text.
+    pub(crate) doc: &'static str,
 }
 
 /// What follows a flag.

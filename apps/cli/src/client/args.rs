@@ -31,8 +31,8 @@ pub(crate) fn arguments(words: &[String], schema: Option<&Value>) -> Result<Map<
 pub(crate) fn object(text: &str, place: &str) -> Result<Map<String, Value>, Failure> {
     match exact::read(text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Failure::usage(format!("{place} is not a JSON object"))),
-        Err(e) => Err(Failure::usage(format!("{place} is not valid JSON: {e}"))),
+        Ok(_) => Err(Failure::usage(format!("{place} must be a JSON object"))),
+        Err(e) => Err(Failure::usage(format!("invalid JSON in {place}: {e}"))),
     }
 }
 
@@ -61,8 +61,8 @@ fn split(word: &str) -> Option<(&str, bool, &str)> {
 
 fn one(all: &mut Map<String, Value>, word: &str, schema: Option<&Value>) -> Result<(), Failure> {
     let (key, json, text) = split(word).filter(|(key, ..)| !key.is_empty()).ok_or_else(|| {
-        Failure::usage(format!("unexpected argument `{word}`"))
-            .hint("expected key=value, key:=JSON, key=@FILE, or an object as '{…}', @FILE or -")
+        Failure::usage(format!("invalid argument `{word}`: expected key=value"))
+            .hint("other forms: key:=JSON, key=@FILE, and an object as '{…}', @FILE or - (standard input)")
     })?;
     let text = match text.strip_prefix('@') {
         Some(literal) if literal.starts_with('@') => literal.to_owned(),
@@ -76,7 +76,7 @@ fn one(all: &mut Map<String, Value>, word: &str, schema: Option<&Value>) -> Resu
         unknown(key, root)?;
     }
     let value = match json {
-        true => exact::read(&text).map_err(|e| Failure::usage(format!("`{key}` is not valid JSON: {e}")))?,
+        true => exact::read(&text).map_err(|e| Failure::usage(format!("invalid JSON for `{key}`: {e}")))?,
         false => typed(&text, here, root).map_err(|why| Failure::usage(format!("`{key}` {why}")))?,
     };
     put(all, &path, value, json, here.is_some_and(|s| kinds(s, root).contains(&"array")))
@@ -272,10 +272,10 @@ mod tests {
             (&[r#"map={"k":1}"#], Ok(json!({ "map": { "k": 1 } }))),
             (&["map=x"], Err("must be a JSON object")),
             (&["n:=\"text\""], Ok(json!({ "n": "text" }))),
-            (&["n:={"], Err("is not valid JSON")),
+            (&["n:={"], Err("invalid JSON for `n`")),
             (&[r#"{"n":1}"#, "text=t"], Ok(json!({ "n": 1, "text": "t" }))),
-            (&["[1]"], Err("unexpected argument")),
-            (&["word"], Err("unexpected argument")),
+            (&["[1]"], Err("expected key=value")),
+            (&["word"], Err("expected key=value")),
             (&["n=1", "n=2"], Err("given twice")),
             (&["n=1", "n.m=2"], Err("is not an object")),
         ];

@@ -91,7 +91,7 @@ fn script(file: &std::path::Path) -> Result<Vec<Map<String, Value>>, Failure> {
     const KNOWN: [&str; 7] = ["accept", "decline", "cancel", "open", "sample", "when", "again"];
     let name = file.display().to_string();
     let items: Vec<Map<String, Value>> = serde_json::from_str(&args::input(&name)?)
-        .map_err(|e| Failure::usage(format!("{name} is not a JSON array of objects: {e}")))?;
+        .map_err(|e| Failure::usage(format!("{name} must be a JSON array of objects: {e}")))?;
     for (at, item) in items.iter().enumerate() {
         let kinds = item.keys().filter(|k| KNOWN[..5].contains(&k.as_str())).count();
         if kinds != 1 || item.keys().any(|k| !KNOWN.contains(&k.as_str())) {

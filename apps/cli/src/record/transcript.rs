@@ -144,7 +144,7 @@ impl Transcript {
                 if !line.ends_with('\n') && transcript.is_some() {
                     break;
                 }
-                return Err(wrong(format!("line {number} is not valid JSON"))
+                return Err(wrong(format!("invalid JSON on line {number}"))
                     .hint("expected a transcript written by --record FILE"));
             };
             match &mut transcript {

@@ -76,8 +76,9 @@ impl Entry {
         vars: Vars<'_>,
         offered: Tools,
     ) -> Result<Alone, Failure> {
-        let words = self.words(&self.own_command(), &matches);
         let serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
+        // A host that starts it is told nothing.
+        let words = if serving.tells() { self.words(&self.own_command(), &matches) } else { Vec::new() };
         let part = self.part(&matches, vars)?;
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
         let mut tools = part.tools.clone();

@@ -85,6 +85,11 @@ impl PlaceArgs {
         if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
     }
 
+    /// Whether people are told how to reach it: over HTTP, or if it was started by hand.
+    pub(super) fn tells(&self) -> bool {
+        self.http.is_some() || io::IsTerminal::is_terminal(&io::stdin())
+    }
+
     /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(|e| not_together(&e))?;
@@ -108,7 +113,7 @@ impl PlaceArgs {
             }
             match &self.http {
                 None => {
-                    if io::IsTerminal::is_terminal(&io::stdin()) {
+                    if self.tells() {
                         tell(&paste::waiting(card));
                     }
                     let place = stdio().with_graceful_shutdown(shutdown_signal());

@@ -42,6 +42,11 @@ impl ServingArgs {
         self.place.clients()
     }
 
+    /// Whether people are told how to reach it.
+    pub(super) fn tells(&self) -> bool {
+        self.place.tells()
+    }
+
     /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, mut server: Server, card: &Card<'_>) -> Result<(), Failure> {
         let ServingArgs { mut place, operation } = self;

@@ -230,14 +230,14 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
         Some('=') => {
             let mut named = parse(rest)?;
             if named.name.is_some() {
-                return Err(Failure::usage(format!("`{}` has two names", without_password(word))));
+                return Err(Failure::usage(format!("more than one name in `{}`", without_password(word))));
             }
             if first.is_empty()
                 || first.len() > 19
                 || !first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             {
                 return Err(Failure::usage(format!("invalid server name: {first}"))
-                    .hint("a name is at most 19 of A-Z a-z 0-9 - _"));
+                    .hint("use at most 19 characters of A-Z a-z 0-9 - _"));
             }
             named.name = Some(first.to_owned());
             return Ok(named);

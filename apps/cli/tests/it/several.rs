@@ -343,7 +343,7 @@ fn what_is_not_understood_is_refused_in_words() {
         (&["a=filesystem:one", "a=filesystem two"], 2, "server given twice: `a`", "rename them"),
         (&["a=filesystem:one", "a=everything"], 2, "server given twice: `a`", "one=everything"),
         (&["fs=everything", "filesystem:one"], 2, "server given twice: `fs`", "rename them"),
-        (&["a=b=filesystem:one"], 2, "has two names", ""),
+        (&["a=b=filesystem:one"], 2, "more than one name in", ""),
         (&["a.b=filesystem:one"], 2, "invalid server name: a.b", "at most 19"),
         (&["=filesystem:one"], 2, "invalid server name: ", "at most 19"),
         (&["filesystem 'one", "everything"], 2, "unclosed quote", ""),

@@ -169,7 +169,7 @@ async fn no_server_repeats_what_it_was_asked_on_standard_error_over_http() {
 fn one_v_shows_one_line_for_each_call_and_none_without_it() {
     let home = tempfile::tempdir().unwrap();
     for (verbose, expected) in [(&[][..], 0), (&["-v"][..], 3)] {
-        let mut server = Raw::start(command(&program(), home.path()).args(["serve", "everything"]).args(verbose));
+        let mut server = Raw::start(command(program(), home.path()).args(["serve", "everything"]).args(verbose));
         server.call("echo", json!({ "message": MARKER }));
         server.ask("example.com/unknown", json!({}));
         let said = server.ended();
