@@ -7,8 +7,8 @@ use linchpin::Error;
 use linchpin::types::content::ContentBlock;
 use linchpin::types::tool::CallToolResult;
 use serde_json::{Value, json};
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
 /// The key of the kind of an error in the `_meta` of a tool result: `{"kind": "limited", "retry_after": 5}`.
 ///
@@ -206,6 +206,20 @@ impl fmt::Display for ToolError {
             None => Ok(()),
         }
     }
+}
+
+/// The text of an I/O error without the operating system's number.
+///
+/// ```
+/// assert_eq!(linchpin_kit::io_text(&std::io::Error::from_raw_os_error(2)), "No such file or directory");
+/// ```
+#[must_use]
+pub fn io_text(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(end) = text.find(" (os error") {
+        text.truncate(end);
+    }
+    text
 }
 
 /// Not through `std::error::Error`, which would keep only the text.

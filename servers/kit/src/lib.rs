@@ -4,10 +4,12 @@
 //!   ones included, by one set of flags; [`as_listed`]: replaces tool names in texts by their listed names;
 //! - [`ToolError`], [`ErrorKind`]: tool errors for the model, and their kinds for programs; [`visible`]: text of third
 //!   parties with its hidden characters shown, [`without_hidden`]: without them; [`redact_urls`]: without credentials;
+//!   [`io_text`]: the words of an I/O error;
 //! - [`ToolOutput`]: text for old clients and structured content for others, with the provenance of the text;
 //! - [`clip`], [`Budget`], [`page`], [`Paging`], [`Cursor`], [`unknown_cursor`]: truncation and pagination;
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
 //!   resolution;
+//! - [`json`]: the layout of JSON text, with its digits as they are;
 //! - [`near`]: the nearest name to an unknown one;
 //! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed;
 //! - [`options!`], [`flag`], [`Options`]: the options of a configuration, each declared once for its variable, its flag
@@ -23,6 +25,7 @@ pub mod cli;
 mod cut;
 mod error;
 pub mod flag;
+pub mod json;
 mod names;
 mod near;
 mod options;
@@ -41,7 +44,7 @@ pub use clap;
 pub use budget::{Budget, Cursor, Page, json_len, page};
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
-pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError};
+pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError, io_text};
 pub use names::as_listed;
 pub use near::near;
 pub use options::{ConfigOption, Given, Options};

@@ -1,6 +1,6 @@
 //! Files: opening without following symlinks, atomic replacement, the lock file.
 
-use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_kit::{ErrorKind, ToolError, io_text};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -26,9 +26,7 @@ pub(crate) fn options() -> OpenOptions {
 
 /// The error of a failed operation, without the error number.
 pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> ToolError {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let fault = ToolError::new(format!("Cannot {what} {}: {text}", path.display()));
+    let fault = ToolError::new(format!("Cannot {what} {}: {}", path.display(), io_text(error)));
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             fault.kind(ErrorKind::Denied).hint("The user that the server runs as lacks the permission. Tell the user.")

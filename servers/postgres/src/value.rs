@@ -1,6 +1,7 @@
 //! Values of the server, which come as text, as JSON.
 
 use crate::wire::Row;
+use linchpin_kit::json::{compact, write_pretty};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -166,72 +167,6 @@ fn array(text: &str, delimiter: char, shape: Shape) -> Option<String> {
     }
 }
 
-/// JSON without the white space between its parts: a line break would end a message on stdio.
-pub(crate) fn compact(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    let (mut inside, mut escaped) = (false, false);
-    for letter in json.chars() {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' if inside => escaped = true,
-            '"' => inside = !inside,
-            ' ' | '\n' | '\r' | '\t' if !inside => continue,
-            _ => {}
-        }
-        out.push(letter);
-    }
-    out
-}
-
-/// Writes compact JSON indented by two spaces, beginning at this depth, as `JSON.stringify(value, null, 2)` does, with
-/// its numbers and the order of its members as they are.
-pub(crate) fn pretty(json: &str, mut depth: usize, out: &mut String) {
-    let (mut inside, mut escaped) = (false, false);
-    let mut letters = json.chars().peekable();
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.extend(std::iter::repeat_n("  ", depth));
-    };
-    while let Some(letter) = letters.next() {
-        if inside {
-            out.push(letter);
-            match letter {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => inside = false,
-                _ => {}
-            }
-            continue;
-        }
-        match letter {
-            '"' => {
-                inside = true;
-                out.push('"');
-            }
-            '{' | '[' => {
-                out.push(letter);
-                if let Some(close) = letters.next_if(|next| matches!(next, '}' | ']')) {
-                    out.push(close);
-                } else {
-                    depth += 1;
-                    line(out, depth);
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                line(out, depth);
-                out.push(letter);
-            }
-            ',' => {
-                out.push(',');
-                line(out, depth);
-            }
-            ':' => out.push_str(": "),
-            letter => out.push(letter),
-        }
-    }
-}
-
 /// Rows as an array of objects. Of columns with one name the last one's value stays, at the place of the first.
 pub(crate) fn objects(names: &[&str], rows: &[Vec<Cell>]) -> String {
     let mut order: Vec<(String, usize)> = Vec::new();
@@ -251,7 +186,7 @@ pub(crate) fn objects(names: &[&str], rows: &[Vec<Cell>]) -> String {
         for (m, (key, at)) in order.iter().enumerate() {
             let comma = if m == 0 { "" } else { "," };
             let _ = write!(out, "{comma}\n    {key}: ");
-            pretty(row[*at].get(), 2, &mut out);
+            write_pretty(row[*at].get(), 2, usize::MAX, &mut out);
         }
         out.push_str(if order.is_empty() { "}" } else { "\n  }" });
     }
@@ -409,32 +344,7 @@ mod tests {
         }
     }
 
-    fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            ".{0,8}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 32, 4, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::vec((".{0,4}", inner), 0..4)
-                    .prop_map(|members| Value::Object(members.into_iter().collect())),
-            ]
-        })
-    }
-
     proptest! {
-        /// Indenting and compacting are what serde_json does.
-        #[test]
-        fn layout_changes_nothing_else(value in any_json()) {
-            let mut shown = String::new();
-            pretty(&value.to_string(), 0, &mut shown);
-            prop_assert_eq!(&shown, &serde_json::to_string_pretty(&value).unwrap());
-            prop_assert_eq!(compact(&shown), value.to_string());
-        }
-
         /// A text survives the way into an array and out of it.
         #[test]
         fn arrays_of_texts_come_back(items in prop::collection::vec(".{0,6}", 0..5)) {

@@ -3,7 +3,7 @@
 use super::html::{Failed, Form};
 use super::kind::{Kind, type_shown};
 use super::marks::without_marks;
-use super::{charset, feed, html, json, kind};
+use super::{charset, feed, html, kind};
 use linchpin_kit::{ErrorKind, ToolError};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -163,7 +163,7 @@ impl Job {
         {
             return Ok(Rendered { text: feed.text, title: feed.title, ..Rendered::default() });
         }
-        let pretty = if simplified && kind == Kind::Json { json::pretty(&text) } else { None };
+        let pretty = if simplified && kind == Kind::Json { pretty(&text) } else { None };
         let prefix = format!(
             "Content type {} cannot be simplified to markdown, but here is the raw content:\n",
             self.content_type
@@ -245,4 +245,10 @@ fn harmless(rendered: Rendered) -> Rendered {
     let text = without_marks(&rendered.text).into_owned();
     let prefix = without_marks(&rendered.prefix).into_owned();
     Rendered { text, prefix, ..rendered }
+}
+/// The JSON indented; `None` if it is invalid, or would become too large.
+fn pretty(json: &str) -> Option<String> {
+    serde_json::from_str::<serde::de::IgnoredAny>(json).ok()?;
+    let mut out = String::with_capacity(json.len() * 2);
+    linchpin_kit::json::write_pretty(json, 0, json.len().saturating_mul(8) + 1_024, &mut out).then_some(out)
 }

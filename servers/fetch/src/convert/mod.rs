@@ -1,14 +1,13 @@
 //! From the bytes of a page to text. It takes time, memory and stack that only the page decides about, so `worker` runs
 //! it in a process of its own.
 //!
-//! Files import downwards, in this order: `worker`; `job`; `feed`, `pdf`; `html`; `plain`; `markdown`; `json`, `kind`, `marks`;
+//! Files import downwards, in this order: `worker`; `job`; `feed`, `pdf`; `html`; `plain`; `markdown`; `kind`, `marks`;
 //! `charset`.
 
 mod charset;
 pub(crate) mod feed;
 pub(crate) mod html;
 pub(crate) mod job;
-mod json;
 mod kind;
 mod markdown;
 mod marks;

@@ -4,9 +4,10 @@ use super::objects_schema;
 use super::report::{TEXT_CHARS_MAX, clipped};
 use crate::Postgres;
 use crate::sql::{LIST_FUNCTIONS, LIST_OBJECTS, LIST_SCHEMAS};
-use crate::value::{Cell, pretty, texts};
+use crate::value::{Cell, texts};
 use crate::wire::Row;
 use linchpin::Error;
+use linchpin_kit::json::pretty;
 use linchpin_kit::{ToolError, ToolOutput, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,7 @@ pub struct Listed {
 pub(super) fn listed(rows: &[Row], next_cursor: Option<String>) -> ToolOutput<Listed> {
     let items: Vec<Cell> = rows.iter().map(|row| Cell::from_json(&clipped(&row.text(0), TEXT_CHARS_MAX).0)).collect();
     let array = format!("[{}]", items.iter().map(Cell::get).collect::<Vec<_>>().join(","));
-    let mut text = String::new();
-    pretty(&array, 0, &mut text);
+    let text = pretty(&array);
     let notice = next_cursor.as_ref().map(|cursor| {
         format!("[Truncated. Continue with the same arguments and cursor={cursor:?}, or narrow with schema or search.]")
     });

@@ -1,7 +1,8 @@
 //! Answers that PostgreSQL puts together as JSON.
 
-use crate::value::{Cell, pretty};
+use crate::value::Cell;
 use linchpin_kit::ToolOutput;
+use linchpin_kit::json::pretty;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,9 +31,7 @@ impl JsonSchema for Report {
 /// The answer of this JSON.
 pub(super) fn report(json: &str) -> ToolOutput<Report> {
     let cell = Cell::from_json(json);
-    let mut text = String::new();
-    pretty(cell.get(), 0, &mut text);
-    ToolOutput::outside(text, Report(cell))
+    ToolOutput::outside(pretty(cell.get()), Report(cell))
 }
 
 /// JSON with at most so many characters in each text, and whether there were more. A text that was cut ends with `…`.

@@ -1,11 +1,11 @@
 //! Reaching a host, and logging in.
 
 use super::connection::{Connection, MESSAGE_BYTES_MAX, Stream};
-use super::{ServerError, WireError, io_words, tls};
+use super::{ServerError, WireError, tls};
 use crate::config::{Host, SslMode, Target};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_kit::{ErrorKind, ToolError, io_text};
 use postgres_protocol::authentication::{md5_hash, sasl};
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
@@ -79,7 +79,7 @@ impl Failure {
 /// The bytes to a host, and whether they are encrypted.
 pub(super) async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Stream>, bool), ToolError> {
     let unreachable = |e: io::Error| {
-        ToolError::new(format!("Cannot connect to {host}: {}", io_words(&e)))
+        ToolError::new(format!("Cannot connect to {host}: {}", io_text(&e)))
             .kind(ErrorKind::Upstream { status: None })
             .hint("Check that the server is running; a later call tries again.")
     };

@@ -13,7 +13,7 @@ pub(crate) use connection::{Connection, Fetch, Fetched};
 pub(crate) use row::Row;
 
 use fallible_iterator::FallibleIterator;
-use linchpin_kit::clip;
+use linchpin_kit::{clip, io_text};
 use postgres_protocol::message::backend::{self, ErrorFields};
 use std::io;
 
@@ -30,14 +30,8 @@ pub(crate) enum WireError {
 
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
-        Self::Broken(io_words(&error))
+        Self::Broken(io_text(&error))
     }
-}
-
-/// What went wrong, without the operating system's number, which says nothing to a model.
-fn io_words(error: &io::Error) -> String {
-    let words = error.to_string();
-    words.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// An error that the server reported.
