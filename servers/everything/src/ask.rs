@@ -147,8 +147,8 @@ async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
     if q.error_path
         && cx.caps().elicitation_url
         && Features::of(cx.revision()).icons
-        && let Some(peer) = cx.peer()
-        && s.sessions.first_time(&peer, &q.url)
+        && cx.peer().is_some()
+        && s.session.first_time(&q.url)
     {
         let id = q.elicitation_id.unwrap_or_else(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
         let elicitation = json!({ "mode": "url", "message": q.message, "url": q.url, "elicitationId": id });

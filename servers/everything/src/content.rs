@@ -171,7 +171,7 @@ fn three() -> u32 {
 
 async fn links(s: &Everything, q: Links) -> Vec<ContentBlock> {
     let text = ContentBlock::text(format!("{} links to resources of this server:", q.count));
-    std::iter::once(text).chain((1..=q.count).map(|id| offers::link(&s.options.tools, id))).collect()
+    std::iter::once(text).chain((1..=q.count).map(|id| offers::link(&s.shared.options.tools, id))).collect()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -191,7 +191,7 @@ fn one() -> u32 {
 }
 
 async fn reference(s: &Everything, q: Reference) -> Vec<ContentBlock> {
-    let resource = offers::dynamic(&s.options.tools, q.resource_type, q.resource_id);
+    let resource = offers::dynamic(&s.shared.options.tools, q.resource_type, q.resource_id);
     let uri = resource.uri().to_owned();
     vec![
         ContentBlock::text(format!("Resource {} is embedded in this result:", q.resource_id)),

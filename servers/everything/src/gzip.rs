@@ -79,15 +79,15 @@ async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<ContentBlock>> {
     }
     let plain = match &q.data {
         Some(url) if is_web(url) => fetched(s, url).await?,
-        Some(url) => decode(url, s.options.gzip_bytes_max)?,
+        Some(url) => decode(url, s.shared.options.gzip_bytes_max)?,
         None => include_bytes!("../README.md").to_vec(),
     };
     let zipped = compress(&plain)?;
     let about = format!("{} bytes, {} when compressed", plain.len(), zipped.len());
-    let uri = s.options.tools.uri(&format!("demo://resource/session/{}", q.name));
+    let uri = s.shared.options.tools.uri(&format!("demo://resource/session/{}", q.name));
     match (q.output_type, cx.peer()) {
-        (Output::ResourceLink, Some(peer)) => {
-            s.sessions.keep(&peer, &q.name, zipped)?;
+        (Output::ResourceLink, Some(_)) => {
+            s.session.keep(&q.name, zipped)?;
             let link = linchpin::types::content::ResourceLink::new(uri, q.name);
             Ok(vec![link.with_mime_type(MIME).with_description(about).into()])
         }
@@ -118,7 +118,7 @@ fn is_web(url: &str) -> bool {
 /// Fetches a URL, or says why it is not fetched.
 #[cfg(feature = "web")]
 async fn fetched(s: &Everything, url: &str) -> Result<Vec<u8>> {
-    s.fetcher.fetch(&s.options, url).await
+    s.shared.fetcher.fetch(&s.shared.options, url).await
 }
 
 #[cfg(not(feature = "web"))]
@@ -160,9 +160,8 @@ struct ByName {
     name: String,
 }
 
-async fn read(s: &Everything, cx: &Cx, at: ByName) -> Result<Vec<u8>> {
-    let kept = cx.peer().and_then(|peer| s.sessions.kept(&peer, &at.name));
-    kept.map(|bytes| bytes.to_vec()).ok_or_else(Error::not_found)
+async fn read(s: &Everything, at: ByName) -> Result<Vec<u8>> {
+    s.session.kept(&at.name).map(|bytes| bytes.to_vec()).ok_or_else(Error::not_found)
 }
 
 #[cfg(test)]

@@ -5,6 +5,13 @@
 //! no files, no private network, no environment unless configured. The feature `web` (on by default) lets one tool
 //! fetch URLs; it adds an HTTP client.
 
+// Files import downwards, in this order:
+//
+// ```text
+// content  session
+// ask  fetch  gzip  offers
+// ```
+
 mod ask;
 mod content;
 #[cfg(feature = "web")]
@@ -15,7 +22,8 @@ mod session;
 
 use linchpin::prelude::*;
 use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, flag};
-use session::Sessions;
+use session::Session;
+use std::sync::Arc;
 
 #[cfg(feature = "web")]
 pub use fetch::allowed_domains;
@@ -88,8 +96,13 @@ fn read_domains(hosts: &mut Vec<HostRule>, text: &str) -> Result<(), ToolError> 
 /// The tools, resources and prompts, to be added to a server with [`Everything::add_to`].
 #[derive(Debug)]
 pub struct Everything {
+    shared: Arc<Shared>,
+    session: Session,
+}
+
+#[derive(Debug)]
+struct Shared {
     options: Options,
-    sessions: Sessions,
     #[cfg(feature = "web")]
     fetcher: fetch::Fetcher,
 }
@@ -103,19 +116,22 @@ impl Default for Everything {
 impl Everything {
     /// With these options.
     pub fn new(options: Options) -> Everything {
-        Everything {
-            sessions: Sessions::default(),
+        Everything::of(Shared {
             #[cfg(feature = "web")]
             fetcher: fetch::Fetcher::new(&options),
             options,
-        }
+        })
     }
 
     /// The same with a custom resolver for fetching, whose addresses are checked like any others.
     #[cfg(feature = "web")]
     pub fn with_lookup(options: Options, lookup: impl linchpin::transport::web::Lookup) -> Everything {
         let fetcher = fetch::Fetcher::with_lookup(&options, lookup);
-        Everything { sessions: Sessions::default(), fetcher, options }
+        Everything::of(Shared { options, fetcher })
+    }
+
+    fn of(shared: Shared) -> Everything {
+        Everything { shared: shared.into(), session: Session::new(Arc::default()) }
     }
 
     /// Adds everything, including instructions, to a server that may have other items. `get-env` only if enabled by the
@@ -124,10 +140,12 @@ impl Everything {
     /// # Errors
     /// When the options name unknown tools or tool sets.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
-        let mut choice = self.options.tools.clone();
-        choice.grant(EXPOSE_ENV, self.options.expose_env);
+        let Everything { shared, session } = self;
+        let mut choice = shared.options.tools.clone();
+        choice.grant(EXPOSE_ENV, shared.options.expose_env);
         let handle = server.handle();
-        let tools = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
+        let server = server.session_state(move || Everything { shared: shared.clone(), session: session.another() });
+        let tools = ToolSet::open(server, &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let tools = session::add(gzip::add(content::add(tools)), handle, &choice.prefix);
         let server = offers::prompts(ask::add(tools)).close();
         Ok(offers::resources(gzip::links(server, &choice), &choice))

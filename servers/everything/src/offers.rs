@@ -125,11 +125,11 @@ fn templates(server: Server<Everything>, choice: &ToolChoice) -> Server<Everythi
 }
 
 async fn dynamic_text(s: &Everything, at: ById) -> ResourceContents {
-    dynamic(&s.options.tools, Type::Text, at.resource_id)
+    dynamic(&s.shared.options.tools, Type::Text, at.resource_id)
 }
 
 async fn dynamic_blob(s: &Everything, at: ById) -> ResourceContents {
-    dynamic(&s.options.tools, Type::Blob, at.resource_id)
+    dynamic(&s.shared.options.tools, Type::Blob, at.resource_id)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -218,6 +218,6 @@ pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
 
 async fn about(s: &Everything, q: About) -> Vec<PromptMessage> {
     let text = format!("This prompt is about resource {}. Please analyze it:", q.resource_id);
-    let resource = dynamic(&s.options.tools, q.resource_type, q.resource_id);
+    let resource = dynamic(&s.shared.options.tools, q.resource_type, q.resource_id);
     vec![PromptMessage::user(text), PromptMessage::user(ContentBlock::resource(resource))]
 }

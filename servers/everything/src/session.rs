@@ -4,7 +4,8 @@ use crate::{Everything, Options, SERVICE, offers};
 use linchpin::prelude::*;
 use linchpin::{Handle, Peer};
 use linchpin_kit::{ToolPrefix, ToolSet, ToolSpec};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -16,14 +17,16 @@ const KEPT_BYTES_MAX: usize = 32 << 20;
 /// Maximum URLs of a session from URLElicitationRequired errors.
 const SENT_MAX: usize = 64;
 
-/// State by [`Peer::key`]. Ended sessions are removed at the next access.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<usize, Session>>);
-
+/// The state of a session, made by [`Server::session_state`](linchpin::Server::session_state) and dropped with it.
 #[derive(Debug)]
-struct Session {
-    /// Held so that the key is not reused while the entry exists.
-    peer: Peer,
+pub(crate) struct Session {
+    state: Mutex<State>,
+    /// The stored bytes of all sessions.
+    all_bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     logging: Option<Running>,
     updates: Option<Running>,
     kept: BTreeMap<String, Arc<[u8]>>,
@@ -40,47 +43,51 @@ impl Drop for Running {
     }
 }
 
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Session>> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, session| session.peer.is_open());
-        sessions
+impl Drop for Session {
+    fn drop(&mut self) {
+        let kept: usize = self.lock().kept.values().map(|bytes| bytes.len()).sum();
+        self.all_bytes.fetch_sub(kept, Ordering::Relaxed);
+    }
+}
+
+impl Session {
+    pub(crate) fn new(all_bytes: Arc<AtomicUsize>) -> Self {
+        Self { state: Mutex::default(), all_bytes }
     }
 
-    fn with<R>(&self, peer: &Peer, f: impl FnOnce(&mut Session) -> R) -> R {
-        let empty = || Session {
-            peer: peer.clone(),
-            logging: None,
-            updates: None,
-            kept: BTreeMap::new(),
-            sent_to: BTreeSet::new(),
-        };
-        f(self.lock().entry(peer.key()).or_insert_with(empty))
+    /// The empty state of another session.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.all_bytes.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores a result.
-    pub(crate) fn keep(&self, peer: &Peer, name: &str, bytes: Vec<u8>) -> Result<()> {
-        let all: usize = self.lock().values().flat_map(|session| session.kept.values()).map(|bytes| bytes.len()).sum();
-        if all + bytes.len() > KEPT_BYTES_MAX {
+    pub(crate) fn keep(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        let mut state = self.lock();
+        if state.kept.len() >= KEPT_MAX && !state.kept.contains_key(name) {
+            return Err(Error::tool(format!("a session can store {KEPT_MAX} results; reuse one of the names")));
+        }
+        let (more, less) = (bytes.len(), state.kept.get(name).map_or(0, |bytes| bytes.len()));
+        let within = |all: usize| (all + more - less <= KEPT_BYTES_MAX).then_some(all + more - less);
+        if self.all_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
             return Err(Error::tool("the storage of all sessions together is full; use outputType `resource` instead"));
         }
-        self.with(peer, |session| {
-            if session.kept.len() >= KEPT_MAX && !session.kept.contains_key(name) {
-                return Err(Error::tool(format!("a session can store {KEPT_MAX} results; reuse one of the names")));
-            }
-            session.kept.insert(name.to_owned(), bytes.into());
-            Ok(())
-        })
+        state.kept.insert(name.to_owned(), bytes.into());
+        Ok(())
     }
 
-    /// A stored result of this session.
-    pub(crate) fn kept(&self, peer: &Peer, name: &str) -> Option<Arc<[u8]>> {
-        self.lock().get(&peer.key())?.kept.get(name).cloned()
+    /// A stored result.
+    pub(crate) fn kept(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.lock().kept.get(name).cloned()
     }
 
-    /// Whether this is the session's first error for `url`.
-    pub(crate) fn first_time(&self, peer: &Peer, url: &str) -> bool {
-        self.with(peer, |session| session.sent_to.len() < SENT_MAX && session.sent_to.insert(url.to_owned()))
+    /// Whether this is the first error for `url`.
+    pub(crate) fn first_time(&self, url: &str) -> bool {
+        let mut state = self.lock();
+        state.sent_to.len() < SENT_MAX && state.sent_to.insert(url.to_owned())
     }
 }
 
@@ -131,17 +138,18 @@ async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
         }
         return "This request is stateless: one message of each level was logged on it, if it asked for logs.".into();
     };
-    s.sessions.with(&peer, |session| match session.logging.take() {
+    let mut state = s.session.lock();
+    match state.logging.take() {
         Some(_) => "Simulated logging stopped.".into(),
         None => {
-            session.logging =
-                Some(Running(tokio::spawn(simulate_logs(peer.clone(), s.options.clone())).abort_handle()));
+            state.logging =
+                Some(Running(tokio::spawn(simulate_logs(peer.clone(), s.shared.options.clone())).abort_handle()));
             format!(
                 "Simulated logging started: a message every {} ms, at the levels that the session lets through.",
-                s.options.log_ms
+                s.shared.options.log_ms
             )
         }
-    })
+    }
 }
 
 fn log(cx: &Cx, level: LoggingLevel) {
@@ -161,23 +169,24 @@ async fn simulate_logs(peer: Peer, options: Options) {
 
 fn toggle_updates(s: &Everything, cx: &Cx, handle: &Handle) -> String {
     let Some(peer) = cx.peer() else {
-        for uri in offers::static_uris(&s.options.tools) {
+        for uri in offers::static_uris(&s.shared.options.tools) {
             handle.resource_updated(&uri);
         }
         return "This request is stateless: one update of each static resource was announced to all subscribers."
             .into();
     };
-    s.sessions.with(&peer, |session| match session.updates.take() {
+    let mut state = s.session.lock();
+    match state.updates.take() {
         Some(_) => "Simulated updates stopped.".into(),
         None => {
-            session.updates =
-                Some(Running(tokio::spawn(simulate_updates(peer.clone(), s.options.clone())).abort_handle()));
+            state.updates =
+                Some(Running(tokio::spawn(simulate_updates(peer.clone(), s.shared.options.clone())).abort_handle()));
             format!(
                 "Simulated updates started: every {} ms for each resource the session subscribed to.",
-                s.options.update_ms
+                s.shared.options.update_ms
             )
         }
-    })
+    }
 }
 
 async fn simulate_updates(peer: Peer, options: Options) {

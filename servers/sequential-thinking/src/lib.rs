@@ -6,6 +6,15 @@
 //!
 //! This crate must not use files, the network or the command line.
 
+// Files import downwards, in this order:
+//
+// ```text
+// tools
+// store
+// history  log
+// input
+// ```
+
 mod history;
 mod input;
 mod log;
@@ -21,7 +30,7 @@ use linchpin::{Reply, Server};
 use linchpin_kit::{Given, Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars, flag};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::{Session, Store};
 
 const SEQUENTIALTHINKING: ToolSpec = ToolSpec::writes(
     "sequentialthinking",
@@ -110,9 +119,6 @@ linchpin_kit::options! {
         pub log: ThoughtLog = ThoughtLog::silent()
             => flag::switch_with(|log, on| *log = if on { ThoughtLog::to_stderr() } else { ThoughtLog::silent() })
                 .named("log-thoughts"),
-        /// Whether calls without a session that did not come over HTTP share one history, as on stdio, and need no
-        /// `sessionId`. Disable it if a transport has several clients, such as a socket.
-        pub one_client: bool = true,
         /// The enabled tools and their names.
         pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
@@ -132,11 +138,12 @@ impl Config {
     }
 }
 
-/// The server. Cheap to clone.
-#[derive(Debug, Clone)]
+/// The server.
+#[derive(Debug)]
 pub struct SequentialThinking {
     store: Arc<Store>,
     config: Arc<Config>,
+    session: Session,
 }
 
 impl SequentialThinking {
@@ -148,17 +155,25 @@ impl SequentialThinking {
         config.limits.check()?;
         // Without the export tool, thoughts are only counted, not stored.
         let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
-        let store = Store::new(config.limits, keeps_text);
-        Ok((Self { store: store.into(), config: config.into() }, Vec::new()))
+        let store = Arc::new(Store::new(config.limits, keeps_text));
+        Ok((Self::of(store, config.into()), Vec::new()))
     }
 
-    /// Registers the enabled tools on a server.
+    fn of(store: Arc<Store>, config: Arc<Config>) -> Self {
+        Self { session: Session::new(store.clone()), store, config }
+    }
+
+    /// Registers the enabled tools on a server. Each session has a history of its own, see
+    /// [`Server::session_state`](linchpin::Server::session_state); where there are none, each call without a
+    /// `sessionId` starts one.
     ///
     /// # Errors
     /// When the configuration names an unknown tool.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
-        let config = self.config.clone();
-        let server = ToolSet::open(server.state(self), &SERVICE, &config.tools)?
+        let Self { store, config, .. } = self;
+        let tools = config.tools.clone();
+        let server = server.session_state(move || Self::of(store.clone(), config.clone()));
+        let server = ToolSet::open(server, &SERVICE, &tools)?
             .instructions(INSTRUCTIONS)
             .tool_as(&SEQUENTIALTHINKING, |tool| tool.layer(plain_numbers), Self::think)
             .tool(&RESET, Self::reset)

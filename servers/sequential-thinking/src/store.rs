@@ -3,20 +3,36 @@
 use crate::Limits;
 use crate::history::{History, Standing, Thought};
 use crate::input::Step;
-use linchpin::Peer;
 use linchpin_kit::ToolError;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The owner of the history for calls without a handle.
-pub(crate) enum Owner {
-    /// The only client of this process.
-    Process,
-    /// This session.
-    Session(Peer),
-    /// None: each call starts a new history.
-    Nobody,
+/// A session of a client. It owns the history that its calls use without a handle; when it ends, the history is kept as
+/// long as others that have no owner.
+#[derive(Debug)]
+pub(crate) struct Session {
+    store: Arc<Store>,
+    /// The handle of its history.
+    handle: Mutex<Option<String>>,
+}
+
+impl Session {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self { store, handle: Mutex::default() }
+    }
+
+    fn handle(&self) -> MutexGuard<'_, Option<String>> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle().take() {
+            self.store.disown(&handle);
+        }
+    }
 }
 
 /// The histories, behind one briefly held lock.
@@ -34,10 +50,6 @@ struct All {
     order: BTreeMap<u64, String>,
     next_turn: u64,
     bytes: usize,
-    /// The handle of the only client.
-    process: Option<String>,
-    /// The handles of sessions, by [`Peer::key`]. The peer is held so that its key is not reused.
-    sessions: HashMap<usize, (Peer, String)>,
 }
 
 #[derive(Debug)]
@@ -47,7 +59,7 @@ struct Entry {
     used: Instant,
     /// The principal that started it. Others cannot use the handle.
     principal: Option<String>,
-    /// Whether it lives as long as its session or the process, instead of until a timeout.
+    /// Whether it lives as long as its session, instead of until a timeout.
     owned: bool,
 }
 
@@ -64,7 +76,7 @@ pub(crate) struct Page {
 
 /// The caller and its handle.
 pub(crate) struct Caller<'a> {
-    pub(crate) owner: Owner,
+    pub(crate) session: &'a Session,
     pub(crate) handle: Option<&'a str>,
     pub(crate) principal: Option<&'a str>,
     pub(crate) now: Instant,
@@ -130,6 +142,14 @@ impl Store {
         Ok(Page { handle, thoughts, dropped, length, next: (end < length).then_some(end) })
     }
 
+    /// From now on a history has no owner.
+    fn disown(&self, handle: &str) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = all.histories.get_mut(handle) {
+            entry.owned = false;
+        }
+    }
+
     /// The histories, without expired ones.
     fn lock(&self, now: Instant) -> MutexGuard<'_, All> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,30 +166,19 @@ impl All {
             let allowed = entry.is_some_and(|entry| entry.principal.as_deref() == caller.principal);
             return if allowed { Ok(Some(handle.to_owned())) } else { Err(unknown()) };
         }
-        let own = match &caller.owner {
-            Owner::Process => self.process.as_ref(),
-            Owner::Session(peer) => self.sessions.get(&peer.key()).map(|(_, handle)| handle),
-            Owner::Nobody => None,
-        };
         // It may have been evicted meanwhile.
-        Ok(own.filter(|handle| self.histories.contains_key(*handle)).cloned())
+        Ok(caller.session.handle().clone().filter(|handle| self.histories.contains_key(handle)))
     }
 
     fn begin(&mut self, caller: &Caller<'_>) -> Result<String, ToolError> {
         let handle = fresh_handle()?;
-        match &caller.owner {
-            Owner::Process => self.process = Some(handle.clone()),
-            Owner::Session(peer) => {
-                self.sessions.insert(peer.key(), (peer.clone(), handle.clone()));
-            }
-            Owner::Nobody => {}
-        }
+        *caller.session.handle() = Some(handle.clone());
         let entry = Entry {
             history: History::default(),
             turn: self.turn(),
             used: caller.now,
             principal: caller.principal.map(str::to_owned),
-            owned: !matches!(caller.owner, Owner::Nobody),
+            owned: true,
         };
         self.order.insert(entry.turn, handle.clone());
         self.bytes += size(&handle, &entry);
@@ -200,17 +209,8 @@ impl All {
         }
     }
 
-    /// Drops expired histories. The history of an ended session has no owner from then on.
+    /// Drops expired histories.
     fn expire(&mut self, now: Instant, limits: &Limits) {
-        let ended: Vec<usize> =
-            self.sessions.iter().filter(|(_, (peer, _))| !peer.is_open()).map(|(key, _)| *key).collect();
-        for key in ended {
-            if let Some((_, handle)) = self.sessions.remove(&key)
-                && let Some(entry) = self.histories.get_mut(&handle)
-            {
-                entry.owned = false;
-            }
-        }
         let late = |entry: &Entry| !entry.owned && now.saturating_duration_since(entry.used) >= limits.ttl;
         // In order of last use: after the first that has not expired, only owned ones remain.
         let mut expired = Vec::new();
@@ -279,60 +279,70 @@ mod tests {
         }
     }
 
-    fn by(owner: Owner, handle: Option<&str>, now: Instant) -> Caller<'_> {
-        Caller { owner, handle, principal: None, now }
+    fn by<'a>(session: &'a Session, handle: Option<&'a str>, now: Instant) -> Caller<'a> {
+        Caller { session, handle, principal: None, now }
+    }
+
+    /// A store, and a thought of a session that ends with it.
+    fn alone(
+        limits: Limits,
+    ) -> (Arc<Store>, impl Fn(Option<&str>, Instant, u64) -> Result<(String, Standing), ToolError>) {
+        let store = Arc::new(Store::new(limits, true));
+        let of = store.clone();
+        (store, move |handle, now, number| of.think(by(&Session::new(of.clone()), handle, now), &step(number)))
     }
 
     #[test]
     fn a_handle_is_kept_while_it_is_used_and_forgotten_after_its_time() {
         let limits = Limits { ttl: Duration::from_secs(60), ..Limits::default() };
-        let (store, start) = (Store::new(limits, true), Instant::now());
+        let ((store, think), start) = (alone(limits), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let (handle, _) = store.think(by(Owner::Nobody, None, at(0)), &step(1)).unwrap();
+        let (handle, _) = think(None, at(0), 1).unwrap();
         for (second, length) in [(59, 2), (118, 3)] {
-            let (_, standing) = store.think(by(Owner::Nobody, Some(&handle), at(second)), &step(2)).unwrap();
+            let (_, standing) = think(Some(&handle), at(second), 2).unwrap();
             assert_eq!(standing.length, length);
         }
-        assert!(store.think(by(Owner::Nobody, Some(&handle), at(178)), &step(4)).unwrap_err().is_not_found());
+        assert!(think(Some(&handle), at(178), 4).unwrap_err().is_not_found());
         assert_eq!(store.all.lock().unwrap().bytes, 0, "nothing is left of it");
     }
 
     #[test]
-    fn the_history_of_the_process_has_no_time_and_stands_in_nobodys_way() {
+    fn the_history_of_a_session_lives_as_long_as_it_and_keeps_no_other_from_expiring() {
         let limits = Limits { ttl: Duration::from_secs(60), ..Limits::default() };
-        let (store, start) = (Store::new(limits, true), Instant::now());
-        store.think(by(Owner::Process, None, start), &step(1)).unwrap();
-        let (other, _) = store.think(by(Owner::Nobody, None, start), &step(1)).unwrap();
-        let late = start + Duration::from_secs(3_600);
-        let (_, standing) = store.think(by(Owner::Process, None, late), &step(2)).unwrap();
+        let ((store, think), start) = (alone(limits), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let session = Session::new(store.clone());
+        store.think(by(&session, None, at(0)), &step(1)).unwrap();
+        let (other, _) = think(None, at(0), 1).unwrap();
+        let (handle, standing) = store.think(by(&session, None, at(3_600)), &step(2)).unwrap();
         assert_eq!(standing.length, 2);
-        assert!(
-            store.think(by(Owner::Nobody, Some(&other), late), &step(2)).is_err(),
-            "expired although the older one was not"
-        );
-        assert_eq!(store.all.lock().unwrap().histories.len(), 1);
+        assert!(think(Some(&other), at(3_600), 2).is_err(), "expired although the older one was not");
+        drop(session);
+        assert_eq!(think(Some(&handle), at(3_659), 3).unwrap().1.length, 3);
+        assert!(think(Some(&handle), at(3_719), 4).is_err(), "without a session it expires");
+        assert!(store.all.lock().unwrap().histories.is_empty());
     }
 
     #[test]
     fn what_was_not_used_for_longest_makes_room() {
         let limits = Limits { histories_max: 3, ..Limits::default() };
-        let (store, now) = (Store::new(limits, true), Instant::now());
-        let handles: Vec<String> =
-            (0..3).map(|_| store.think(by(Owner::Nobody, None, now), &step(1)).unwrap().0).collect();
-        store.think(by(Owner::Nobody, Some(&handles[0]), now), &step(2)).unwrap();
-        store.think(by(Owner::Nobody, None, now), &step(1)).unwrap();
-        let lives = |handle: &String| store.page(by(Owner::Nobody, Some(handle), now), 0, 1_000).is_ok();
+        let ((store, think), now) = (alone(limits), Instant::now());
+        let handles: Vec<String> = (0..3).map(|_| think(None, now, 1).unwrap().0).collect();
+        think(Some(&handles[0]), now, 2).unwrap();
+        think(None, now, 1).unwrap();
+        let session = Session::new(store.clone());
+        let lives = |handle: &String| store.page(by(&session, Some(handle), now), 0, 1_000).is_ok();
         assert_eq!(handles.iter().map(lives).collect::<Vec<_>>(), [true, false, true]);
     }
 
     #[test]
     fn bytes_are_counted_to_the_last_and_bounded_for_one_and_for_all() {
         let limits = Limits { bytes_max: 20_000, ..Limits::default() };
-        let (store, now) = (Store::new(limits, true), Instant::now());
+        let ((store, think), now) = (alone(limits), Instant::now());
         let mut handles = Vec::new();
         for n in 0..400 {
             let handle = handles.get(n / 100);
-            let (handle, standing) = store.think(by(Owner::Nobody, handle.map(String::as_str), now), &step(1)).unwrap();
+            let (handle, standing) = think(handle.map(String::as_str), now, 1).unwrap();
             assert_eq!(standing.length, n as u64 % 100 + 1);
             if n % 100 == 0 {
                 handles.push(handle);
@@ -348,8 +358,9 @@ mod tests {
 
     #[test]
     fn a_handle_is_worth_nothing_to_another_principal() {
-        let (store, now) = (Store::new(Limits::default(), true), Instant::now());
-        let call = |principal, handle| Caller { owner: Owner::Nobody, handle, principal, now };
+        let (store, now) = (Arc::new(Store::new(Limits::default(), true)), Instant::now());
+        let session = Session::new(store.clone());
+        let call = |principal, handle| Caller { session: &session, handle, principal, now };
         let (handle, _) = store.think(call(Some("ann"), None), &step(1)).unwrap();
         for other in [Some("bob"), None] {
             assert!(store.think(call(other, Some(&handle)), &step(2)).unwrap_err().is_not_found());

@@ -3,10 +3,10 @@
 use crate::SequentialThinking;
 use crate::history::Thought;
 use crate::input::{ExportArgs, ResetArgs, ThinkArgs};
-use crate::store::{Caller, Owner};
+use crate::store::Caller;
 use linchpin::Cx;
 use linchpin::Error;
-use linchpin_kit::{Paging, Provenance, TEXT_BYTES_MAX, ToolError, ToolOutput};
+use linchpin_kit::{Paging, Provenance, TEXT_BYTES_MAX, ToolOutput, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -87,9 +87,7 @@ impl SequentialThinking {
     }
 
     pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<ToolOutput<Exported>, Error> {
-        let place = args.cursor.as_deref().map_or(Ok(0), str::parse::<u64>).map_err(|_| {
-            ToolError::new("Unknown cursor").hint("Pass next_cursor of the previous page, or omit cursor.")
-        })?;
+        let place = args.cursor.as_deref().map_or(Ok(0), |text| text.parse().map_err(|_| unknown_cursor(text)))?;
         let page = self.store.page(self.caller(cx, args.session_id.as_deref()), place, TEXT_BYTES_MAX)?;
         let paging = page.next.map_or_else(Paging::whole, |next| Paging::more(next.to_string()));
         let notice = paging.notice();
@@ -104,20 +102,8 @@ impl SequentialThinking {
         Ok(ToolOutput::json(exported, Provenance::ThirdParty)?.notice(notice))
     }
 
-    /// The owner of a call's history. A session has its own. A stateless request on stdio belongs to the only client;
-    /// over HTTP the client is unknown, so without a handle the request starts a new history. HTTP is detected by
-    /// headers, which every HTTP request has and other transports do not.
-    fn caller<'a>(&self, cx: &'a Cx, handle: Option<&'a str>) -> Caller<'a> {
-        let owner = match cx.peer() {
-            Some(peer) => Owner::Session(peer),
-            None if self.config.one_client && cx.headers().is_empty() => Owner::Process,
-            None => Owner::Nobody,
-        };
-        Caller {
-            owner,
-            handle,
-            principal: cx.principal().map(|principal| &**principal.identity()),
-            now: Instant::now(),
-        }
+    fn caller<'a>(&'a self, cx: &'a Cx, handle: Option<&'a str>) -> Caller<'a> {
+        let principal = cx.principal().map(|principal| &**principal.identity());
+        Caller { session: &self.session, handle, principal, now: Instant::now() }
     }
 }

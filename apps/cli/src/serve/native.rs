@@ -105,15 +105,15 @@ pub(crate) struct Typed<C: 'static> {
     pub(crate) tools: fn(&mut C) -> &mut ToolChoice,
     /// Opens it and adds it to another server: `Name::open(config)?`, `.add_to(server)?.state(())`. Returns warnings too.
     pub(crate) open: fn(C, Server) -> Opened,
-    /// Sets what depends on its clients and on this program.
-    pub(crate) prepare: fn(&mut C, Clients),
+    /// Sets what depends on this program.
+    pub(crate) prepare: fn(&mut C),
     /// What it can access, if clients' roots can affect that.
     pub(crate) reach: Option<fn(&mut C) -> Reach<'_>>,
 }
 
 impl<C> Typed<C> {
     pub(crate) const fn new(tools: fn(&mut C) -> &mut ToolChoice, open: fn(C, Server) -> Opened) -> Typed<C> {
-        Typed { tools, open, prepare: |_, _| {}, reach: None }
+        Typed { tools, open, prepare: |_| {}, reach: None }
     }
 }
 
@@ -136,7 +136,7 @@ impl<C: Options> Configured for Typed<C> {
         let tools = (self.tools)(&mut config).clone();
         let add = Box::new(move |server: Server, tools: ToolChoice, clients: Clients| {
             *(self.tools)(&mut config) = tools;
-            (self.prepare)(&mut config, clients);
+            (self.prepare)(&mut config);
             let by_hand = std::io::IsTerminal::is_terminal(&std::io::stdin());
             let reach = self.reach.map(|reach| reach(&mut config));
             let roots = reach.map_or(Ok(None), |reach| reach.decide(entry.name, clients, by_hand))?;

@@ -87,7 +87,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             "fetch",
             linchpin_fetch::SERVICE,
             &Typed {
-                prepare: |config: &mut linchpin_fetch::Config, _| {
+                prepare: |config: &mut linchpin_fetch::Config| {
                     let converter = linchpin_fetch::Converter::this_program([super::convert::COMMAND]);
                     config.converter = converter.unwrap_or_default();
                 },
@@ -210,19 +210,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         ..Entry::new(
             "sequential-thinking",
             linchpin_sequential_thinking::SERVICE,
-            &Typed {
-                // Clients of one socket are told apart by the handles in their calls.
-                prepare: |config: &mut linchpin_sequential_thinking::Config, clients| {
-                    config.one_client &= clients != super::place::Clients::SameUser;
+            &Typed::new(
+                |config: &mut linchpin_sequential_thinking::Config| &mut config.tools,
+                |config, server| {
+                    let (thinking, warnings) = linchpin_sequential_thinking::SequentialThinking::open(config)?;
+                    Ok((thinking.add_to(server)?.state(()), warnings))
                 },
-                ..Typed::new(
-                    |config| &mut config.tools,
-                    |config, server| {
-                        let (thinking, warnings) = linchpin_sequential_thinking::SequentialThinking::open(config)?;
-                        Ok((thinking.add_to(server)?.state(()), warnings))
-                    },
-                )
-            },
+            ),
         )
     },
     #[cfg(feature = "brave-search")]

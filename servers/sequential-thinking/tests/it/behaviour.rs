@@ -3,7 +3,6 @@
 use crate::common;
 
 use common::{Caller, LEGACY, MODERN, dial, listening, server, thought, with_all_tools};
-use linchpin::types::version::Revision;
 use linchpin_kit::{ToolChoice, Vars};
 use linchpin_sequential_thinking::{Config, Limits, SERVICE, SequentialThinking, ThoughtLog};
 use serde_json::{Value, json};
@@ -281,11 +280,7 @@ async fn a_hundred_thousand_thoughts_take_no_more_memory_than_a_thousand() {
 #[tokio::test]
 async fn callers_without_handles_cannot_fill_the_memory_either() {
     let limits = Limits::default().with(|limits| limits.bytes_max = 8 << 20);
-    let caller = Caller::quick(with_all_tools().with(|config| {
-        config.limits = limits;
-        config.one_client = false;
-    }))
-    .await;
+    let caller = dial(listening(with_all_tools().with(|config| config.limits = limits)).await, MODERN).await;
     let text = "x".repeat(60_000);
     let mut before = 0;
     for number in 1..=1_000_u64 {
@@ -301,7 +296,7 @@ async fn callers_without_handles_cannot_fill_the_memory_either() {
 
 #[tokio::test]
 async fn two_handles_do_not_see_each_other() {
-    let caller = Caller::speaking(with_all_tools().with(|config| config.one_client = false), MODERN).await;
+    let caller = dial(listening(with_all_tools()).await, MODERN).await;
     let first = caller.think(1, json!({ "thought": "mine", "branchFromThought": 1, "branchId": "b" })).await;
     let second = caller.think(1, json!({ "thought": "yours" })).await;
     assert_ne!(first["sessionId"], second["sessionId"]);
@@ -352,33 +347,26 @@ async fn two_http_clients_with_sessions_have_a_history_each() {
 }
 
 #[tokio::test]
-async fn on_a_pipe_the_process_has_one_history_and_each_session_its_own() {
+async fn each_connection_without_http_has_a_history_of_its_own_in_every_revision() {
     use linchpin::client::Client;
     use linchpin::prelude::in_process;
     let place = in_process(server(Config::default()));
-    let dial = async |revisions: &[Revision]| {
-        Caller(Client::new("t", "0").revisions(revisions).connect(place.clone()).await.unwrap())
-    };
-    let (one, again) = (dial(MODERN).await, dial(MODERN).await);
-    assert_eq!(one.think(1, json!({})).await["thoughtHistoryLength"], 1);
-    assert_eq!(again.think(2, json!({})).await["thoughtHistoryLength"], 2, "the process is one client");
-    let (ann, bob) = (dial(LEGACY).await, dial(LEGACY).await);
-    assert_eq!(ann.think(1, json!({})).await["thoughtHistoryLength"], 1);
-    assert_eq!(ann.think(2, json!({})).await["thoughtHistoryLength"], 2);
-    assert_eq!(bob.think(1, json!({})).await["thoughtHistoryLength"], 1);
+    for revisions in [MODERN, LEGACY] {
+        let dial = async || {
+            Caller(Client::new("t", "0").revisions(revisions).connect(place.clone()).await.expect("it connects"))
+        };
+        let (ann, bob) = (dial().await, dial().await);
+        for number in 1..=2 {
+            assert_eq!(ann.think(number, json!({})).await["thoughtHistoryLength"], number);
+        }
+        assert_eq!(bob.think(1, json!({})).await["thoughtHistoryLength"], 1);
+    }
 }
 
 #[tokio::test]
 async fn an_expired_handle_is_unknown() {
     let limits = Limits::default().with(|limits| limits.ttl = Duration::from_nanos(1));
-    let caller = Caller::speaking(
-        Config::default().with(|config| {
-            config.limits = limits;
-            config.one_client = false;
-        }),
-        MODERN,
-    )
-    .await;
+    let caller = dial(listening(Config::default().with(|config| config.limits = limits)).await, MODERN).await;
     let value = caller.think(1, json!({})).await;
     let error = caller.error("sequentialthinking", thought(2, json!({ "sessionId": value["sessionId"] }))).await;
     assert!(error.starts_with("Unknown sessionId"), "{error}");
@@ -434,7 +422,7 @@ async fn an_export_has_every_thought_once_in_pages_marked_as_data() {
     }
     assert_eq!((seen, pages), ((1..=9).collect::<Vec<u64>>(), 3));
     let error = caller.error("sequentialthinking_export", json!({ "cursor": "x" })).await;
-    assert!(error.starts_with("Unknown cursor\nHint: "), "{error}");
+    assert!(error.starts_with("Unknown cursor: x\nHint: "), "{error}");
 }
 
 #[tokio::test]
