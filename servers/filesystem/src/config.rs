@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, flag};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::resolve::expand_home;
+use crate::paths::expand_home;
 
 /// The flag that enables `fs_delete`.
 pub(crate) const ALLOW_DELETE: &str = "--allow-delete";

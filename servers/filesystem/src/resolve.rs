@@ -15,99 +15,19 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization;
 
+use crate::config::FollowSymlinks;
 use crate::config::windows_name_problem;
-use crate::dir::{self, Kind, Meta};
-use crate::{FollowSymlinks, Inner, io_fault};
+use crate::error::io_fault;
+use crate::inner::Inner;
+use crate::os::{self, Kind, Meta};
+use crate::paths::{expand_home, normalize};
+use crate::roots::{Root, Roots};
 use linchpin_kit::{ToolError, resolve_symlinks};
 
 /// Maximum symlinks of one path.
 const LINKS_MAX: usize = 40;
 /// Maximum retries of a walk because a name changed.
 const RETRIES_MAX: usize = 64;
-
-/// An allowed directory.
-#[derive(Debug)]
-pub(crate) struct Root {
-    /// The configured path, made absolute.
-    given: PathBuf,
-    /// The path with symlinks resolved when it was opened.
-    real: PathBuf,
-    handle: Arc<OwnedFd>,
-}
-
-/// The allowed directories.
-#[derive(Debug, Default)]
-pub(crate) struct Roots {
-    list: Vec<Arc<Root>>,
-}
-
-impl Roots {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Opens a directory named by the operator or a client's roots.
-    pub(crate) fn add_ambient(&mut self, given: &Path) -> Result<(), String> {
-        let path = std::path::absolute(given).map_err(|error| error.to_string())?;
-        let given = normalize(&path);
-        let handle = dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
-        let real = std::fs::canonicalize(&given).map_err(|error| error.to_string())?;
-        self.add(Root { given, real, handle: Arc::new(handle) });
-        Ok(())
-    }
-
-    fn add(&mut self, root: Root) {
-        if !self.list.iter().any(|known| known.given == root.given && known.real == root.real) {
-            self.list.push(Arc::new(root));
-        }
-    }
-
-    /// All spellings of the allowed directories, without duplicates.
-    pub(crate) fn spellings(&self) -> Vec<String> {
-        let mut all: Vec<String> = Vec::new();
-        for path in self.list.iter().flat_map(|root| [&root.given, &root.real]) {
-            let path = path.to_string_lossy().into_owned();
-            if !all.contains(&path) {
-                all.push(path);
-            }
-        }
-        all
-    }
-
-    /// The innermost allowed directory that contains `path`, and the path relative to it.
-    fn holding(&self, path: &Path) -> Option<(Arc<Root>, PathBuf)> {
-        let mut best: Option<(usize, Arc<Root>, PathBuf)> = None;
-        for root in &self.list {
-            for top in [&root.given, &root.real] {
-                let depth = top.components().count();
-                if best.as_ref().is_some_and(|(deepest, ..)| *deepest >= depth) {
-                    continue;
-                }
-                if let Ok(rest) = path.strip_prefix(top) {
-                    best = Some((depth, Arc::clone(root), rest.to_owned()));
-                }
-            }
-        }
-        best.map(|(_, root, rest)| (root, rest))
-    }
-
-    /// `path` relative to every allowed directory that contains it.
-    fn belows(&self, path: &Path) -> Vec<PathBuf> {
-        let tops = self.list.iter().flat_map(|root| [&root.given, &root.real]);
-        let mut belows: Vec<PathBuf> = tops.filter_map(|top| path.strip_prefix(top).ok()).map(Path::to_owned).collect();
-        belows.dedup();
-        belows
-    }
-
-    fn outside(&self, what: &str, path: &Path) -> ToolError {
-        let allowed = self.spellings().join(", ");
-        ToolError::denied(format!(
-            "Access denied - {what} outside allowed directories: {} not in {allowed}",
-            path.display()
-        ))
-        .hint("Use a path below one of these directories; list_allowed_directories lists them.")
-    }
-}
 
 /// Whether a symlink as the last name of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,7 +177,7 @@ impl Inner {
             }
             let here = walk.here();
             let name = self.exact_name(here.as_fd(), name, asked)?;
-            let meta = match dir::meta(here.as_fd(), &name) {
+            let meta = match os::meta(here.as_fd(), &name) {
                 Ok(meta) => meta,
                 Err(Errno::NOENT) => return walk.missing(name, in_link, asked),
                 Err(error) => return Err(io_fault(error, "open", &asked.to_string_lossy())),
@@ -268,7 +188,7 @@ impl Inner {
                 }
                 Kind::Link if walk.jumped => walk.restart(below),
                 Kind::Link => self.follow(roots, &mut walk, &here, &name, asked)?,
-                Kind::Dir => match dir::open_dir(here.as_fd(), &name) {
+                Kind::Dir => match os::open_dir(here.as_fd(), &name) {
                     Ok(handle) => walk.trail.push((Arc::new(handle), name)),
                     // It was a directory before: retry.
                     Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => walk.retry(name, asked)?,
@@ -300,7 +220,7 @@ impl Inner {
         if walk.links > LINKS_MAX {
             return Err(io_fault(Errno::LOOP, "open", &asked.to_string_lossy()));
         }
-        let target = match dir::read_link(here.as_fd(), name) {
+        let target = match os::read_link(here.as_fd(), name) {
             Ok(target) => PathBuf::from(target),
             // It was a symlink before: retry.
             Err(Errno::INVAL | Errno::NOENT) => return walk.retry(name.to_owned(), asked),
@@ -343,7 +263,7 @@ impl Inner {
             return Ok(name);
         }
         // In a directory without read permission only the exact spelling works.
-        let Ok((_, entries, _)) = dir::entries(at, OsStr::new("."), self.config.max_scan) else {
+        let Ok((_, entries, _)) = os::entries(at, OsStr::new("."), self.config.max_scan) else {
             return Ok(name);
         };
         let same = |entry: &OsStr| entry.to_str().is_some_and(|entry| entry.nfc().eq(composed.chars()));
@@ -372,7 +292,7 @@ impl Inner {
         let place = self.resolve_absolute(&self.ceiling, &given, Last::Follow).map_err(|error| error.to_string())?;
         let real = place.path();
         let handle = match place.meta() {
-            Some(Meta { kind: Kind::Dir, .. }) => dir::open_dir(place.dir(), place.name()),
+            Some(Meta { kind: Kind::Dir, .. }) => os::open_dir(place.dir(), place.name()),
             _ => Err(Errno::NOTDIR),
         };
         let handle = handle.map_err(|error| std::io::Error::from(error).to_string())?;
@@ -403,7 +323,7 @@ impl Walk {
         let Some(parent) = below.parent().filter(|_| plain) else {
             return;
         };
-        if let Some(handle) = dir::open_dir_beneath(self.root.handle.as_fd(), parent) {
+        if let Some(handle) = os::open_dir_beneath(self.root.handle.as_fd(), parent) {
             // Only the last handle is needed; the others matter for a symlink with `..`, and then the walk starts again
             // name by name.
             self.trail.push((Arc::new(handle), parent.as_os_str().to_owned()));
@@ -452,7 +372,7 @@ impl Walk {
             Some((handle, _)) => (handle, below.file_name().map(OsStr::to_owned)),
             None => (Arc::clone(&self.root.handle), None),
         };
-        let meta = dir::meta_of(handle.as_fd()).map_err(|error| io_fault(error, "stat", &asked.to_string_lossy()))?;
+        let meta = os::meta_of(handle.as_fd()).map_err(|error| io_fault(error, "stat", &asked.to_string_lossy()))?;
         // The parent contains the name; for an allowed directory itself, the name is `.`.
         let (dir, name) = match name {
             Some(name) => (self.here(), name),
@@ -467,7 +387,7 @@ impl Walk {
                 .hint("The path is a symlink to something that does not exist; use the path of the target itself."));
         }
         let dir = self.here();
-        if self.trail.is_empty() && dir::meta_of(dir.as_fd()).is_ok_and(|meta| meta.links == 0) {
+        if self.trail.is_empty() && os::meta_of(dir.as_fd()).is_ok_and(|meta| meta.links == 0) {
             return Err(ToolError::not_found(format!(
                 "The allowed directory was deleted or replaced since the server started: {}",
                 self.root.given.display()
@@ -513,50 +433,4 @@ fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, ToolError> {
             .hint("The name has a special meaning on Windows; use another one."));
     }
     Ok(expand_home(text))
-}
-
-pub(crate) fn expand_home(text: &str) -> PathBuf {
-    let rest = match text.strip_prefix('~') {
-        Some("") => "",
-        Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
-        _ => return PathBuf::from(text),
-    };
-    match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
-        Some(home) if rest.is_empty() => PathBuf::from(home),
-        Some(home) => PathBuf::from(home).join(rest),
-        None => PathBuf::from(text),
-    }
-}
-
-/// Removes `.` and `..` from a path lexically.
-fn normalize(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// The `file://` URI of a path.
-pub(crate) fn path_uri(path: &Path) -> String {
-    format!("file://{}", percent_encoded(path, b"/-._~!$&'()*+,;=:@"))
-}
-
-/// Percent-encodes the path, which need not be UTF-8: all but letters, digits and the `plain` characters.
-pub(crate) fn percent_encoded(path: &Path, plain: &[u8]) -> String {
-    let mut text = String::new();
-    for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }

@@ -1,140 +1,82 @@
-//! The tools: the async methods of [`Filesystem`], the definitions, and their registration on a server.
+//! The tools, one a file: arguments, result, definition, and the work as a method of [`Inner`](crate::inner::Inner).
+//! Here they become async methods of [`Filesystem`] and are registered on a server.
 
-use linchpin::types::content::ContentBlock;
+pub(crate) mod append;
+pub(crate) mod copy;
+pub(crate) mod create_directory;
+pub(crate) mod delete;
+pub(crate) mod directory_tree;
+pub(crate) mod edit_file;
+pub(crate) mod get_file_info;
+pub(crate) mod glob;
+pub(crate) mod list_allowed_directories;
+pub(crate) mod list_directory;
+pub(crate) mod list_directory_with_sizes;
+pub(crate) mod move_file;
+pub(crate) mod read_media_file;
+pub(crate) mod read_multiple_files;
+pub(crate) mod read_range;
+pub(crate) mod read_text_file;
+pub(crate) mod resource;
+pub(crate) mod search_content;
+pub(crate) mod search_files;
+pub(crate) mod write_file;
+
 use linchpin::types::content::ResourceContents;
 use linchpin::{Cx, Error, Resource, Server};
-use linchpin_kit::{Provenance, ROOTS_WAIT, Service, ToolError, ToolOutput, ToolSet, ToolSpec, from_outside};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use linchpin_kit::{Provenance, ROOTS_WAIT, RootsPolicy, Service, ToolError, ToolOutput, ToolSet, ToolSpec};
 
-use crate::config::ALLOW_DELETE;
-use crate::read::{ResourceBody, ResourceData};
-use crate::resolve::path_uri;
-use crate::{
-    Answer, CopyMore, CreateDirectory, DirectoryTree, EditFile, EditMore, Filesystem, FsAppend, FsCopy, FsDelete,
-    FsGlob, FsReadRange, FsSearchContent, GetFileInfo, ListAllowedDirectories, ListDirectory, ListDirectoryWithSizes,
-    ListMore, MediaAnswer, MediaBlock, MoveFile, NoMore, RangeMore, ReadFile, ReadMediaFile, ReadMore,
-    ReadMultipleFiles, RootsPolicy, SearchFiles, WriteFile,
-};
+use append::FsAppend;
+use copy::{CopyMore, FsCopy};
+use create_directory::CreateDirectory;
+use delete::FsDelete;
+use directory_tree::DirectoryTree;
+use edit_file::{EditFile, EditMore};
+use get_file_info::GetFileInfo;
+use glob::FsGlob;
+use list_allowed_directories::ListAllowedDirectories;
+use list_directory::ListDirectory;
+use list_directory_with_sizes::ListDirectoryWithSizes;
+use move_file::MoveFile;
+use read_media_file::{MediaAnswer, ReadMediaFile};
+use read_multiple_files::ReadMultipleFiles;
+use read_range::{FsReadRange, RangeMore};
+use read_text_file::{ReadFile, ReadMore};
+use resource::{FilePath, ResourceBody};
+use search_content::FsSearchContent;
+use search_files::SearchFiles;
+use write_file::WriteFile;
+
+use crate::answer::{Answer, Answered, NoMore};
+use crate::page::ListMore;
+use crate::server::Filesystem;
 
 /// All tools, in listing order: the fourteen published ones first.
-pub const SERVICE: Service = Service { name: "fs", tools: TOOLS };
-
-const TOOLS: &[ToolSpec] = &[
-    ToolSpec::reads("read_file", "Read File (Deprecated)", "read", "Reads a text file. Deprecated: use read_text_file."),
-    ToolSpec::reads(
-        "read_text_file",
-        "Read Text File",
-        "read",
-        "Reads a text file, whole or only its first (head) or last (tail) lines. For other lines of a large file use fs_read_range.",
-    ),
-    ToolSpec::reads(
-        "read_media_file",
-        "Read Media File",
-        "read",
-        "Reads a file as base64: an image, audio, or an embedded resource.",
-    ),
-    ToolSpec::reads(
-        "read_multiple_files",
-        "Read Multiple Files",
-        "read",
-        "Reads several text files at once, each under its path. A file that cannot be read does not affect the others.",
-    ),
-    ToolSpec::writes(
-        "write_file",
-        "Write File",
-        "write",
-        "Creates a file or overwrites its whole content. To change part of a file use edit_file.",
-    ).destructive().idempotent(),
-    ToolSpec::writes(
-        "edit_file",
-        "Edit File",
-        "write",
-        "Replaces text in a file and returns a diff. Each edit replaces the first occurrence of oldText: exact, or else lines that differ only in leading and trailing whitespace. Nothing is written if any edit fails.",
-    ).destructive(),
-    ToolSpec::writes(
-        "create_directory",
-        "Create Directory",
-        "write",
-        "Creates a directory and its parents. Succeeds if it already exists.",
-    ).idempotent(),
-    ToolSpec::reads("list_directory", "List Directory", "list", "Lists a directory; each name is marked [FILE] or [DIR]."),
-    ToolSpec::reads(
-        "list_directory_with_sizes",
-        "List Directory with Sizes",
-        "list",
-        "Lists a directory with sizes and totals, sorted by name or size.",
-    ),
-    ToolSpec::reads(
-        "directory_tree",
-        "Directory Tree",
-        "list",
-        "Returns everything below a directory as JSON: name, type, and children for directories.",
-    ),
-    ToolSpec::writes(
-        "move_file",
-        "Move File",
-        "write",
-        "Moves or renames a file or directory. Fails if the destination exists.",
-    ).destructive(),
-    ToolSpec::reads(
-        "search_files",
-        "Search Files",
-        "search",
-        "Finds files and directories by a glob, and returns full paths. To search file contents use fs_search_content.",
-    ),
-    ToolSpec::reads(
-        "get_file_info",
-        "Get File Info",
-        "read",
-        "Returns size, times, type and permissions of a file or directory without reading it.",
-    ),
-    ToolSpec::reads(
-        "list_allowed_directories",
-        "List Allowed Directories",
-        "list",
-        "Lists the allowed directories. Everything below them is accessible too.",
-    ),
-    ToolSpec::reads(
-        "fs_read_range",
-        "Read a Range of Lines",
-        "read",
-        "Reads a range of lines of a text file of any size, and returns where to continue.",
-    ).extra(),
-    ToolSpec::reads(
-        "fs_search_content",
-        "Search Inside Files",
-        "search",
-        "Finds lines that match a regular expression or plain text, in a file or in all text files below a directory.",
-    ).extra(),
-    ToolSpec::reads(
-        "fs_glob",
-        "Find Files by Glob",
-        "search",
-        "Finds files and directories by a glob, page by page.",
-    ).extra(),
-    ToolSpec::writes(
-        "fs_append",
-        "Append to File",
-        "write",
-        "Appends text to a file. Creates the file if it does not exist.",
-    ).extra(),
-    ToolSpec::writes(
-        "fs_copy",
-        "Copy File",
-        "copy",
-        "Copies a file, or a directory with recursive. Replaces an existing file only with overwrite.",
-    ).extra().on_request().destructive(),
-    ToolSpec::writes(
-        "fs_delete",
-        "Delete File",
-        "delete",
-        "Deletes a file, a symlink (not its target) or an empty directory; with recursive, a directory and everything in it. \
-         This cannot be undone.",
-    ).extra()
-    .destructive()
-    .needs(ALLOW_DELETE),
-];
+pub const SERVICE: Service = Service {
+    name: "fs",
+    tools: &[
+        read_text_file::READ_FILE,
+        read_text_file::READ_TEXT_FILE,
+        read_media_file::READ_MEDIA_FILE,
+        read_multiple_files::READ_MULTIPLE_FILES,
+        write_file::WRITE_FILE,
+        edit_file::EDIT_FILE,
+        create_directory::CREATE_DIRECTORY,
+        list_directory::LIST_DIRECTORY,
+        list_directory_with_sizes::LIST_DIRECTORY_WITH_SIZES,
+        directory_tree::DIRECTORY_TREE,
+        move_file::MOVE_FILE,
+        search_files::SEARCH_FILES,
+        get_file_info::GET_FILE_INFO,
+        list_allowed_directories::LIST_ALLOWED_DIRECTORIES,
+        read_range::READ_RANGE,
+        search_content::SEARCH_CONTENT,
+        glob::GLOB,
+        append::APPEND,
+        copy::COPY,
+        delete::DELETE,
+    ],
+};
 
 /// Generates one async method per tool.
 macro_rules! tools {
@@ -247,33 +189,6 @@ impl Filesystem {
     }
 }
 
-/// Converts an answer to a tool result; `provenance` says whether the text is file content or by the server.
-trait Answered: Sized {
-    fn shown(self, provenance: Provenance) -> ToolOutput<Self>;
-}
-
-impl<M> Answered for Answer<M> {
-    fn shown(mut self, provenance: Provenance) -> ToolOutput<Self> {
-        let notice = self.notice.take();
-        ToolOutput { provenance, ..ToolOutput::ours(self.content.clone(), self) }.notice(notice)
-    }
-}
-
-impl Answered for MediaAnswer {
-    fn shown(self, _: Provenance) -> ToolOutput<Self> {
-        let block = |block: &MediaBlock| match block.clone() {
-            MediaBlock::Image { data, mime_type } => ContentBlock::image_base64(data, mime_type),
-            MediaBlock::Audio { data, mime_type } => ContentBlock::audio_base64(data, mime_type),
-            MediaBlock::Resource { resource } => {
-                let contents = ResourceContents::blob_base64(resource.uri, resource.blob);
-                ContentBlock::resource(contents.with_mime_type(resource.mime_type))
-            }
-        };
-        let blocks = self.content.iter().map(|b| from_outside(block(b))).collect();
-        ToolOutput::blocks(blocks, self)
-    }
-}
-
 /// The handlers: `plain` for fixed directories, `rooted` if the client's roots apply.
 macro_rules! handlers {
     ($($name:literal => $method:ident($args:ty) -> $answer:ty, $provenance:ident;)*) => {
@@ -337,29 +252,12 @@ async fn as_client(fs: &Filesystem, cx: &Cx) -> Result<Filesystem, Error> {
     }
 }
 
-/// The variable of the resource template.
-#[derive(Deserialize, JsonSchema)]
-struct FilePath {
-    /// The absolute path without the leading slash.
-    path: String,
-}
-
 async fn resource(fs: &Filesystem, at: FilePath) -> Result<ResourceContents, Error> {
-    contents(fs.clone(), at).await
+    resource::contents(fs.clone(), at).await
 }
 
 async fn rooted_resource(fs: &Filesystem, cx: &Cx, at: FilePath) -> Result<ResourceContents, Error> {
-    contents(as_client(fs, cx).await?, at).await
-}
-
-async fn contents(fs: Filesystem, at: FilePath) -> Result<ResourceContents, Error> {
-    let uri = path_uri(std::path::Path::new(&format!("/{}", at.path)));
-    let body = fs.read_resource(uri).await.map_err(ToolError::for_resource)?;
-    let contents = match body.data {
-        ResourceData::Text(text) => ResourceContents::text(body.uri, text),
-        ResourceData::Blob(blob) => ResourceContents::blob_base64(body.uri, blob),
-    };
-    Ok(contents.with_mime_type(body.mime_type))
+    resource::contents(as_client(fs, cx).await?, at).await
 }
 
 impl Filesystem {
@@ -380,7 +278,7 @@ impl Filesystem {
         let resources = config.resources;
         let instructions = self.instructions();
         let tools = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(instructions);
-        let mut tools = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted));
+        let mut tools = SERVICE.tools.iter().fold(tools, |tools, spec| add(tools, spec, rooted));
         if resources {
             let uri = match choice.scope {
                 Some(_) => choice.uri("file://{+path}"),
@@ -418,7 +316,7 @@ mod tests {
 
     #[test]
     fn every_tool_has_a_handler() {
-        let mut listed: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        let mut listed: Vec<&str> = SERVICE.tools.iter().map(|tool| tool.name).collect();
         let mut handled = HANDLED.to_vec();
         listed.sort_unstable();
         handled.sort_unstable();
