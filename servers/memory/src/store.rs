@@ -349,7 +349,7 @@ pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, ToolErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops;
+    use crate::changes;
     use std::time::Instant;
 
     fn store(file: PathBuf) -> Store {
@@ -362,7 +362,7 @@ mod tests {
 
     fn create(store: &Store, name: &str) -> Arc<Graph> {
         let entity = crate::format::Entity { name: name.into(), entity_type: "t".into(), observations: Vec::new() };
-        let work = |edit: &mut Edit| Ok(ops::create_entities(edit, vec![entity]));
+        let work = |edit: &mut Edit| Ok(changes::create_entities(edit, vec![entity]));
         store.change("test", &patience(), work).unwrap().graph
     }
 
