@@ -404,7 +404,9 @@ impl Journal {
             }
         }
         text.extend(lines.into_iter().rev());
-        files::replace(&self.path, text.as_bytes(), None)?;
+        // As it was, so that others whom it was shared with can still write to it.
+        let like = fs::symlink_metadata(&self.path).ok();
+        files::replace(&self.path, text.as_bytes(), like.as_ref())?;
         self.forget();
         self.refresh()
     }
@@ -539,6 +541,22 @@ mod tests {
         }
         assert_eq!(ids(&journal), (91..=100).collect::<Vec<u64>>());
         assert!(std::fs::read_to_string(&journal.path).unwrap().lines().count() <= 20);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_shared_with_a_group_stays_so_when_it_is_written_anew() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let (_dir, mut journal) = journal(10);
+        add(&mut journal, "x");
+        fs::set_permissions(&journal.path, fs::Permissions::from_mode(0o660)).unwrap();
+        let before = fs::metadata(&journal.path).unwrap();
+        for n in 0..30 {
+            add(&mut journal, &n.to_string());
+        }
+        let after = fs::metadata(&journal.path).unwrap();
+        assert_ne!(after.ino(), before.ino(), "it was written anew");
+        assert_eq!((after.mode() & 0o777, after.gid()), (0o660, before.gid()));
     }
 
     #[test]
