@@ -30,8 +30,9 @@ impl Database {
             .collect()
     }
 
-    /// Says what the columns' types are; asks for those that are not known yet.
-    pub(super) async fn name_types(self: &Arc<Self>, answer: &mut Answer) -> Result<(), ToolError> {
+    /// Says what the columns' types are; asks for those that are not known yet. Those that cannot be looked up are shown
+    /// by their numbers: the rows are there, and what was written is written.
+    pub(super) async fn name_types(self: &Arc<Self>, answer: &mut Answer) {
         let mut missing: Vec<(u32, i32)> = {
             let known = lock(&self.types);
             let all = answer.described.fields.iter().map(|field| (field.type_oid, field.type_modifier));
@@ -39,9 +40,10 @@ impl Database {
         };
         missing.sort_unstable();
         missing.dedup();
-        let asked = if missing.is_empty() { Ok(()) } else { self.look_up_types(&missing).await };
+        if !missing.is_empty() {
+            let _ = self.look_up_types(&missing).await;
+        }
         answer.types = self.known_types(&answer.described);
-        asked
     }
 
     async fn look_up_types(self: &Arc<Self>, missing: &[(u32, i32)]) -> Result<(), ToolError> {

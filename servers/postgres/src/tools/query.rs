@@ -73,17 +73,19 @@ impl Postgres {
         self.touch_list();
         let limited = !database.target.schemas.is_empty();
         let vetted = rules::read(&args.sql, limited);
+        let writes = self.config.writes();
         let skip = match args.cursor.as_deref() {
             None => 0,
+            Some(_) if writes => return Err(no_cursors()),
             Some(text) => text
                 .split_once('-')
                 .filter(|(_, of)| *of == fingerprint(&args))
                 .and_then(|(skip, _)| skip.parse().ok())
-                .filter(|skip| *skip <= SKIP_MAX && vetted.is_ok())
+                .filter(|skip| *skip <= SKIP_MAX)
                 .ok_or_else(|| unknown_cursor(text))?,
         };
         let rows_max = args.max_rows.unwrap_or(usize::MAX).clamp(1, self.config.max_rows);
-        let (mode, length) = match (&vetted, self.config.writes()) {
+        let (mode, length) = match (&vetted, writes) {
             (Ok(seen), false) => (Mode::Read, seen.length),
             (Err(fault), false) => return Err(fault.clone()),
             (_, true) => (Mode::Write, write::writable(&args.sql)?),
@@ -91,13 +93,19 @@ impl Postgres {
         let request = Request { sql: &args.sql[..length], parameters: &args.params, skip, rows_max };
         let seen = vetted.as_ref().ok().filter(|_| mode == Mode::Read);
         let answer = database.ask(mode, seen, &[], request).await?;
-        let pages = vetted.is_ok();
-        if mode == Mode::Write && !pages {
+        if writes && vetted.is_err() {
             database.forget_types();
         }
-        let next = (answer.truncated && pages).then(|| format!("{}-{}", skip + answer.rows.len(), fingerprint(&args)));
-        Ok(shown(&answer, next, (mode == Mode::Write).then(|| answer.tag.clone())))
+        let next =
+            (answer.truncated && !writes).then(|| format!("{}-{}", skip + answer.rows.len(), fingerprint(&args)));
+        Ok(shown(&answer, next, writes.then(|| answer.tag.clone())))
     }
+}
+
+/// A cursor runs its statement again, and there a SELECT can change something too, through the functions that it calls.
+fn no_cursors() -> ToolError {
+    ToolError::invalid("`cursor` is not supported in write mode: it would run the statement again.")
+        .hint("Omit it, and read on with ORDER BY, LIMIT and OFFSET in the statement.")
 }
 
 /// What a cursor is for: nobody continues one statement with what another one gave.
@@ -119,7 +127,7 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
         Some(cursor) => format!(
             "[Truncated after {count} rows. Continue with the same arguments and cursor={cursor:?} (add ORDER BY), or narrow the query.]"
         ),
-        None => format!("[Truncated after {count} rows.]"),
+        None => format!("[Truncated after {count} rows. For others, use ORDER BY, LIMIT and OFFSET in the statement.]"),
     });
     let value = Rows { columns, row_count: count, rows, truncated: answer.truncated, next_cursor, command };
     ToolOutput::outside(text, value).notice(notice)

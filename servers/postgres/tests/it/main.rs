@@ -18,4 +18,5 @@ mod readme;
 mod serving;
 mod shadowed;
 mod signs;
+mod type_names;
 mod writing;
