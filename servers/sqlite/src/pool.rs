@@ -6,7 +6,7 @@
 //! another thread takes over. Whether a call may reach the database at all is decided where it is handed the
 //! connection, so that no tool can leave that out.
 
-use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_kit::{ErrorKind, ToolError, io_text};
 use rusqlite::InterruptHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -47,9 +47,14 @@ pub(crate) struct Lane {
 
 struct Shared {
     opener: Opener,
+    /// The threads there are to be.
+    threads: usize,
     queue: Mutex<Receiver<Job>>,
     slots: Mutex<Vec<Arc<Slot>>>,
     stuck: AtomicUsize,
+    /// No thread can be started.
+    #[cfg(test)]
+    exhausted: AtomicBool,
 }
 
 /// One thread.
@@ -67,10 +72,17 @@ impl Lane {
     /// A lane with this many threads, which open their connections for their first call.
     pub(crate) fn open(opener: Opener, threads: usize) -> Result<Lane, ToolError> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
-        let shared =
-            Arc::new(Shared { opener, queue: Mutex::new(queue), slots: Mutex::default(), stuck: AtomicUsize::new(0) });
-        for _ in 0..threads.max(1) {
-            shared.spawn()?;
+        let shared = Arc::new(Shared {
+            opener,
+            threads: threads.max(1),
+            queue: Mutex::new(queue),
+            slots: Mutex::default(),
+            stuck: AtomicUsize::new(0),
+            #[cfg(test)]
+            exhausted: AtomicBool::new(false),
+        });
+        for _ in 0..shared.threads {
+            shared.spawn(&mut lock(&shared.slots))?;
         }
         Ok(Lane { jobs, shared })
     }
@@ -103,7 +115,7 @@ impl Lane {
             cancelled: OnceLock::new(),
             started: AtomicBool::new(false),
         });
-        self.shared.heal();
+        self.shared.heal()?;
         self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
             TrySendError::Full(_) => ToolError::new("Error: too many calls are waiting for the database")
                 .kind(ErrorKind::Limited { retry_after: None })
@@ -138,7 +150,7 @@ impl Lane {
                 Err(_) if ticket.is_late() => return Err(stuck(&ticket)),
                 // SQLite looks at this at every jump, and at the clock only now and then.
                 Err(_) if ticket.is_over() => self.shared.interrupt(&ticket),
-                Err(_) if !ticket.started.load(Ordering::Acquire) => self.shared.heal(),
+                Err(_) if !ticket.started.load(Ordering::Acquire) => self.shared.heal()?,
                 Err(_) => {}
             }
         }
@@ -150,6 +162,13 @@ fn unanswered() -> ToolError {
     ToolError::new("Database error: the database could not be read")
         .kind(ErrorKind::Upstream { status: None })
         .hint("It may be damaged; check it with PRAGMA integrity_check.")
+}
+
+/// The system has no thread left.
+fn no_thread(error: &std::io::Error) -> ToolError {
+    ToolError::new(format!("Error: no thread for the database: {}", io_text(error)))
+        .kind(ErrorKind::Limited { retry_after: None })
+        .hint("Nothing was done. The system has too many threads or too little memory; try again later.")
 }
 
 /// A call that got no answer although its time was over.
@@ -183,15 +202,19 @@ impl Drop for Cancel<'_> {
 }
 
 impl Shared {
-    fn spawn(self: &Arc<Self>) -> Result<(), ToolError> {
+    fn spawn(self: &Arc<Self>, slots: &mut Vec<Arc<Slot>>) -> Result<(), ToolError> {
         let slot = Arc::new(Slot::default());
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
+        #[cfg(test)]
+        if self.exhausted.load(Ordering::Acquire) {
+            return Err(no_thread(&std::io::ErrorKind::WouldBlock.into()));
+        }
         std::thread::Builder::new()
             .name("sqlite".into())
             .stack_size(STACK_BYTES)
             .spawn(move || shared.serve(&own))
-            .map_err(|error| ToolError::new(format!("Error: no thread for the database: {error}")))?;
-        lock(&self.slots).push(slot);
+            .map_err(|error| no_thread(&error))?;
+        slots.push(slot);
         Ok(())
     }
 
@@ -207,27 +230,34 @@ impl Shared {
         }
     }
 
-    /// Leaves threads alone that do not come back, and puts others in their place.
-    fn heal(self: &Arc<Self>) {
+    /// Leaves threads alone that do not come back, and starts those that are missing.
+    ///
+    /// # Errors
+    /// When there is no thread and none can be started.
+    fn heal(self: &Arc<Self>) -> Result<(), ToolError> {
         if self.opener.place == Place::Memory {
             // The database is in the thread's own connection.
-            return;
+            return Ok(());
         }
-        let mut lost = 0;
-        lock(&self.slots).retain(|slot| {
+        let mut slots = lock(&self.slots);
+        slots.retain(|slot| {
             let late = lock(&slot.running).as_ref().is_some_and(|(ticket, _)| ticket.is_late());
             if !late || self.stuck.load(Ordering::Acquire) >= STUCK_MAX {
                 return true;
             }
             self.stuck.fetch_add(1, Ordering::AcqRel);
             slot.abandoned.store(true, Ordering::Release);
-            lost += 1;
             false
         });
-        for _ in 0..lost {
-            // Without a thread the next call finds its deadline.
-            let _ = self.spawn();
+        while slots.len() < self.threads {
+            match self.spawn(&mut slots) {
+                Ok(()) => {}
+                Err(fault) if slots.is_empty() => return Err(fault),
+                // Those that are there serve the queue; the next call tries again.
+                Err(_) => break,
+            }
         }
+        Ok(())
     }
 
     fn serve(&self, slot: &Slot) {
@@ -348,6 +378,20 @@ mod tests {
         assert!(refused.advice().unwrap().contains("The database is busy with other calls"), "{refused}");
         drop(held);
         assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
+    }
+
+    #[tokio::test]
+    async fn without_a_thread_calls_are_refused_until_there_is_one_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let lane = lane(&dir);
+        lane.shared.exhausted.store(true, Ordering::Release);
+        let held = [stuck_call(&lane, "").await.1, stuck_call(&lane, "").await.1];
+        let refused = call(&lane, COUNT).await.unwrap_err();
+        assert!(refused.message().starts_with("Error: no thread for the database"), "{refused}");
+        lane.shared.exhausted.store(false, Ordering::Release);
+        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#);
+        assert_eq!(lock(&lane.shared.slots).len(), 2);
+        drop(held);
     }
 
     #[tokio::test]
