@@ -2,6 +2,7 @@
 
 mod access;
 mod advisories;
+mod arguments;
 mod callbacks;
 mod client;
 mod client_messages;
