@@ -11,6 +11,21 @@
 //! - `get`: fetches a page: requests, robots.txt, the cache;
 //! - `convert`: makes text of it: HTML, feeds, PDF documents, and where that runs.
 
+// Files import downwards, in this order:
+//
+// ```text
+// bin  get/page
+// config
+// get/robots
+// convert/worker
+// convert/job
+// convert/feed  convert/html  convert/pdf
+// convert/plain
+// convert/kind  convert/markdown
+// convert/charset  convert/marks  get/address  get/cache  get/codings
+// convert  get
+// ```
+
 mod config;
 mod convert;
 mod get;

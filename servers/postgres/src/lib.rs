@@ -7,6 +7,17 @@
 //! This crate owns: statements and their vetting, connections, values, the tools' logic. It must never know: transports,
 //! protocol eras, command lines.
 
+// Files import downwards, in this order:
+//
+// ```text
+// resources  tools
+// session
+// answer  sql
+// error  value
+// wire
+// config
+// ```
+
 mod answer;
 mod config;
 mod error;

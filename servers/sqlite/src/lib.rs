@@ -8,6 +8,16 @@
 //! revisions or command lines. [`Sqlite`] is the state; dedicated threads own the connections, so a slow query blocks no
 //! other task.
 
+// Files import downwards, in this order:
+//
+// ```text
+// tools
+// run
+// config  error  pool  table
+// open  python
+// call  statement  value
+// ```
+
 mod call;
 mod config;
 mod error;

@@ -6,6 +6,15 @@
 //!
 //! This crate must not use the network, the command line, or any file other than those of the time zone database.
 
+// Files import downwards, in this order:
+//
+// ```text
+// reckon
+// tools
+// show
+// clock  schema  zones
+// ```
+
 mod clock;
 mod reckon;
 mod schema;
