@@ -1,17 +1,17 @@
-//! What a statement is asked for, and how much of its rows is taken.
+//! What a caller wants to run, and the part of its rows that fits into the result.
 
 use crate::value::Type;
 use crate::wire::{Described, Row, WireError};
 
-/// Bytes of rows read beyond the limit before the connection is given up.
+/// Bytes of rows to skip past the limit before giving up the connection.
 const DRAIN_BYTES_MAX: usize = 4 << 20;
 
-/// What to run, and how much of it.
+/// A statement to run, and how many of its rows to return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) sql: &'a str,
     pub(crate) parameters: &'a [serde_json::Value],
-    /// Rows to pass over.
+    /// Rows to skip.
     pub(crate) skip: usize,
     pub(crate) rows_max: usize,
 }
@@ -22,13 +22,13 @@ pub(crate) struct Answer {
     pub(crate) described: Described,
     pub(crate) types: Vec<Type>,
     pub(crate) rows: Vec<Row>,
-    /// Whether there were more than the limits allow.
+    /// Whether there were more rows than the limits allow.
     pub(crate) truncated: bool,
-    /// What the server says it did, for example `INSERT 0 1`; nothing where it was stopped.
+    /// The server's command tag, for example `INSERT 0 1`; none if the statement was stopped early.
     pub(crate) tag: String,
 }
 
-/// The rows of an answer, as many as fit.
+/// Collects rows of a result while they fit.
 pub(crate) struct Taken {
     pub(crate) rows: Vec<Row>,
     rows_max: usize,
@@ -41,19 +41,19 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// `bytes_max` is of all rows together.
+    /// `bytes_max` applies to all rows together.
     pub(crate) fn new(request: Request<'_>, bytes_max: usize) -> Self {
         let Request { skip, rows_max, .. } = request;
         Self { rows: Vec::new(), rows_max, skip, bytes: 0, bytes_max, drained: 0, full: false }
     }
 
-    /// How many rows are still to be asked for: one more than fits says that there are more.
+    /// How many more rows to request: one more than fits, to learn whether there are more.
     pub(crate) fn wanted(&self) -> usize {
         self.rows_max.saturating_add(1).saturating_sub(self.rows.len()).saturating_add(self.skip)
     }
 
     /// # Errors
-    /// When so much is read in vain that reading on is not worth it.
+    /// When so many bytes were skipped that reading on is not worth it.
     pub(crate) fn take(&mut self, of: &Described, row: Row) -> Result<(), WireError> {
         if self.skip > 0 {
             self.skip -= 1;

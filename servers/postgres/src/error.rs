@@ -1,4 +1,4 @@
-//! PostgreSQL's errors as tool errors: what happened in this server's words, by SQLSTATE, then the database's own as a
+//! PostgreSQL's errors as tool errors: this server's description of the SQLSTATE, then the database's own message as a
 //! detail.
 
 use crate::wire::ServerError;
@@ -17,17 +17,17 @@ pub(crate) fn failure(error: &ServerError) -> ToolError {
         .detail(error.quoted())
 }
 
-/// The error when COMMIT was sent and nobody knows how it went.
+/// The error when COMMIT was sent and its outcome is unknown.
 pub(crate) fn unknown_outcome(why: &str) -> ToolError {
     ToolError::new(format!("{why} It is unknown whether the change was made."))
         .kind(UPSTREAM)
         .hint("Check with a SELECT before you repeat it.")
 }
 
-/// What an SQLSTATE means, and what to do.
+/// Describes an SQLSTATE and how to fix its cause.
 fn explained(code: &str) -> (&'static str, ErrorKind, &'static str) {
     use ErrorKind::{Conflict, Denied, Invalid, NotFound, Timeout};
-    const VALUE: &str = "Correct the value; pass values as params instead of writing them into sql.";
+    const VALUE: &str = "Correct the value; pass values as params instead of literals in sql.";
     const AGAIN: &str = "Correct the statement and try again.";
     match code {
         "57014" => (

@@ -1,8 +1,8 @@
 //! PostgreSQL databases as an MCP server, with a read-only mode that holds.
 //!
 //! Drop-in for the published `server-postgres`: the tool `query` with the same arguments and text, and the same
-//! resources. What is different is what "read-only" means: see `sql/rules.rs` for how statements are vetted, and
-//! `session.rs` for the transaction, limits and reset around them.
+//! resources. "Read-only" means more here: `sql/rules.rs` describes how statements are vetted, and `session/mod.rs` the
+//! transaction, limits and reset around them.
 //!
 //! This crate owns: statements and their vetting, connections, values, the tools' logic. It must never know: transports,
 //! protocol eras, command lines.
@@ -155,7 +155,7 @@ impl Postgres {
         if let Some((name, _, range)) = limits.iter().find(|(_, good, _)| !good) {
             return Err(ToolError::new(format!("--{name} is out of range")).hint(format!("Use {range}.")));
         }
-        // A name alone would be a function of every schema, also of one that somebody makes later.
+        // An unqualified name would also allow a function of that name that somebody creates later in another schema.
         let qualified = |name: &String| name.split_once('.').is_some_and(|(s, n)| !s.is_empty() && !n.is_empty());
         if let Some(name) = config.allow_functions.iter().find(|name| !qualified(name)) {
             return Err(ToolError::new(format!("--allow-functions {name} has no schema"))
@@ -203,7 +203,7 @@ impl Postgres {
         text
     }
 
-    /// The database of this name; the first one where none is named.
+    /// The database with this name, or the first one if no name is given.
     pub(crate) fn database(&self, name: Option<&str>) -> Result<&Arc<Database>, ToolError> {
         let found = self.databases.iter().find(|d| name.is_none_or(|name| d.target.name == name));
         found.ok_or_else(|| {

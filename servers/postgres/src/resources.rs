@@ -18,30 +18,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Tables that are listed for a database; others are found with `pg_list_objects` and read through the template.
+/// Tables listed for each database; others are found with `pg_list_objects` and read through the template.
 const LISTED_MAX: usize = 2_000;
 
-/// How long a request for the list waits for the databases. What they answer later is announced.
+/// How long a list request waits for the databases. Later responses are announced with a notification.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// How old the list may be before it is renewed.
+/// Maximum age of the list before it is refreshed.
 const LIST_TIME: Duration = Duration::from_secs(10);
 
-/// What is listed, and since when.
+/// The tables that are listed, and since when.
 #[derive(Default)]
 pub(crate) struct Listing {
     /// URIs, each with the number of its database.
     listed: Mutex<BTreeMap<String, usize>>,
     since: Mutex<Option<Instant>>,
     handle: Mutex<Option<Handle>>,
-    /// Whether a database has ever said what tables it has.
+    /// Whether any database has ever returned its tables.
     known: AtomicBool,
-    /// Held by the one who renews it.
+    /// Held by the task that refreshes the list.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Listing {
-    /// How old the list is; nothing before it was asked for.
+    /// When the list was last refreshed; `None` before the first request.
     fn age(&self) -> Option<Duration> {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.map(|since| since.elapsed())
@@ -59,13 +59,13 @@ struct Table {
     name: String,
 }
 
-/// The variable of the template.
+/// The template's variable.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct At {
     table: String,
 }
 
-/// Adds the template, and what the databases have when the list is asked for.
+/// Adds the template, and the tables of the databases when the list is requested.
 pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, ToolError> {
     for (at, database) in postgres.databases.iter().enumerate() {
         let uri = uri(&postgres, at, "{table}");
@@ -88,17 +88,17 @@ pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Se
     }))
 }
 
-/// What columns are called is what somebody called them: data for the model.
+/// Column names were chosen by whoever created the table, so they are data for the model.
 fn for_models(resource: Resource) -> Resource {
     resource.annotations(Annotations::new().with_audience([Role::Assistant]))
 }
 
-/// Where a table is, or `{table}`, in the database of this number. A server that was given a name has it in there:
-/// another one of its kind may be on the same host.
+/// The URI of a table, or of `{table}`, in the database with this index. A server with an instance name includes it:
+/// another instance may use the same host.
 fn uri(postgres: &Postgres, at: usize, table: &str) -> String {
     let this = &postgres.databases[at].target;
     let mut uri = format!("postgres://{}/{table}/schema", this.authority);
-    // What tells databases of one server apart.
+    // Distinguishes the databases of one server.
     if postgres.databases[..at].iter().any(|other| other.target.authority == this.authority) {
         uri.push_str("?database=");
         uri.push_str(&percent_encode(&this.name));
@@ -107,8 +107,8 @@ fn uri(postgres: &Postgres, at: usize, table: &str) -> String {
 }
 
 impl Postgres {
-    /// Has the list of tables renewed if it is old, without waiting for it. Where nobody has asked for it yet, nobody
-    /// will miss what changed.
+    /// Refreshes the list in the background if it is old. Does nothing before the first request, when nobody can miss a
+    /// change.
     pub(crate) fn touch_list(&self) {
         if self.listing.age().is_some_and(|age| age >= LIST_TIME) {
             self.listing.is_new_now();
@@ -117,10 +117,10 @@ impl Postgres {
         }
     }
 
-    /// Renews the list if it is old. The work goes on where it takes longer than whoever asked waits.
+    /// Refreshes the list if it is old. A refresh that takes longer than the caller waits continues in the background.
     ///
     /// # Errors
-    /// Why no database has ever said what tables it has.
+    /// When no database has ever returned its tables.
     async fn refresh_list(&self) -> Result<(), Error> {
         if self.listing.age().is_some_and(|age| age < LIST_TIME) {
             return Ok(());
@@ -128,7 +128,7 @@ impl Postgres {
         let this = self.clone();
         let renewal = tokio::spawn(async move {
             let _turn = this.listing.turn.lock().await;
-            // Those who waited for their turn find it done.
+            // Another task may have refreshed it while this one waited.
             if this.listing.age().is_none_or(|age| age >= LIST_TIME) { this.renew_list().await } else { None }
         });
         let failed = match tokio::time::timeout(LIST_WAIT, renewal).await {
@@ -141,8 +141,8 @@ impl Postgres {
         }
     }
 
-    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others. Why one
-    /// did not, if none did.
+    /// Queries all databases at once, so that one that does not respond does not delay the tables of the others.
+    /// Returns an error if all fail.
     async fn renew_list(&self) -> Option<ToolError> {
         let mut asked = tokio::task::JoinSet::new();
         for (at, database) in self.databases.iter().enumerate() {
@@ -157,7 +157,7 @@ impl Postgres {
                     self.listing.known.store(true, Ordering::Relaxed);
                     reached = true;
                 }
-                // What cannot be reached now stays as it was listed before.
+                // A database that cannot be reached keeps its previous tables.
                 Ok((_, Err(fault))) => failed = failed.or(Some(fault)),
                 Err(_) => {}
             }
@@ -168,7 +168,7 @@ impl Postgres {
         failed.filter(|_| !reached)
     }
 
-    /// Lists these tables of the database of this number, and no others of it.
+    /// Lists exactly these tables for the database with this index.
     fn list(&self, at: usize, tables: Vec<Table>) {
         let name = |table: &Table| match table.schema.as_str() {
             "public" => percent_encode(&table.name),
@@ -183,7 +183,7 @@ impl Postgres {
         let is_gone = |(uri, of): (&String, &usize)| (*of == at && !now.contains_key(uri)).then(|| uri.clone());
         let gone: Vec<String> = listed.iter().filter_map(is_gone).collect();
         for uri in gone {
-            // Somebody else may have taken it away already.
+            // Another task may have removed it already.
             let _ = resources.remove(&uri);
             listed.remove(&uri);
         }
@@ -215,7 +215,7 @@ async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, ToolError> {
     Ok(rows.iter().map(|row| Table { schema: row.text(0), name: row.text(1) }).collect())
 }
 
-/// The table that a URI names: in `public`, or behind a dot.
+/// The table that a URI names: in `public`, or qualified with a schema.
 async fn named(database: &Arc<Database>, text: &str) -> Result<String, Error> {
     let in_public = Table { schema: "public".to_owned(), name: text.to_owned() };
     let split = text
@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_reached_stays_as_it_was_listed() {
         let list = tempfile::NamedTempFile::new().unwrap();
-        // Nothing listens there.
+        // Nothing listens on this port.
         let entry = |name: &str| format!("[databases.{name}]\nurl = \"postgres://u@127.0.0.1:1/{name}\"\n");
         std::fs::write(list.path(), [entry("a"), entry("b")].concat()).unwrap();
         let config = Config { file: Some(list.path().to_owned()), ..Config::default() };

@@ -9,24 +9,24 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// How deep arrays may be nested; PostgreSQL's own limit is 6.
+/// Maximum nesting of arrays; PostgreSQL's own limit is 6.
 const ARRAY_DEPTH_MAX: usize = 8;
 
 /// How the text of a type becomes JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// As a string. Also int8 and numeric, which have more digits than JSON readers keep.
+    /// A string; also int8 and numeric, which have more digits than JSON readers keep.
     Text,
     /// `t` and `f`.
     Bool,
-    /// As a number where it is one in JSON (so not NaN), else as a string.
+    /// A number if JSON has it (so not NaN), else a string.
     Number,
-    /// As it is.
+    /// Unchanged.
     Json,
 }
 
 impl Shape {
-    /// Of a type that is no array, by its number in every server's catalogue.
+    /// The form of a non-array type, by its OID, which is the same in every server's catalogue.
     pub(crate) fn of(oid: u32) -> Self {
         match oid {
             16 => Self::Bool,
@@ -37,18 +37,18 @@ impl Shape {
     }
 }
 
-/// A type as answers show it.
+/// A type as shown in results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Type {
     /// As SQL writes it: `numeric(10,2)`, `text[]`.
     pub(crate) name: String,
     /// Of the type, or of an array's elements.
     pub(crate) shape: Shape,
-    /// What separates the elements if it is an array.
+    /// The element separator of an array type.
     pub(crate) array: Option<char>,
 }
 
-/// A value of a column, as JSON: what the type has there, and text for most.
+/// A column's value as JSON: the JSON type that fits, and a string for most.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cell(pub(crate) Box<RawValue>);
@@ -68,7 +68,7 @@ impl JsonSchema for Cell {
 }
 
 impl Cell {
-    /// A cell of this JSON text, or of the text as a string where it is none.
+    /// A cell with this JSON text, or with the text as a string if it is not valid JSON.
     pub(crate) fn from_json(text: &str) -> Self {
         let compact = compact(text);
         let raw = match serde_json::from_str::<Value>(&compact) {
@@ -82,7 +82,7 @@ impl Cell {
         Self(serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
-    /// The value of this type.
+    /// The deserialized value.
     pub(crate) fn new(text: Option<&str>, of: &Type) -> Self {
         let Some(text) = text else { return Self(RawValue::NULL.to_owned()) };
         let json = match of.array {
@@ -119,7 +119,7 @@ fn scalar(text: &str, shape: Shape) -> Option<String> {
     }
 }
 
-/// `{1,NULL,"a b"}` and `[0:1]={…}` as a JSON array. `None` when it is not well-formed.
+/// Converts `{1,NULL,"a b"}` and `[0:1]={…}` to a JSON array. `None` if it is not well-formed.
 fn array(text: &str, delimiter: char, shape: Shape) -> Option<String> {
     let body = if text.starts_with('[') { text.split_once('=')?.1 } else { text };
     let mut out = String::with_capacity(text.len() + 16);
@@ -194,7 +194,7 @@ pub(crate) fn objects(names: &[&str], rows: &[Vec<Cell>]) -> String {
     out
 }
 
-/// The text of a parameter for the type that the server wants.
+/// The text of a parameter for the type that the server expects.
 pub(crate) fn parameter(value: &Value, oid: u32) -> Option<String> {
     match value {
         Value::Null => None,
@@ -209,7 +209,7 @@ pub(crate) fn parameter(value: &Value, oid: u32) -> Option<String> {
             literal(items, &mut out);
             Some(out)
         }
-        // What other languages write for 1.
+        // Other languages' spellings of 1.
         Value::Number(number) if INTEGERS.contains(&oid) => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < WHOLE_MAX);
             Some(whole.filter(|_| number.is_f64()).map_or_else(|| number.to_string(), |float| format!("{float:.0}")))
@@ -221,10 +221,10 @@ pub(crate) fn parameter(value: &Value, oid: u32) -> Option<String> {
 /// The types int8, int2, int4 and oid.
 const INTEGERS: [u32; 4] = [20, 21, 23, 26];
 
-/// Up to here a number with a fraction is exact: 2 to the power of 53.
+/// 2 to the power of 53: up to here a number with a fraction is exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// PostgreSQL's form of an array.
+/// PostgreSQL's array syntax.
 fn literal(items: &[Value], out: &mut String) {
     out.push('{');
     for (at, item) in items.iter().enumerate() {
@@ -254,7 +254,7 @@ fn element(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// PostgreSQL's form of an array of texts.
+/// PostgreSQL's array syntax for strings.
 pub(crate) fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::from("{");
     for item in items {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     proptest! {
-        /// A text survives the way into an array and out of it.
+        /// A string survives the conversion to an array and back.
         #[test]
         fn arrays_of_texts_come_back(items in prop::collection::vec(".{0,6}", 0..5)) {
             let json = array(&texts(&items), ',', Shape::Text).unwrap();

@@ -1,4 +1,4 @@
-//! Connections to a database: how many, when anew, and what their role may be.
+//! The connections to a database: how many there are, when they are replaced, and which roles are accepted.
 
 use super::{Database, lock};
 use crate::sql::WHO;
@@ -12,17 +12,17 @@ use tokio::time::Instant;
 /// How long an unused connection is kept.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
-/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls
-/// are answered with that failure.
+/// Delay before reconnecting after a failure: doubled each time, up to the second value. Calls in between get the
+/// previous error.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
-/// Connections that may be given up at a time with somebody waiting for that.
+/// Maximum number of connections that may be waiting for a cancellation at a time.
 pub(super) const ABANDONED_MAX: u32 = 1_000;
 
-/// What the role of a connection may do, and what the server is.
+/// The privileges of a connection's role, and facts about the server.
 #[derive(Debug, Clone)]
 pub(super) struct Role {
-    /// Whether it may read settings that are protected.
+    /// Whether the role may read protected settings.
     pub(super) protected_settings: bool,
     /// Whether the database's encoding is UTF-8.
     pub(super) utf8: bool,
@@ -30,7 +30,7 @@ pub(super) struct Role {
     pub(super) version: u32,
 }
 
-/// A connection that is not in use.
+/// An idle connection.
 pub(super) struct Idle {
     connection: Connection,
     role: Role,
@@ -45,16 +45,16 @@ pub(super) struct BackOff {
     error: ToolError,
 }
 
-/// A connection in use. Dropped while something runs on it, it has the server cancel that.
+/// A connection in use. Dropping it while a statement runs cancels that statement in the server.
 pub(super) struct Lease {
     database: Arc<Database>,
     pub(super) connection: Option<Connection>,
     pub(super) role: Role,
-    /// Whether it was used before: the server may have closed it since.
+    /// Whether it was used before: the server may have closed it in the meantime.
     reused: bool,
-    /// Whether its transaction, or what follows it, has not been seen to end.
+    /// Whether the end of its transaction, or of the reset after it, has not been read yet.
     pub(super) busy: bool,
-    /// Whether something stays in the session that `DISCARD ALL` does not know.
+    /// Whether the session has state that `DISCARD ALL` does not reset.
     pub(super) retired: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -73,24 +73,24 @@ impl Drop for Lease {
 }
 
 impl Lease {
-    /// The connection, for something that is to run on it.
+    /// The connection, marked as running something.
     pub(super) fn start(&mut self) -> Result<&mut Connection, WireError> {
         self.busy = true;
         self.connection.as_mut().ok_or_else(|| WireError::Broken("the connection is closed".to_owned()))
     }
 
-    /// Gives up a connection on which this happened, if it is not usable any more.
+    /// Discards the connection if this error made it unusable.
     pub(super) fn note<T>(&mut self, result: Result<T, WireError>) -> Result<T, WireError> {
         match result {
             Err(WireError::Broken(_)) => self.connection = None,
-            // There is more to come.
+            // More messages will follow.
             Err(WireError::TooLarge) => self.abandon(),
             _ => {}
         }
         result
     }
 
-    /// Has the server cancel what runs, and closes.
+    /// Cancels the running statement in the server and closes the connection.
     fn abandon(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -107,14 +107,14 @@ impl Lease {
         self.note(result)
     }
 
-    /// Whether it was closed while nobody used it.
+    /// Whether it was closed while idle.
     pub(super) fn is_stale(&self, error: Option<&WireError>) -> bool {
         self.reused && matches!(error, Some(WireError::Broken(_)))
     }
 }
 
 impl Database {
-    /// A connection, unused ones first if they may be reused.
+    /// Returns a connection; prefers idle ones if they may be reused.
     pub(super) async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, ToolError> {
         let waiting = tokio::time::timeout(self.config.statement_timeout, self.places.clone().acquire_owned());
         let Ok(Ok(place)) = waiting.await else {
@@ -184,7 +184,7 @@ impl Database {
         Ok((connection, role))
     }
 
-    /// Why a role may do more than it should, by the answer to [`WHO`].
+    /// Why a role is too powerful, according to the row of [`WHO`].
     fn power(&self, row: &Row) -> Option<String> {
         let member = row.text(1);
         if row.is_true(0) {

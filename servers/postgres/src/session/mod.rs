@@ -1,12 +1,11 @@
-//! The one way statements run.
+//! Runs statements; there is no other way to run one.
 //!
-//! A statement runs in a transaction of its own: BEGIN READ ONLY (unless the operator allows writing), settings that the
-//! rest relies on, one question to the catalogue about the functions that the statement names, the statement, ROLLBACK
-//! or COMMIT, and `DISCARD ALL`, which takes away what the session could have kept (advisory locks, settings, temporary
-//! tables). All of it is read before the call is answered. The server sees nothing of a read-only statement before it
-//! was vetted.
+//! Each statement runs in a transaction of its own: BEGIN READ ONLY (unless the operator allows writing), settings that
+//! the guarantees rely on, one catalogue query about the functions that the statement names, the statement, ROLLBACK or
+//! COMMIT, and `DISCARD ALL`, which removes anything the session could have kept (advisory locks, settings, temporary
+//! tables). All responses are read before the call returns. A read-only statement is vetted before any of it is sent.
 //!
-//! A call that is dropped, or takes too long, asks the server to cancel the statement, and its connection is closed.
+//! A call that is dropped or takes too long cancels the statement in the server and closes its connection.
 
 use crate::answer::{Answer, Request, Taken};
 mod lease;
@@ -28,13 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// What a call may take beyond the statement's own time: connecting, checking, resetting.
+/// Time a call may take in addition to the statement's timeout: connecting, checking, resetting.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Rows asked for at a time, where not all of an answer is asked for at once.
+/// Rows fetched at a time when a result is not fetched at once.
 const ROWS_AT_A_TIME: usize = 200;
 
-/// Rows of an answer that is asked for at once, so that the transaction ends in the same exchange of messages.
+/// Maximum rows of a result that is fetched at once, so that the transaction ends in the same round trip.
 const ROWS_AT_ONCE: usize = 1_001;
 
 const BEGIN_READ_ONLY: Step<'_> = Step::plain("BEGIN READ ONLY");
@@ -42,15 +41,15 @@ const BEGIN_READ_WRITE: Step<'_> = Step::plain("BEGIN READ WRITE");
 const ROLLBACK: Step<'_> = Step::plain("ROLLBACK");
 const COMMIT: Step<'_> = Step::plain("COMMIT");
 const DISCARD_ALL: Step<'_> = Step::plain("DISCARD ALL");
-/// What callers ask is compiled as the server is set.
+/// A caller's statement uses the server's JIT setting.
 const JIT_AS_SET: Step<'_> = Step::plain("SET LOCAL jit TO DEFAULT");
 
-/// A database and the connections to it.
+/// A database and its connections.
 pub(crate) struct Database {
     pub(crate) target: Arc<Target>,
     pub(crate) config: Arc<Config>,
     places: Arc<Semaphore>,
-    /// One less for each connection on which a statement is being cancelled.
+    /// One permit for each connection that may be waiting for a cancellation.
     abandoned: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
     back_off: Mutex<Option<BackOff>>,
@@ -58,13 +57,13 @@ pub(crate) struct Database {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole between any two statements.
+    // Data behind these locks is consistent between any two statements, so poisoning can be ignored.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a statement has no answer.
+/// Why a statement has no result.
 enum Stop {
-    /// It may not run.
+    /// The statement is not allowed.
     Refused(ToolError),
     Wire(WireError),
 }
@@ -84,18 +83,18 @@ impl From<WireError> for Stop {
     }
 }
 
-/// What a transaction may do, and what of it stays.
+/// What a transaction may do, and whether its changes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// READ ONLY, rolled back.
     Read,
-    /// May write; rolled back all the same.
+    /// Read-write, rolled back all the same.
     Try,
-    /// May write; committed.
+    /// Read-write, committed.
     Write,
 }
 
-/// What is known about a connection.
+/// Facts about a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// For example 150004.
@@ -116,14 +115,14 @@ impl Database {
         }
     }
 
-    /// Waits until no connection is in use, and the statements that were given up have been cancelled in the server.
+    /// Waits until no connection is in use and abandoned statements have been cancelled in the server.
     pub(crate) async fn rest(&self) {
         let places = u32::try_from(self.config.connections.clamp(1, 100)).unwrap_or(1);
         let _ = self.places.acquire_many(places).await;
         let _ = self.abandoned.acquire_many(ABANDONED_MAX).await;
     }
 
-    /// Gives work on the database a deadline beyond the server's own. `committing` says whether COMMIT was sent.
+    /// Adds a deadline beyond the server's own timeout. `committing` says whether COMMIT was sent.
     async fn within<T>(
         &self,
         committing: &AtomicBool,
@@ -140,8 +139,8 @@ impl Database {
         })
     }
 
-    /// A connection with a transaction in which a statement that was seen may run. One that was closed while nobody used
-    /// it is replaced once: nothing of the caller's was sent on it.
+    /// A connection with a transaction in which the vetted statement may run. A connection that was closed while idle
+    /// is replaced once: nothing of the caller's was sent on it.
     async fn begin(self: &Arc<Self>, mode: Mode, seen: Option<&Seen>) -> Result<Lease, ToolError> {
         let mut lease = self.lease(true).await?;
         let mut opened = self.open(&mut lease, mode, seen).await;
@@ -163,7 +162,7 @@ impl Database {
         }
     }
 
-    /// Begins a transaction, and asks the catalogue what the statement seen may call.
+    /// Begins a transaction and looks up the functions that the vetted statement may call.
     async fn open(&self, lease: &mut Lease, mode: Mode, seen: Option<&Seen>) -> Result<(), Stop> {
         let settings = self.settings(false);
         let limited = !self.target.schemas.is_empty();
@@ -194,7 +193,7 @@ impl Database {
         answers[2].iter().map(Function::new).try_for_each(|f| judge(&f, rules)).map_err(Stop::Refused)
     }
 
-    /// Ends the transaction and takes away what the session may have kept.
+    /// Ends the transaction and resets the session.
     async fn end(&self, lease: &mut Lease, with: Step<'static>) -> Result<(), WireError> {
         if !lease.busy {
             return Ok(());
@@ -205,13 +204,13 @@ impl Database {
         if groups.all(|reset| reset.is_ok()) {
             lease.busy = false;
         } else {
-            // Nobody knows what the session is now.
+            // The state of the session is unknown.
             lease.connection = None;
         }
         ended.map(drop).map_err(WireError::Server)
     }
 
-    /// Ends the transaction with the result of what ran in it.
+    /// Ends the transaction and passes on the result of what ran in it.
     async fn finish<T>(
         &self,
         mut lease: Lease,
@@ -220,7 +219,7 @@ impl Database {
         result: Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         if mode != Mode::Write || result.is_err() {
-            // What was read was read, whatever becomes of the transaction.
+            // Rows that were read are valid, however the transaction ends.
             let _ = self.end(&mut lease, ROLLBACK).await;
             return result;
         }
@@ -232,8 +231,8 @@ impl Database {
         }
     }
 
-    /// The parameters of [`SETTINGS`]; for a question of our own, where PostgreSQL's own functions must find
-    /// PostgreSQL's own too: some look for what they need on the path.
+    /// The parameters of [`SETTINGS`]. For our own queries `pg_catalog` comes first: some of PostgreSQL's functions
+    /// resolve names on the search path.
     fn settings(&self, own: bool) -> [Value; 5] {
         let milliseconds = |time: Duration| Some(time.as_millis().max(1).to_string());
         let statement = self.config.statement_timeout;
@@ -243,8 +242,8 @@ impl Database {
         [milliseconds(statement), milliseconds(self.config.lock_timeout), milliseconds(statement + GRACE), path, first]
     }
 
-    /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that
-    /// prepare the session, which is not used again.
+    /// Runs a caller's statement; in [`Mode::Read`] it must have been vetted. `before` are our own statements that
+    /// prepare the session, which is not reused.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         mode: Mode,
@@ -268,7 +267,7 @@ impl Database {
         Ok(answer)
     }
 
-    /// Runs several statements of a caller in one transaction: all or nothing.
+    /// Runs several statements of a caller in one transaction: all or none.
     pub(crate) async fn ask_all(self: &Arc<Self>, requests: &[Request<'_>]) -> Result<Vec<Answer>, ToolError> {
         let committing = AtomicBool::new(false);
         let work = async {
@@ -289,7 +288,7 @@ impl Database {
         self.within(&committing, work).await
     }
 
-    /// Runs a statement of our own in a reading transaction; its rows, and what is known about the connection.
+    /// Runs a query of our own in a read-only transaction. Returns its rows and the facts about the connection.
     pub(crate) async fn own(self: &Arc<Self>, sql: &str, parameters: &[Value]) -> Result<(Vec<Row>, Link), ToolError> {
         let settings = self.settings(true);
         let steps = [BEGIN_READ_ONLY, Step::new(SETTINGS, &settings), Step::new(sql, parameters)];
@@ -308,7 +307,7 @@ impl Database {
         self.within(&AtomicBool::new(false), work).await
     }
 
-    /// All of it in one exchange of messages.
+    /// All of it in one round trip.
     async fn own_on(lease: &mut Lease, steps: &[Step<'_>]) -> Result<Vec<Row>, WireError> {
         let result = lease.start()?.run_groups(&[steps, &[ROLLBACK], &[DISCARD_ALL]]).await;
         let mut groups = lease.note(result)?.into_iter();
@@ -332,7 +331,7 @@ impl Database {
         }
     }
 
-    /// The rows of a statement. A reading transaction whose rows are all asked for at once ends in the same exchange.
+    /// The rows of a statement. A read-only transaction whose rows are fetched at once ends in the same round trip.
     async fn rows(&self, lease: &mut Lease, request: Request<'_>, mode: Mode) -> Result<Answer, WireError> {
         let mut taken = Taken::new(request, self.config.max_bytes);
         let at_once = mode == Mode::Read && taken.wanted() <= ROWS_AT_ONCE;
@@ -340,7 +339,7 @@ impl Database {
         let count = |taken: &Taken| Some(i32::try_from(count(taken)).unwrap_or(i32::MAX));
         let after: &[Step<'_>] = if at_once { &[ROLLBACK, DISCARD_ALL] } else { &[] };
         let mut found = Fetched::default();
-        // What form parameters take depends on what the statement wants them to be.
+        // The format of a parameter depends on the type that the statement expects.
         let whole = request.parameters.is_empty();
         let mut out = Fetch { prepare: Some(request.sql), ..Fetch::default() };
         if whole {
@@ -357,7 +356,7 @@ impl Database {
             let out = Fetch { bind: Some(&parameters), rows: count(&taken), after, ..Fetch::default() };
             went = self.exchange(lease, out, &mut found, &mut taken).await;
         }
-        // A statement that may write is run to its end: what it does must not depend on how many of its rows fit.
+        // A statement that may write runs to completion: its effect must not depend on how many of its rows fit.
         let stops = |taken: &Taken| taken.full && mode != Mode::Write;
         while went.is_ok() && found.failure.is_none() && found.done.is_none() && !stops(&taken) && !at_once {
             let out = Fetch { rows: count(&taken), ..Fetch::default() };
@@ -366,7 +365,7 @@ impl Database {
         match (went, found.failure) {
             (Ok(()), None) => {}
             (Ok(()), Some(error)) => return Err(WireError::Server(error)),
-            // What was read is a good beginning; the rest is not worth its bytes.
+            // The rows so far are a usable beginning; the rest is not worth reading.
             (Err(WireError::TooLarge), _) if !taken.rows.is_empty() && mode != Mode::Write => taken.full = true,
             (Err(error), _) => return Err(error),
         }
@@ -377,7 +376,7 @@ impl Database {
         Ok(Answer { described: found.described, types: Vec::new(), rows: taken.rows, truncated: taken.full, tag })
     }
 
-    /// An exchange about a statement of a caller. Where not all of it was read, the connection is left to be cancelled.
+    /// A round trip for a caller's statement. If not all of it was read, the connection stays marked for cancellation.
     async fn exchange(
         &self,
         lease: &mut Lease,
@@ -393,7 +392,7 @@ impl Database {
         lease.note(went)
     }
 
-    /// The words for a failure.
+    /// The tool error for a failure.
     pub(crate) fn error(&self, error: WireError) -> ToolError {
         match error {
             WireError::Server(error) => failure(&error),
@@ -409,7 +408,7 @@ impl Database {
     }
 }
 
-/// The error of one of several statements.
+/// The error of one of several statements, by its number.
 fn at_statement(number: usize, error: &ToolError) -> ToolError {
     let why = error.message().trim_end_matches('.');
     let told = ToolError::new(format!("Statement {number}: {why}. Nothing was changed."))
@@ -418,9 +417,9 @@ fn at_statement(number: usize, error: &ToolError) -> ToolError {
     error.error_kind().map_or(told.clone(), |kind| told.kind(kind))
 }
 
-/// Why a statement that takes and has so many parameters has no answer, if it failed or these are not as many.
+/// The error of a statement, or of a wrong number of parameters.
 fn wrong_count((wants, has): (usize, usize), failure: Option<ServerError>) -> Option<ServerError> {
-    // A statement that could not be parsed takes nothing.
+    // A statement that failed to parse has no parameters.
     if wants == has || failure.as_ref().is_some_and(|error| error.code != "08P01") {
         return failure;
     }

@@ -1,4 +1,4 @@
-//! The names of types, which are looked up once.
+//! Names of types, cached after one lookup.
 
 use super::{Database, lock};
 use crate::answer::Answer;
@@ -8,16 +8,16 @@ use crate::wire::Described;
 use linchpin_kit::ToolError;
 use std::sync::Arc;
 
-/// Types whose names are kept.
+/// Maximum number of cached types.
 const TYPES_MAX: usize = 10_000;
 
 impl Database {
-    /// Forgets the names of types: they may have changed.
+    /// Clears the cache: the types may have changed.
     pub(crate) fn forget_types(&self) {
         lock(&self.types).clear();
     }
 
-    /// The types of columns, as far as they are known.
+    /// The types of columns, from the cache.
     fn known_types(&self, described: &Described) -> Vec<Type> {
         let known = lock(&self.types);
         let unknown = |oid| Type { name: format!("oid {oid}"), shape: Shape::of(oid), array: None };

@@ -1,28 +1,28 @@
 //! Which functions a read-only statement may call.
 //!
-//! [`judge`] allows a function by what it is, not by what it is not: one of PostgreSQL's own that is immutable or
-//! stable, or on the list of harmless volatile ones; one of an extension known to be harmless; one in a trusted language
-//! that its author declared immutable or stable and that does not run with its owner's rights. Everything else is
-//! refused with a message that names it and `--allow-functions`.
+//! [`judge`] is an allow-list: PostgreSQL's own functions that are immutable or stable, or on the list of harmless
+//! volatile ones; functions of extensions known to be harmless; and functions in a trusted language that are declared
+//! immutable or stable and are not SECURITY DEFINER. Everything else is refused with a message that names it and
+//! `--allow-functions`.
 
 use crate::value::texts;
 use crate::wire::Row;
 use linchpin_kit::ToolError;
 
-/// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes
-/// as text or by the name of a relation, consume transaction numbers, call the input function of a type named in a
-/// text, or read the body of a function, and with it the values of types that stand there.
+/// PostgreSQL's own stable or immutable functions that are refused all the same: they execute SQL from a string or read
+/// a relation named in one, consume transaction IDs, call the input function of a type named in a string, or read the
+/// body of a function, which may contain values of such types.
 const DENIED_FUNCTIONS: &str = "current_setting cursor_to_xml cursor_to_xmlschema database_to_xml database_to_xml_and_xmlschema database_to_xmlschema \
     fmgr_c_validator fmgr_internal_validator fmgr_sql_validator pg_current_xact_id pg_input_error_info pg_input_is_valid pg_show_all_settings query_to_xml query_to_xml_and_xmlschema \
     query_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema schema_to_xmlschema table_to_xml \
     table_to_xml_and_xmlschema table_to_xmlschema ts_stat txid_current";
 
-/// Of these, the two that are refused only to roles that may read protected settings.
+/// The two of these that are refused only to roles that may read protected settings.
 const PROTECTED_SETTINGS: [&str; 2] = ["current_setting", "pg_show_all_settings"];
 
-/// With `--schemas`: PostgreSQL's own functions, of any of its versions, that show what other sessions do or did, or
-/// values of other schemas, also where a view calls them. What the catalogue says of other schemas is not hidden, so
-/// that functions that only say that in other words are not here.
+/// With `--schemas`: PostgreSQL's own functions, of any version, that expose the activity of other sessions or values
+/// of other schemas; they are also refused where a view calls them. The catalogue's information about other schemas is
+/// not hidden, so functions that only repeat it are not listed.
 const OTHERS_FUNCTIONS: &str = "pg_blocking_pids pg_cursor pg_get_sequence_data pg_listening_channels pg_lock_status pg_mcv_list_items \
     pg_prepared_statement pg_prepared_xact pg_safe_snapshot_blocking_pids pg_sequence_last_value pg_stat_get_activity \
     pg_stat_get_backend_activity pg_stat_get_backend_activity_start pg_stat_get_backend_client_addr \
@@ -31,8 +31,8 @@ const OTHERS_FUNCTIONS: &str = "pg_blocking_pids pg_cursor pg_get_sequence_data 
     pg_stat_get_backend_wait_event_type pg_stat_get_backend_xact_start pg_stat_get_progress_info pg_stat_get_subscription \
     pg_stat_get_wal_receiver pg_stat_get_wal_senders";
 
-/// Functions of harmless extensions that are not: they run a statement put together from texts. With `--schemas` also
-/// those that show statements, or values of relations that are named in a text.
+/// Exceptions among the functions of harmless extensions: they execute a statement built from strings. With `--schemas`
+/// also those that expose statements, or values of relations named in a string.
 const DENIED_OF_EXTENSIONS: &str = "find_extent st_find_extent st_findextent";
 const OTHERS_OF_EXTENSIONS: &str = "_postgis_index_extent pg_stat_statements st_estimated_extent st_estimatedextent";
 
@@ -48,7 +48,7 @@ const HARMLESS_VOLATILE: &str = "array_sample array_shuffle bernoulli clock_time
     pg_stat_get_xact_tuples_updated pg_table_size pg_tablespace_size pg_total_relation_size random random_normal system \
     timeofday timezone uuidv4 uuidv7";
 
-/// Extensions whose functions in C do nothing but compute, with those of their volatile functions that do too.
+/// Extensions whose C functions only compute, with the volatile functions for which that is true too.
 const HARMLESS_EXTENSIONS: [(&str, &[&str]); 27] = [
     ("bloom", &[]),
     ("btree_gin", &[]),
@@ -79,12 +79,12 @@ const HARMLESS_EXTENSIONS: [(&str, &[&str]); 27] = [
     ("vector", &[]),
 ];
 
-/// Whether a name is in one of these lists.
+/// Whether a name is in any of these lists.
 pub(crate) fn is_in(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// PostgreSQL's own functions that are refused although they are immutable or stable.
+/// PostgreSQL's own immutable or stable functions that are refused.
 pub(crate) fn denied_functions(schemas_limited: bool) -> String {
     let others = if schemas_limited { OTHERS_FUNCTIONS } else { "" };
     texts(DENIED_FUNCTIONS.split_ascii_whitespace().chain(others.split_ascii_whitespace()))
@@ -93,20 +93,20 @@ pub(crate) fn denied_functions(schemas_limited: bool) -> String {
 /// A function that a statement may call: a row of [`crate::sql::FUNCTIONS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// How the statement comes to it; empty when it names it.
+    /// How the statement reaches it; empty if the statement names it.
     pub(crate) why: String,
     pub(crate) schema: String,
     pub(crate) name: String,
     pub(crate) volatile: bool,
-    /// Whether its language keeps it inside the database.
+    /// Whether its language confines it to the database.
     pub(crate) trusted: bool,
     /// Whether it runs with its owner's privileges (SECURITY DEFINER).
     pub(crate) definer: bool,
-    /// Whether it came with the server.
+    /// Whether it is built into the server.
     pub(crate) builtin: bool,
-    /// The extension it belongs to, or nothing.
+    /// The extension that it belongs to, if any.
     pub(crate) extension: String,
-    /// Whether the statement gives it what only the server has, or text to make a value of any type of.
+    /// Whether the statement passes it internal values, or text from which it creates a value of any type.
     pub(crate) raw: bool,
 }
 
@@ -126,20 +126,20 @@ impl Function {
     }
 }
 
-/// What a judgement depends on, beside the function.
+/// What a decision depends on besides the function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
-    /// What the operator allowed: `schema.name`.
+    /// Functions allowed by the operator: `schema.name`.
     pub(crate) allowed: &'a [String],
     /// Whether the role may read protected settings.
     pub(crate) protected_settings: bool,
     pub(crate) schemas_limited: bool,
 }
 
-/// Whether the statement may call the function.
+/// Decides whether the statement may call the function.
 ///
 /// # Errors
-/// When not, in words that name it and the way out.
+/// When it may not; the message names the function and a remedy.
 pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolError> {
     const VOLATILE: &str = "it is volatile and may have side effects";
     const RAW: &str = "it is internal to the server, and could run functions of the types passed to it";
@@ -272,7 +272,7 @@ mod tests {
             let allowed = [format!("{}.{}", function.schema, function.name)];
             judge(function, Rules { allowed: &allowed, ..RULES }).unwrap();
         }
-        // What shows other schemas' values is only refused where some schemas are.
+        // Functions that expose values of other schemas are refused only with `--schemas`.
         for other in [
             own("pg_stat_get_activity", false),
             own("pg_lock_status", true),

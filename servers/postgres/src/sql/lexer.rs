@@ -1,39 +1,39 @@
-//! PostgreSQL's lexical rules, exactly as its `scan.l` has them with `standard_conforming_strings` on (which is pinned in
-//! every transaction).
+//! PostgreSQL's lexical rules, exactly as in its `scan.l` with `standard_conforming_strings` on (which every
+//! transaction pins).
 //!
-//! The one thing this file must get right: never to take for the inside of a literal, a comment or a quoted name what the
-//! server reads as SQL. Where versions of PostgreSQL differ, or a rule is so odd that nobody needs it, the text is refused
-//! instead of guessed: `U&"names"`, literals continued on the next line after `E'…'`, numbers that run into a word, names
-//! longer than 63 bytes, vertical tabs.
+//! This file must get one thing right: it must never take what the server reads as SQL for the inside of a literal,
+//! comment or quoted name. Where versions of PostgreSQL differ, or a rule is too obscure to matter, it refuses the text
+//! instead of guessing: `U&"names"`, literals continued on the next line after `E'…'`, numbers directly followed by a
+//! letter, names longer than 63 bytes, vertical tabs.
 
 use linchpin_kit::ToolError;
 
-/// Bytes of a statement that are read.
+/// Maximum bytes of a statement.
 pub(crate) const SQL_BYTES_MAX: usize = 256 * 1024;
 
-/// PostgreSQL cuts names at this many bytes.
+/// PostgreSQL truncates names to this many bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A keyword or an unquoted name; its text is in lower case as the server folds it.
+    /// A keyword or unquoted name; its text is in lower case, as the server folds it.
     Word,
     /// A `"quoted"` name; its text is the name.
     Quoted,
-    /// A literal: `'…'`, `E'…'`, `B'…'`, `X'…'`, `U&'…'`, `$tag$…$tag$`. It has no text.
+    /// A literal: `'…'`, `E'…'`, `B'…'`, `X'…'`, `U&'…'`, `$tag$…$tag$`. Has no text.
     Literal,
-    /// A number. It has no text.
+    /// A number. Has no text.
     Number,
-    /// `$1`. It has no text.
+    /// `$1`. Has no text.
     Param,
-    /// An operator, by its name (`!=` is `<>`).
+    /// An operator; its text is its name (`!=` is `<>`).
     Operator,
     /// One of `( ) [ ] , ; : . :: := ..`
     Mark,
 }
 
-/// A token and the byte it begins at.
+/// A token and the offset of its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -52,7 +52,7 @@ impl Token {
         self.kind == Kind::Mark && self.text == mark
     }
 
-    /// The name that it may be.
+    /// The name, if it can be one.
     pub(crate) fn name(&self) -> Option<&str> {
         matches!(self.kind, Kind::Word | Kind::Quoted).then_some(self.text.as_str())
     }
@@ -61,7 +61,7 @@ impl Token {
 /// The tokens of a statement.
 ///
 /// # Errors
-/// When it is too long, ends inside a literal or comment, or has one of the forms that are refused (see the module).
+/// When it is too long, ends inside a literal or comment, or contains a form that is refused (see the module).
 pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, ToolError> {
     if sql.len() > SQL_BYTES_MAX {
         return Err(ToolError::invalid(format!(
@@ -70,12 +70,12 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, ToolError> {
         ))
         .hint("Split it, or pass long values as params."));
     }
-    // The protocol ends a text there.
+    // The protocol ends a string at NUL.
     if let Some(at) = sql.find('\0') {
         return Err(refuse(
             at,
-            "The statement has a NUL character",
-            "Leave it out: no text of PostgreSQL can have it.",
+            "The statement contains a NUL character",
+            "Remove it: PostgreSQL text cannot contain it.",
         ));
     }
     let mut lexer = Lexer { bytes: sql.as_bytes(), sql, at: 0, tokens: Vec::new(), escapes: false };
@@ -90,7 +90,7 @@ struct Lexer<'a> {
     sql: &'a str,
     at: usize,
     tokens: Vec<Token>,
-    /// Whether the last token was `E'…'` or `U&'…'`, after which another literal could be its continuation.
+    /// Whether the last token was `E'…'` or `U&'…'`, which another literal could continue.
     escapes: bool,
 }
 
@@ -120,7 +120,7 @@ impl Lexer<'_> {
         self.tokens.push(Token { kind, text: text.into(), at });
     }
 
-    /// Skips white space and comments. Whether something follows.
+    /// Skips whitespace and comments. Returns whether anything follows.
     fn blank(&mut self) -> Result<bool, ToolError> {
         loop {
             match (self.peek(0), self.peek(1)) {
@@ -195,7 +195,7 @@ impl Lexer<'_> {
             (byte, ..) if is_operator(byte) => self.operator(start),
             _ => Err(refuse(
                 start,
-                "A character that SQL has no use for",
+                "A character that has no meaning in SQL",
                 "Remove it; control characters belong in literals.",
             )),
         }
@@ -207,12 +207,12 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// A literal in single quotes; in `E'…'` a backslash takes the next character with it.
+    /// A literal in single quotes; in `E'…'` a backslash escapes the next character.
     fn literal(&mut self, start: usize, prefix: usize, escapes: bool) -> Result<(), ToolError> {
         if self.escapes {
             return Err(refuse(
                 start,
-                "A literal that may continue the one before it",
+                "A literal that may continue the previous one",
                 "Write one literal on one line, or join two with ||.",
             ));
         }
@@ -275,7 +275,7 @@ impl Lexer<'_> {
         Err(refuse(
             start,
             "A name must have 1 to 63 bytes",
-            "PostgreSQL cuts longer names; write the name as it is stored.",
+            "PostgreSQL truncates longer names; write the name as it is stored.",
         ))
     }
 
@@ -302,23 +302,23 @@ impl Lexer<'_> {
         self.no_word("A number")
     }
 
-    /// Versions of PostgreSQL differ in what they make of `1abc`.
+    /// Versions of PostgreSQL read `1abc` differently.
     fn no_word(&self, what: &str) -> Result<(), ToolError> {
         if self.at < self.bytes.len() && starts_name(self.bytes[self.at]) {
             return Err(refuse(
                 self.at,
-                &format!("{what} runs into a word"),
-                "Put a blank between them; write numbers in decimal without underscores.",
+                &format!("{what} is directly followed by a letter"),
+                "Put a space between them; write numbers in decimal without underscores.",
             ));
         }
         Ok(())
     }
 
-    /// `$tag$ … $tag$`; the tag may be empty and has no `$` in it.
+    /// `$tag$ … $tag$`; the tag may be empty and contains no `$`.
     fn dollars(&mut self, start: usize) -> Result<(), ToolError> {
         let tag_end = self.bytes[start + 1..].iter().position(|b| !(continues_name(*b) && *b != b'$'));
         let Some(end) = tag_end.map(|n| start + 1 + n).filter(|end| self.bytes[*end] == b'$') else {
-            return Err(refuse(start, "A $ that begins nothing", "Parameters are $1, $2, …"));
+            return Err(refuse(start, "A stray $", "Parameters are $1, $2, …"));
         };
         let tag = &self.sql[start..=end];
         let Some(close) = self.sql[end + 1..].find(tag) else {
@@ -329,12 +329,12 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// The longest run of operator characters, without a comment that begins in it, and without a `+` or `-` at its end
-    /// unless it has one of the characters that the standard's operators do not have.
+    /// The longest run of operator characters, up to a comment that begins in it, and without a trailing `+` or `-`
+    /// unless it contains a character that standard operators do not have.
     fn operator(&mut self, start: usize) -> Result<(), ToolError> {
         let comment = |at: usize| matches!(self.bytes.get(at..at + 2), Some(b"/*" | b"--"));
         let ends = |at: &usize| !is_operator(self.bytes[*at]) || comment(*at);
-        // No further than it must, because every operator of a long statement is looked for.
+        // Stops early, because this runs for every operator of a long statement.
         let end = (start..self.bytes.len()).take(NAME_BYTES_MAX + 1).find(ends);
         let run = &self.bytes[start..end.unwrap_or(self.bytes.len())];
         let mut length = run.len();
@@ -342,7 +342,7 @@ impl Lexer<'_> {
             return Err(refuse(
                 start,
                 "An operator is longer than 63 characters",
-                "Put blanks between operators; PostgreSQL has no longer ones.",
+                "Put spaces between operators; PostgreSQL has no longer ones.",
             ));
         }
         while length > 1
@@ -359,7 +359,7 @@ impl Lexer<'_> {
     }
 }
 
-/// The operators that a keyword stands for.
+/// The operators that a keyword implies.
 pub(crate) fn implied(word: &str) -> &'static [&'static str] {
     match word {
         "like" => &["~~", "!~~"],
@@ -403,7 +403,7 @@ mod tests {
         let cases = [
             ("SELECT Ä_x FROM \"T\"\"x\"", "select Ä_x from \"T\"x\""),
             ("select 'it''s' , E'\\'--' , B'01', X'fF', N'a', U&'\\0041'", "select L , L , L , L , L , L"),
-            // A backslash is nothing special in a standard literal: it ends at the next quote.
+            // A backslash has no meaning in a standard literal, which ends at the next quote.
             ("select '\\' , pg_sleep(1) -- '", "select L , pg_sleep ( N )"),
             ("select $$a'b$$, $t$ $$ $t$, $1, a$1$b", "select L , L , P , a$1$b"),
             ("select $1$x$ y $x$", "select P L"),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a literal, quoted name or comment holds, what follows it is seen.
+        /// Whatever a literal, quoted name or comment contains, the text after it is seen.
         #[test]
         fn nothing_hides_what_follows(inside in "[^\x00\n]{0,40}") {
             let quoted = inside.replace('\'', "''");
@@ -493,7 +493,7 @@ mod tests {
             }
         }
 
-        /// No input makes it fail in another way than by an error, and tokens come in order.
+        /// Any input gives tokens in order, or an error; nothing panics.
         #[test]
         fn any_text_is_read_or_refused(sql in "[ -~\n\\\\'\"$/*é-]{0,60}") {
             if let Ok(tokens) = tokens(&sql) {

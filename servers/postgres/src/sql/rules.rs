@@ -1,53 +1,54 @@
-//! What a statement may be in read-only mode.
+//! The rules for statements in read-only mode.
 //!
 //! A READ ONLY transaction is not a boundary: a superuser's `COPY … TO PROGRAM`, `pg_read_file`, `lo_import`, `dblink`,
-//! advisory locks, replication slots and much more run in one. So statements are vetted before the server sees them,
+//! advisory locks, replication slots and much more work in one. So statements are vetted before the server sees them,
 //! and the vetting must not depend on a grammar that could disagree with the server's:
 //!
-//! 1. [`crate::sql::lexer`] cuts the text into the server's own tokens; what versions read differently is refused.
-//! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it
-//!    begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind
-//!    of statement behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and
-//!    INTO and locking clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
+//! 1. [`crate::sql::lexer`] splits the text into the server's own tokens; text that versions tokenize differently is
+//!    refused.
+//! 2. [`read`] looks at tokens only. Every rule holds for any grammar: one statement; it begins with SELECT, WITH,
+//!    VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind of statement behind these,
+//!    except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, as are INTO and locking
+//!    clauses); EXPLAIN has only options that do not execute, however they are quoted.
 //! 3. It collects every token that could name a function:
 //!    - a name before `(`: functions, aggregates, window functions, casts in functional form, TABLESAMPLE methods;
 //!    - a name after `.`: `row.f` means `f(row)` where `f` takes one argument;
 //!    - operators, spelled out, in `OPERATOR(…)`, or implied by a keyword (LIKE, IN, BETWEEN, CASE, …);
 //!    - `TREAT(x AS f)`, which calls `f`, and is refused.
 //!
-//! The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog` that the
-//! grammar names; they are harmless.
+//! The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog`, and
+//! harmless.
 //! 4. [`crate::sql::FUNCTIONS`] asks the server, in the statement's own transaction and with its `search_path`, which
 //!    functions all of these can mean, and [`crate::sql::functions::judge`] says whether it may call them.
 //!
-//! Where in doubt, more is refused than must be. What this does not see is what the database's owner has put behind a
-//! view, a cast, a domain, a policy, an aggregate or a default and granted to this role, nor that a function declared
-//! STABLE is not. The other layers (READ ONLY transaction, unprivileged role, timeouts, row and byte limits, reset of
-//! the session) hold regardless.
+//! In doubt, a statement is refused. The rules do not see what the database's owner has put behind a view, a cast, a
+//! domain, a policy, an aggregate or a default and granted to this role, nor that a function declared STABLE is not.
+//! The other layers (READ ONLY transaction, unprivileged role, timeouts, row and byte limits, session reset) hold
+//! regardless.
 
 use crate::sql::functions::{denied_functions, is_in};
 use crate::sql::lexer::{Kind, Token, implied, tokens};
 use crate::value::texts;
 use linchpin_kit::ToolError;
 
-/// What a statement is.
+/// The kinds of statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Statement {
     /// SELECT, WITH, VALUES, TABLE.
     Query,
-    /// EXPLAIN of one of these, without executing it.
+    /// EXPLAIN of a query, without executing it.
     Explain,
     /// SHOW of this setting (`all` for SHOW ALL).
     Show(String),
 }
 
-/// A statement that passed the rules about tokens, and what the catalogue must be asked about.
+/// A statement that passed the token rules, and the names to look up in the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) statement: Statement,
-    /// Bytes of the text without the semicolons at its end.
+    /// Length of the text in bytes, without trailing semicolons.
     pub(crate) length: usize,
-    /// Names before `(`, each with the schema written before it, or nothing.
+    /// Names before `(`, each with its schema, if any.
     pub(crate) called: Vec<(String, String)>,
     /// Names after `.`
     pub(crate) dotted: Vec<String>,
@@ -56,13 +57,13 @@ pub(crate) struct Seen {
     pub(crate) operators: Vec<String>,
     /// Whether it has `OPERATOR(…)`.
     pub(crate) operator_syntax: bool,
-    /// Every name, whatever it may stand for.
+    /// Every name, whatever it stands for.
     pub(crate) names: Vec<String>,
-    /// Whether an unquoted name has letters beyond ASCII, which the server folds by its own encoding.
+    /// Whether an unquoted name has non-ASCII letters, which the server folds by its own encoding.
     pub(crate) folded: bool,
 }
 
-/// Relations that hold secrets, or show files: a role that can read them should not through here.
+/// Relations that hold secrets or expose files: even a role that can read them should not do so through this server.
 const DENIED_RELATIONS: [&str; 10] = [
     "pg_authid",
     "pg_shadow",
@@ -76,8 +77,8 @@ const DENIED_RELATIONS: [&str; 10] = [
     "pg_statistic_ext_data",
 ];
 
-/// With `--schemas`: relations that show values or statements of other schemas, or other sessions; and all whose names
-/// begin with `pg_stat_progress_`.
+/// With `--schemas`: relations that expose values or statements of other schemas, or other sessions; also all names
+/// that begin with `pg_stat_progress_`.
 const DENIED_WITH_SCHEMAS: &str = "pg_aios pg_cursors pg_locks pg_prepared_statements pg_prepared_xacts pg_sequences pg_stat_activity \
     pg_stat_gssapi pg_stat_replication pg_stat_ssl pg_stat_statements pg_stat_subscription pg_stat_wal_receiver \
     pg_statistic pg_stats pg_stats_ext pg_stats_ext_exprs";
@@ -86,17 +87,17 @@ const DENIED_WITH_SCHEMAS: &str = "pg_aios pg_cursors pg_locks pg_prepared_state
 const EXPLAIN_OPTIONS: [&str; 10] =
     ["verbose", "costs", "settings", "generic_plan", "buffers", "summary", "memory", "format", "timing", "wal"];
 
-/// Settings that anybody may be shown.
+/// Settings that any role may read.
 const PLAIN_SETTINGS: &str = "bytea_output client_encoding datestyle default_transaction_isolation default_transaction_read_only \
     effective_cache_size enable_seqscan idle_in_transaction_session_timeout in_hot_standby integer_datetimes intervalstyle \
     is_superuser jit lc_collate lc_ctype lock_timeout maintenance_work_mem max_connections random_page_cost search_path \
     server_encoding server_version server_version_num shared_buffers standard_conforming_strings statement_timeout \
     timezone transaction_isolation transaction_read_only work_mem";
 
-/// The rules about tokens.
+/// The token rules.
 ///
 /// # Errors
-/// When the statement is not one of those that only read, in words that say what to do instead.
+/// When it is not a read-only statement; the message says what to do instead.
 pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> {
     let tokens = tokens(sql)?;
     let (tokens, length) = single(&tokens, sql.len())?;
@@ -107,11 +108,10 @@ pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> 
     allowed(collect(tokens, statement, length), schemas_limited)
 }
 
-/// The rules about the text of an index to imagine: the server parses it like any other, and computes what is constant
-/// in it.
+/// The rules for a hypothetical index: the server parses its text like any other statement and evaluates its constants.
 ///
 /// # Errors
-/// When it is not CREATE INDEX, or something that [`read`] would not allow either.
+/// When it is not CREATE INDEX, or contains something that [`read`] would refuse too.
 pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> {
     let tokens = tokens(sql)?;
     let (tokens, length) = single(&tokens, sql.len())?;
@@ -125,7 +125,7 @@ pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError>
 }
 
 impl Seen {
-    /// Adds what another statement names, so that the catalogue is asked about both.
+    /// Adds the names of another statement, so that both are looked up.
     pub(crate) fn add(&mut self, other: Seen) {
         self.called.extend(other.called);
         self.dotted.extend(other.dotted);
@@ -154,7 +154,7 @@ fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, ToolError> {
     Ok(seen)
 }
 
-/// The tokens without the semicolons at their end, and how many bytes of text these are.
+/// The tokens without trailing semicolons, and the length of their text in bytes.
 ///
 /// # Errors
 /// When there is no statement, or more than one.
@@ -193,19 +193,19 @@ fn statement(tokens: &[Token]) -> Result<Statement, ToolError> {
     }
 }
 
-/// The keyword that a statement begins with, behind opening parentheses.
+/// The keyword that a statement begins with, after opening parentheses.
 pub(crate) fn leading(tokens: &[Token]) -> &str {
     let first = tokens.iter().find(|t| !t.is_mark("("));
     first.filter(|t| t.kind == Kind::Word).map_or("", |t| t.text.as_str())
 }
 
-/// What statements of PostgreSQL begin with, in any version, apart from those that read.
+/// Keywords that begin a statement in any version of PostgreSQL, except those that read.
 const STATEMENTS: &str = "abort alter analyse analyze begin call checkpoint close cluster comment commit copy create deallocate \
     declare delete discard do drop end execute explain fetch grant import insert listen load lock merge move \
     notify prepare reassign refresh reindex release repack reset revoke rollback savepoint security set show \
     start truncate unlisten update vacuum wait";
 
-/// What is wrong where a statement begins with what none begins with: a slip of the pen, and no wish to write.
+/// The error for a first word that begins no statement: a typo rather than an attempt to write.
 fn slip(word: &str) -> Option<ToolError> {
     if word.is_empty() || STATEMENTS.split(' ').any(|known| known == word) {
         return None;
@@ -234,7 +234,7 @@ fn refused_statement(word: &str) -> ToolError {
     ToolError::denied(format!("{what} is not allowed in read-only mode.")).hint(hint)
 }
 
-/// What follows the options of EXPLAIN.
+/// The tokens after the options of EXPLAIN.
 fn explain_options(mut tokens: &[Token]) -> Result<&[Token], ToolError> {
     let refuse = |option: &str| {
         Err(ToolError::denied(format!("EXPLAIN with {} is not allowed in read-only mode.", option.to_uppercase()))
@@ -288,18 +288,18 @@ fn show(tokens: &[Token]) -> Result<Statement, ToolError> {
     Ok(Statement::Show(name.to_owned()))
 }
 
-/// Words that do not belong in what only reads, wherever they stand.
+/// Keywords that a read-only statement never contains, wherever they stand.
 fn clauses(tokens: &[Token]) -> Result<(), ToolError> {
     for (at, token) in tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
         let next = tokens.get(at + 1);
         let next_is = |words: &[&str]| next.is_some_and(|t| words.iter().any(|word| t.is_word(word)));
         match token.text.as_str() {
             word @ ("insert" | "update" | "delete" | "merge") => {
-                // As part of a locking clause it gets the clearer message.
+                // In a locking clause, the locking message is clearer.
                 if !(at > 0 && ["for", "key"].iter().any(|word| tokens[at - 1].is_word(word))) {
                     let upper = word.to_uppercase();
                     return Err(ToolError::denied(format!(
-                        "{upper} is not allowed in read-only mode, also not inside WITH."
+                        "{upper} is not allowed in read-only mode, not even inside WITH."
                     ))
                     .hint(format!("If it is the name of a column or table, quote it: \"{word}\".")));
                 }
@@ -375,11 +375,11 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
 }
 
 impl Seen {
-    /// Whether the statement may run, whatever the catalogue says: in a database of UTF-8, by a role that may read
+    /// Whether the statement may run, whatever the catalogue says: for a UTF-8 database and a role that may read
     /// protected settings.
     ///
     /// # Errors
-    /// When not, in words that say what to do instead.
+    /// When it may not; the message says what to do instead.
     pub(crate) fn vet(&self, utf8: bool, protected_settings: bool) -> Result<(), ToolError> {
         if self.folded && !utf8 {
             return Err(ToolError::invalid("An unquoted name contains non-ASCII letters.")

@@ -1,10 +1,10 @@
-//! What a statement may be in write mode.
+//! The rules for statements in write mode.
 
 use super::lexer::tokens;
 use super::rules::{leading, single};
 use linchpin_kit::ToolError;
 
-/// Statements that would end or escape the transaction, or that only a session could use.
+/// Statements that would end or escape the transaction, or that only make sense in a session.
 const NOT_WRITABLE: [&str; 20] = [
     "abort",
     "begin",
@@ -28,7 +28,7 @@ const NOT_WRITABLE: [&str; 20] = [
     "unlisten",
 ];
 
-/// The bytes of a statement for write mode.
+/// The length of a statement in write mode.
 pub(crate) fn writable(sql: &str) -> Result<usize, ToolError> {
     let tokens = tokens(sql)?;
     let (tokens, length) = single(&tokens, sql.len())?;

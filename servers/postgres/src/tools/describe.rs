@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Bytes of the lists of a description.
+/// Maximum bytes of the lists in a description.
 const LISTS_BYTES_MAX: usize = 64 << 10;
 
-/// Characters of the definition of a view.
+/// Maximum characters of a view's definition.
 const VIEW_CHARS_MAX: usize = 20_000;
 
-/// The lists of a description: columns 1 to 5 of the answer to [`DESCRIBE`].
+/// The lists of a description: columns 1 to 5 of the result of [`DESCRIBE`].
 const LISTS: [&str; 5] = ["columns", "constraints", "indexes", "referenced_by", "triggers"];
 
 /// Arguments of `pg_describe`.
@@ -29,8 +29,8 @@ pub struct Describe {
     pub database: Option<String>,
 }
 
-/// What [`DESCRIBE`] answered. A table can have 1,600 columns and any number of other things: what is too much is
-/// left out, and it is said what.
+/// Shortens the result of [`DESCRIBE`]: a table can have 1,600 columns and any number of other things. A notice says
+/// what was cut.
 fn described(row: &Row) -> ToolOutput<Report> {
     let (head, mut cut) = clipped(&row.text(0), TEXT_CHARS_MAX);
     let mut json = head.strip_suffix('}').unwrap_or(&head).to_owned();
@@ -44,7 +44,7 @@ fn described(row: &Row) -> ToolOutput<Report> {
     let mut left = LISTS_BYTES_MAX;
     let mut fewer = Vec::new();
     for (name, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
-        // Each leaves half of the place to those behind it.
+        // Each list leaves half of the remaining space to the ones after it.
         let most = if bytes <= LISTS_BYTES_MAX { bytes } else { left / 2 };
         let mut used = 0;
         let fits = items.iter().take_while(|(item, _)| {
@@ -85,7 +85,7 @@ impl Postgres {
     /// `pg_describe`
     pub(super) async fn describe(&self, args: Describe) -> Result<ToolOutput<Report>, Error> {
         let database = self.database(args.database.as_deref())?;
-        // A dot may belong to the name: the whole name is tried first.
+        // A name may contain a dot, so the whole name is tried first.
         let whole = (None, args.table.as_str());
         let split = args.table.split_once('.').map(|(schema, table)| (Some(schema.to_owned()), table));
         for (schema, table) in std::iter::once(whole).chain(split) {

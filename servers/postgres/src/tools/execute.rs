@@ -8,7 +8,7 @@ use linchpin_kit::{Provenance, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Statements of one call of `pg_execute`.
+/// Maximum statements in one call of `pg_execute`.
 const STATEMENTS_MAX: usize = 100;
 
 /// Arguments of `pg_execute`.
@@ -37,7 +37,7 @@ pub struct Changed {
 }
 
 impl Postgres {
-    /// By `?` an error keeps its blocks and its kind.
+    /// Converted with `?`, an error keeps its blocks and its kind.
     pub(super) async fn execute_tool(&self, args: Execute) -> linchpin::Result<ToolOutput<Changed>> {
         Ok(self.execute(args).await?)
     }

@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Indexes to imagine for one plan.
+/// Maximum hypothetical indexes for one plan.
 const INDEXES_MAX: usize = 20;
 
-/// Lines of a plan.
+/// Maximum lines of a plan.
 const PLAN_LINES_MAX: usize = 1_000;
 
 /// Arguments of `pg_explain`.
@@ -48,7 +48,7 @@ pub struct Plan {
 }
 
 impl Postgres {
-    /// By `?` an error keeps its blocks and its kind.
+    /// Converted with `?`, an error keeps its blocks and its kind.
     pub(super) async fn explain_tool(&self, args: Explain) -> linchpin::Result<ToolOutput<Plan>> {
         Ok(self.explain(args).await?)
     }
@@ -85,8 +85,8 @@ impl Postgres {
         if args.analyze {
             sql = format!("EXPLAIN ({options}, ANALYZE, BUFFERS) {statement}");
         } else if args.params.is_empty() && wanted > 0 {
-            // The plan for any values. EXPLAIN has an option for it that servers before 16 do not know, and that looks
-            // at the values where it gets some, as it must here.
+            // The plan for any values. EXPLAIN has an option for it, but only from version 16 on, and it uses values if
+            // there are any, as there must be here.
             prepare = format!("PREPARE linchpin_plan AS {statement}");
             sql = format!("EXPLAIN ({options}) EXECUTE linchpin_plan({})", vec!["NULL"; wanted].join(", "));
         }
@@ -113,7 +113,7 @@ impl Postgres {
         Ok(ToolOutput::outside(plan.clone(), Plan { plan, truncated }).notice(truncated.then_some(notice)))
     }
 
-    /// The statement that imagines an index.
+    /// The query that creates a hypothetical index.
     pub(crate) async fn hypopg(&self, database: &Arc<Database>) -> Result<String, ToolError> {
         let schema = extension(database, "hypopg").await?.ok_or_else(|| {
             ToolError::not_found(
@@ -125,7 +125,7 @@ impl Postgres {
     }
 }
 
-/// How many parameters a statement has: the highest number, as far as there can be so many.
+/// How many parameters a statement has: its highest parameter number, within the limit.
 fn parameters(sql: &str) -> usize {
     let tokens = lexer::tokens(sql).unwrap_or_default();
     let number = |token: &lexer::Token| {

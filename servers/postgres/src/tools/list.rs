@@ -12,7 +12,7 @@ use linchpin_kit::{ToolError, ToolOutput, unknown_cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Objects on a page.
+/// Objects per page.
 const PAGE_OBJECTS: usize = 200;
 
 /// Arguments of `pg_list_schemas`.

@@ -23,7 +23,7 @@ use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
 use linchpin_kit::ToolSet;
 
-/// Puts the tools on a server.
+/// Registers the tools on a server.
 pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres> {
     let query = |tool: Tool| {
         let tool = tool.output_schema(lean(&[
@@ -35,7 +35,7 @@ pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
         if !writes {
             return tool;
         }
-        // The same tool, but what it does is the caller's choice.
+        // The same tool, but its effect is up to the caller.
         tool.description("Runs one SQL statement, which may change data; for several, use pg_execute.")
             .annotations(hints(true))
     };
@@ -59,7 +59,7 @@ pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
         .tool(&EXECUTE, Postgres::execute_tool)
 }
 
-/// The schema of an object with these members. Lists of tools are read by models, and every word of a schema costs.
+/// The schema of an object with these members, without descriptions: models pay for every word of a tool list.
 fn lean(members: &[(&str, &str)]) -> serde_json::Value {
     let properties: serde_json::Map<_, _> =
         members.iter().map(|(name, of)| ((*name).to_owned(), serde_json::json!({ "type": of }))).collect();
@@ -67,7 +67,7 @@ fn lean(members: &[(&str, &str)]) -> serde_json::Value {
     serde_json::json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// Of a tool that changes something.
+/// Annotations of a tool that makes changes.
 fn hints(destructive: bool) -> ToolAnnotations {
     ToolAnnotations::new()
         .with_read_only_hint(false)
@@ -76,12 +76,12 @@ fn hints(destructive: bool) -> ToolAnnotations {
         .with_open_world_hint(false)
 }
 
-/// A list of objects, without saying more.
+/// A list of objects, not described further.
 fn objects_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "array", "items": { "type": "object" } })
 }
 
-/// A list of any values. Not every host knows the schema `true`.
+/// A list of any values. Not every host understands the schema `true`.
 fn values_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "array", "items": {} })
 }

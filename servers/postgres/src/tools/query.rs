@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Rows that paging may pass over.
+/// Maximum rows that paging may skip.
 const SKIP_MAX: usize = 1_000_000;
 
 /// Arguments of `query`.
@@ -63,7 +63,7 @@ pub struct Rows {
 }
 
 impl Postgres {
-    /// By `?` an error keeps its blocks and its kind.
+    /// Converted with `?`, an error keeps its blocks and its kind.
     pub(super) async fn query_tool(&self, args: Query) -> linchpin::Result<ToolOutput<Rows>> {
         Ok(self.query(args).await?)
     }
@@ -108,7 +108,7 @@ fn no_cursors() -> ToolError {
         .hint("Omit it, and read on with ORDER BY, LIMIT and OFFSET in the statement.")
 }
 
-/// What a cursor is for: nobody continues one statement with what another one gave.
+/// Ties a cursor to its arguments, so that it cannot continue another statement.
 fn fingerprint(args: &Query) -> String {
     let mut hasher = DefaultHasher::new();
     (&args.sql, &args.database).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Answers that PostgreSQL puts together as JSON.
+//! Results that PostgreSQL builds as JSON.
 
 use crate::value::Cell;
 use linchpin_kit::ToolOutput;
@@ -6,10 +6,10 @@ use linchpin_kit::json::pretty;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Characters of a comment, a default, a definition.
+/// Maximum characters of a comment, default or definition.
 pub(super) const TEXT_CHARS_MAX: usize = 2_000;
 
-/// An object.
+/// A JSON object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Report(pub Cell);
@@ -28,13 +28,14 @@ impl JsonSchema for Report {
     }
 }
 
-/// The answer of this JSON.
+/// The tool output for this JSON.
 pub(super) fn report(json: &str) -> ToolOutput<Report> {
     let cell = Cell::from_json(json);
     ToolOutput::outside(pretty(cell.get()), Report(cell))
 }
 
-/// JSON with at most so many characters in each text, and whether there were more. A text that was cut ends with `…`.
+/// Shortens every string in the JSON to this many characters and ends it with `…`. Also returns whether any was
+/// shortened.
 pub(super) fn clipped(json: &str, chars_max: usize) -> (String, bool) {
     let (mut out, mut cut) = (String::with_capacity(json.len()), false);
     let (mut inside, mut count) = (false, 0_usize);
@@ -45,7 +46,7 @@ pub(super) fn clipped(json: &str, chars_max: usize) -> (String, bool) {
             out.push(letter);
             continue;
         }
-        // What follows a backslash belongs to it.
+        // An escape sequence counts as one character.
         let escape = if inside && letter == '\\' { letters.next() } else { None };
         let code: String = if escape == Some('u') { letters.by_ref().take(4).collect() } else { String::new() };
         count += usize::from(inside);

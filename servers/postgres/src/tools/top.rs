@@ -25,18 +25,18 @@ pub struct TopQueries {
     pub database: Option<String>,
 }
 
-/// By what statements are ordered.
+/// Sort orders of statements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TopBy {
-    /// Time of all calls.
+    /// Total execution time.
     #[default]
     Total,
-    /// Time of a call.
+    /// Mean execution time.
     Mean,
-    /// Calls.
+    /// Number of calls.
     Calls,
-    /// Rows.
+    /// Number of rows.
     Rows,
 }
 
@@ -74,7 +74,7 @@ impl Postgres {
     }
 }
 
-/// The schema that an extension is installed in.
+/// The schema in which an extension is installed.
 pub(super) async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String>, ToolError> {
     let (rows, _) = database.own(EXTENSION, &[Some(name.to_owned())]).await?;
     Ok(rows.first().map(|row| row.text(0)))

@@ -1,4 +1,4 @@
-//! A connection that is logged in.
+//! A logged-in connection.
 
 use super::{Described, Field, Row, ServerError, Step, Value, WireError, login};
 use crate::config::{Host, Target};
@@ -13,46 +13,46 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of a message that is no row: descriptions and errors.
+/// Maximum bytes of a message that is not a row: descriptions and errors.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of all rows of a statement of our own.
+/// Maximum bytes of all rows of one of our own queries.
 const OWN_BYTES_MAX: usize = 16 << 20;
 
 /// How long a cancel request may take.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
-/// How long each cancel request is given to work before the next one.
+/// How long each cancel request may take effect before the next one is sent.
 const CANCEL_WAITS_MS: [u64; 6] = [100, 250, 500, 1_000, 2_000, 4_000];
 
-/// The rows of statements of our own, or why one of them failed.
+/// The rows of our own queries, or the error of the one that failed.
 pub(crate) type Group = Result<Vec<Vec<Row>>, ServerError>;
 
-/// What goes out together about a statement of a caller, in the order of its members. After the first failure the
-/// server skips the rest, up to `after`.
+/// What is sent together for a caller's statement, in the order of the fields. After the first failure the server skips
+/// the rest, up to `after`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fetch<'a> {
-    /// The statement that the server is to parse, and to say what it takes and gives.
+    /// The statement to parse and describe.
     pub(crate) prepare: Option<&'a str>,
-    /// Parameters of the statement that was prepared.
+    /// Parameters for the prepared statement.
     pub(crate) bind: Option<&'a [Value]>,
-    /// How many of its rows to fetch at most; 0 is all.
+    /// Maximum rows to fetch; 0 fetches all.
     pub(crate) rows: Option<i32>,
-    /// Statements of our own that run whatever became of it, each on its own.
+    /// Our own statements that run in any case, each on its own.
     pub(crate) after: &'a [Step<'a>],
 }
 
-/// What came back.
+/// What the server returned.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) described: Described,
-    /// The command's tag, for example `SELECT 3`; nothing as long as there may be more rows.
+    /// The command tag, for example `SELECT 3`; `None` while there may be more rows.
     pub(crate) done: Option<String>,
-    /// Why the rest did not run.
+    /// The error after which the rest did not run.
     pub(crate) failure: Option<ServerError>,
 }
 
-/// What carries the bytes.
+/// The underlying byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 
@@ -61,14 +61,14 @@ pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     input: BytesMut,
     pub(super) output: BytesMut,
-    /// Number and secret with which the running statement can be cancelled, and where.
+    /// Process ID and secret key for cancel requests, and where to send them.
     pub(super) key: (i32, i32),
     pub(super) host: Host,
-    /// Rounds whose end has not been read.
+    /// Requests whose ReadyForQuery has not been read.
     awaited: usize,
-    /// Whether it is encrypted.
+    /// Whether the connection is encrypted.
     pub(crate) encrypted: bool,
-    /// What the server reported about itself.
+    /// Parameters that the server reported.
     pub(crate) reported: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Connects to the first of the target's hosts that answers, and logs in.
+    /// Connects to the first host of the target that responds, and logs in.
     pub(crate) async fn open(target: &Target) -> Result<Self, ToolError> {
         let mut failure = None;
         for host in &target.hosts {
@@ -112,8 +112,8 @@ impl Connection {
         Err(failure.unwrap_or_else(|| ToolError::new("No host to connect to")))
     }
 
-    /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is
-    /// lost, so it is repeated until the server has answered everything. Best effort.
+    /// Cancels whatever runs on this connection and closes it. A cancel request that arrives before the statement
+    /// begins is lost, so it is repeated until the server has finished. Best effort.
     pub(crate) async fn abandon(mut self, target: Arc<Target>) {
         for wait in CANCEL_WAITS_MS.map(Duration::from_millis) {
             let _ = tokio::time::timeout(CANCEL_TIME, self.cancel(&target)).await;
@@ -123,19 +123,19 @@ impl Connection {
         }
     }
 
-    /// Asks the server, over a connection of its own, to stop what this one is running.
+    /// Sends a cancel request over a connection of its own.
     async fn cancel(&self, target: &Target) -> Option<()> {
         let (mut stream, _) = login::raw(target, &self.host, self.encrypted).await.ok()?;
         let mut message = BytesMut::new();
         frontend::cancel_request(self.key.0, self.key.1, &mut message);
         stream.write_all(&message).await.ok()?;
         stream.flush().await.ok()?;
-        // The server closes once it has passed the signal on.
+        // The server closes the connection after it has forwarded the signal.
         let _ = stream.read(&mut [0]).await;
         Some(())
     }
 
-    /// Reads until nothing more is to come, or the connection fails.
+    /// Reads until no more responses are due, or the connection fails.
     async fn quiet(&mut self) {
         while self.awaited > 0 {
             match self.next(MESSAGE_BYTES_MAX).await {
@@ -153,7 +153,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next message that is an answer, of at most `most` bytes.
+    /// The next response message, of at most `most` bytes.
     pub(super) async fn next(&mut self, most: usize) -> Result<Message, WireError> {
         loop {
             while let Some(header) = Header::parse(&self.input)? {
@@ -180,8 +180,8 @@ impl Connection {
         }
     }
 
-    /// Runs groups of statements of our own in one exchange of messages: each group up to its first failure, and the
-    /// next one whatever became of it.
+    /// Runs groups of our own statements in one round trip: each group stops at its first failure; the next one runs
+    /// regardless.
     pub(crate) async fn run_groups(&mut self, groups: &[&[Step<'_>]]) -> Result<Vec<Group>, WireError> {
         for group in groups {
             self.write_group(group)?;
@@ -194,7 +194,7 @@ impl Connection {
         Ok(answers)
     }
 
-    /// Runs statements of our own, up to the first that fails; the rows of each.
+    /// Runs our own statements up to the first failure; returns the rows of each.
     pub(crate) async fn run(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
         let answers = self.run_groups(&[steps]).await?.pop();
         answers.unwrap_or_else(|| Ok(Vec::new())).map_err(WireError::Server)
@@ -236,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// Has the server do all of this in one exchange of messages; rows of at most `most` bytes each are given to `on` as
-    /// they come. An error means that the statements of `after` may not have run.
+    /// Sends all of it in one round trip. Rows of at most `most` bytes each are passed to `on` as they arrive. On an
+    /// error, the statements of `after` may not have run.
     pub(crate) async fn fetch(
         &mut self,
         out: Fetch<'_>,
@@ -246,7 +246,7 @@ impl Connection {
         mut on: impl FnMut(&Described, Row) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
         if let Err(error) = self.write_fetch(out) {
-            // Nothing of it was sent.
+            // None of it was sent.
             self.output.clear();
             return Err(error);
         }
@@ -299,7 +299,7 @@ impl Connection {
             }
             None => Ok(IsNull::Yes),
         };
-        // No formats at all: everything is text.
+        // No format codes: everything is text.
         frontend::bind("", "", None, parameters, write, None, &mut self.output)
             .map_err(|_| WireError::Server(ServerError::ours("08P01", "Too many parameters, or too large ones")))
     }
@@ -309,7 +309,7 @@ impl Connection {
         self.awaited += 1;
     }
 
-    /// Says good-bye.
+    /// Sends Terminate.
     pub(crate) async fn close(mut self) {
         frontend::terminate(&mut self.output);
         let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;

@@ -1,4 +1,4 @@
-//! Reaching a host, and logging in.
+//! Connecting to a host and logging in.
 
 use super::connection::{Connection, MESSAGE_BYTES_MAX, Stream};
 use super::{ServerError, WireError, tls};
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 pub(super) async fn open_at(target: &Target, host: &Host) -> Result<Connection, ToolError> {
     if target.ssl == SslMode::Allow && matches!(host, Host::Tcp(..)) {
         match login(target, host, false).await {
-            // The server does not take unencrypted connections from here.
+            // The server does not accept unencrypted connections from here.
             Err(Failure::Server(error)) if error.code == "28000" => {}
             other => return other.map_err(|failure| failure.told(host)),
         }
@@ -26,9 +26,9 @@ pub(super) async fn open_at(target: &Target, host: &Host) -> Result<Connection, 
     login(target, host, target.ssl >= SslMode::Allow).await.map_err(|failure| failure.told(host))
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 enum Failure {
-    /// The server said so.
+    /// The server reported an error.
     Server(ServerError),
     Other(ToolError),
 }
@@ -40,7 +40,7 @@ impl From<ToolError> for Failure {
 }
 
 impl Failure {
-    /// What went wrong after the connection to this host was open.
+    /// The error after the connection to this host was opened.
     fn of(host: &Host, error: WireError) -> Self {
         match error {
             WireError::Server(error) => Self::Server(error),
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// The bytes to a host, and whether they are encrypted.
+/// A byte stream to a host, and whether it is encrypted.
 pub(super) async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Stream>, bool), ToolError> {
     let unreachable = |e: io::Error| {
         ToolError::new(format!("Cannot connect to {host}: {}", io_text(&e)))
@@ -91,7 +91,9 @@ pub(super) async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(
             return Ok((Box::new(stream), false));
         }
         #[cfg(not(unix))]
-        Host::Unix(..) => return Err(ToolError::new("This system has no Unix sockets").hint("Specify a host.")),
+        Host::Unix(..) => {
+            return Err(ToolError::new("Unix sockets are not supported on this system").hint("Specify a host."));
+        }
         Host::Tcp(name, port) => (name, *port),
     };
     let mut stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
@@ -102,7 +104,8 @@ pub(super) async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
     stream.write_all(&request).await.map_err(unreachable)?;
-    // Exactly one byte is read: what somebody put behind it unencrypted must not become part of the answer.
+    // Reads exactly one byte: unencrypted bytes that somebody injected after it must not be taken for a response over
+    // TLS.
     match stream.read_u8().await.map_err(unreachable)? {
         b'S' => {}
         b'N' if target.ssl <= SslMode::Prefer => return Ok((Box::new(stream), false)),
@@ -110,13 +113,13 @@ pub(super) async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(
             return Err(ToolError::new(format!("{host} does not support TLS, but sslmode requires it"))
                 .hint("Enable ssl in the server. sslmode=prefer or disable would send everything unencrypted."));
         }
-        // Words that come before TLS could be anybody's.
+        // Anybody could have sent this text, because it comes before TLS.
         _ => {
             return Err(ToolError::new(format!("{host} responded to the TLS request with an error"))
                 .hint("It has no free connection slots, or is not a PostgreSQL server. Check its log."));
         }
     }
-    // Reads files.
+    // Blocking: reads files.
     let wanted = target.clone();
     let config = tokio::task::spawn_blocking(move || tls::config(&wanted)).await;
     let config = config.map_err(|_| ToolError::new("TLS cannot be set up"))??;

@@ -1,8 +1,8 @@
-//! PostgreSQL's protocol: encryption, login, and statements in the extended protocol, which carries exactly one statement
-//! a message.
+//! PostgreSQL's protocol: encryption, login, and the extended query protocol, which carries exactly one statement per
+//! message.
 //!
-//! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server
-//! knows. The simple protocol, which runs several statements, is never used; there is no code for it here.
+//! All values are sent as text, as psql shows them, so every type works, including those that only the server knows.
+//! The simple query protocol, which runs several statements, is not implemented.
 
 mod connection;
 mod login;
@@ -17,14 +17,14 @@ use linchpin_kit::{clip, io_text};
 use postgres_protocol::message::backend::{self, ErrorFields};
 use std::io;
 
-/// Why a statement has no answer.
+/// Why a statement has no result.
 #[derive(Debug)]
 pub(crate) enum WireError {
-    /// The server refused it; the connection is good.
+    /// The server reported an error; the connection is still usable.
     Server(ServerError),
-    /// The connection is not usable any more.
+    /// The connection is no longer usable.
     Broken(String),
-    /// A message was larger than we read; the connection is not usable any more.
+    /// A message exceeded the limit; the connection is no longer usable.
     TooLarge,
 }
 
@@ -34,27 +34,27 @@ impl From<io::Error> for WireError {
     }
 }
 
-/// An error that the server reported.
+/// An error reported by the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// The SQLSTATE.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// The character (from 1) of the statement that it is about.
+    /// The character of the statement, from 1, at which the error occurred.
     pub(crate) position: Option<usize>,
-    /// What else it says, each with its place in [`MORE`].
+    /// Other fields, each with its index in [`MORE`].
     more: Vec<(usize, String)>,
 }
 
-/// The other fields of an error that are of use, in the order in which they are told.
+/// Other useful fields of an error, in the order in which they are shown.
 const MORE: [(u8, &str); 6] =
     [(b'D', "DETAIL"), (b'H', "HINT"), (b'n', "CONSTRAINT"), (b'c', "COLUMN"), (b't', "TABLE"), (b'W', "CONTEXT")];
 
-/// Bytes of a field that are told, so that none keeps out the others.
+/// Maximum bytes shown of a field, so that none crowds out the others.
 const FIELD_BYTES_MAX: usize = 500;
 
 impl ServerError {
-    /// The error that these fields of a message tell of.
+    /// Reads the fields of an error message.
     pub(crate) fn new(mut fields: ErrorFields<'_>) -> Self {
         let mut error = Self::default();
         while let Ok(Some(field)) = fields.next() {
@@ -70,12 +70,12 @@ impl ServerError {
         error
     }
 
-    /// An error that this server reports in the server's stead.
+    /// An error that this program reports in the form of a server error.
     pub(crate) fn ours(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), ..Self::default() }
     }
 
-    /// The server's own words.
+    /// The server's own text.
     pub(crate) fn quoted(&self) -> String {
         let told = |text: &str| clip(text, FIELD_BYTES_MAX).text.trim_end().to_owned();
         let more = self.more.iter().map(|(at, text)| format!("{}: {}", MORE[*at].1, told(text)));
@@ -83,7 +83,7 @@ impl ServerError {
     }
 }
 
-/// What a parameter or a cell holds: text, or NULL.
+/// The content of a parameter or cell: text, or NULL.
 pub(crate) type Value = Option<String>;
 
 /// A column of a result.
@@ -100,14 +100,14 @@ impl Field {
     }
 }
 
-/// What the server says about a statement before it runs.
+/// The server's description of a statement before it runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Described {
     pub(crate) parameters: Vec<u32>,
     pub(crate) fields: Vec<Field>,
 }
 
-/// A statement of our own, with its parameters.
+/// One of our own statements, with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub(crate) sql: &'a str,

@@ -1,4 +1,4 @@
-//! Rows as they arrive.
+//! Rows as they arrive from the server.
 
 use bytes::Bytes;
 use fallible_iterator::FallibleIterator;
@@ -6,7 +6,7 @@ use postgres_protocol::message::backend::DataRowBody;
 use std::borrow::Cow;
 use std::io;
 
-/// A row: its text, and where each cell is in it.
+/// A row: its text, and the position of each cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     buffer: Bytes,
@@ -15,25 +15,24 @@ pub(crate) struct Row {
 
 impl Row {
     /// # Errors
-    /// When the message is not whole.
+    /// When the message is incomplete.
     pub(crate) fn new(body: &DataRowBody) -> io::Result<Self> {
         let cells = body.ranges().map(|range| Ok(range.map(|range| (range.start, range.end)))).collect()?;
         Ok(Self { buffer: body.buffer_bytes().clone(), cells })
     }
 
-    /// How many cells it has.
+    /// The number of cells.
     pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// The text of a cell; `None` is NULL. Bytes that are no UTF-8, which databases of encoding SQL_ASCII may send, are
-    /// replaced.
+    /// The text of a cell; `None` is NULL. Invalid UTF-8, which SQL_ASCII databases may send, is replaced.
     pub(crate) fn cell(&self, at: usize) -> Option<Cow<'_, str>> {
         let (start, end) = (*self.cells.get(at)?)?;
         Some(String::from_utf8_lossy(&self.buffer[start..end]))
     }
 
-    /// The text of a cell; empty where it is NULL.
+    /// The text of a cell; empty for NULL.
     pub(crate) fn text(&self, at: usize) -> String {
         self.cell(at).unwrap_or_default().into_owned()
     }
@@ -43,7 +42,7 @@ impl Row {
         self.cell(at).as_deref() == Some("t")
     }
 
-    /// Bytes of its text.
+    /// The length of its text in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.buffer.len()
     }

@@ -1,4 +1,4 @@
-//! Encryption as `sslmode` asks for it.
+//! TLS, as configured by `sslmode`.
 
 use crate::config::{SslMode, Target};
 use linchpin_kit::ToolError;
@@ -13,7 +13,7 @@ use rustls_platform_verifier::Verifier;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings of TLS for a database; reads the files it names.
+/// The TLS settings for a database; reads the files that they name.
 pub(super) fn config(target: &Target) -> Result<ClientConfig, ToolError> {
     let provider = Arc::new(ring::default_provider());
     let trust = match (target.ssl, target.root_certificate.as_deref()) {
@@ -49,7 +49,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ToolError> 
         CertificateDer::pem_file_iter(path).map_err(|e| unusable(&shown, &e))?.take(1_000).collect();
     let certificates = certificates.map_err(|e| unusable(&shown, &e))?;
     if certificates.is_empty() {
-        return Err(unusable(&shown, &"it has no certificate in it"));
+        return Err(unusable(&shown, &"it contains no certificate"));
     }
     Ok(certificates)
 }
@@ -62,14 +62,15 @@ fn roots(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Trust, ToolError
     Ok(Trust::Certificates { authority, pinned })
 }
 
-/// Whose certificates are good.
+/// Which certificates are trusted.
 #[derive(Debug)]
 enum Trust {
-    /// Anybody's: `require` and below, which only keep out those who listen.
+    /// Any certificate: `require` and below protect only against passive eavesdropping.
     Anybody,
-    /// Those signed by a certificate of the file, and those in the file themselves: many servers have a self-signed one.
+    /// Certificates signed by one in the file, and those in the file themselves: many servers have a self-signed
+    /// certificate.
     Certificates { authority: Option<Arc<WebPkiServerVerifier>>, pinned: Vec<CertificateDer<'static>> },
-    /// Those that the system trusts.
+    /// Certificates that the system trusts.
     Platform(Verifier),
 }
 
@@ -77,7 +78,7 @@ enum Trust {
 struct Checks {
     provider: Arc<CryptoProvider>,
     trust: Trust,
-    /// Whether it must also be for the host.
+    /// Whether the certificate must also match the host.
     name: bool,
 }
 
@@ -102,7 +103,7 @@ impl ServerCertVerifier for Checks {
             Trust::Certificates { authority: None, .. } => Err(CertificateError::UnknownIssuer.into()),
             Trust::Certificates { authority: Some(authority), .. } => {
                 match authority.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-                    // The name is checked last: everything else is in order.
+                    // The name is checked last, so everything else is in order here.
                     Err(Error::InvalidCertificate(
                         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
                     )) if !self.name => Ok(ServerCertVerified::assertion()),
