@@ -1,4 +1,4 @@
-//! The call that a thread works on: its deadline, and whether it is over.
+//! The call that a thread is working on: its deadline, and whether it is over.
 
 use linchpin_kit::{ErrorKind, ToolError};
 use std::cell::{Cell, RefCell};
@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long after its end a statement may take to notice it.
+/// How long after its deadline a statement may take to stop.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a call may take, in all and for a lock.
+/// Time limits of a call: in total, and for a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) call: Duration,
     pub(crate) lock: Duration,
 }
 
-/// A call, as its thread and its caller both see it.
+/// A call, shared by its thread and its caller.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) deadline: Instant,
@@ -30,7 +30,7 @@ impl Ticket {
         self.cancelled.get().is_some() || Instant::now() >= self.deadline
     }
 
-    /// Whether it should have ended some time ago.
+    /// Whether it is long overdue.
     pub(crate) fn is_late(&self) -> bool {
         let end = self.cancelled.get().copied().map_or(self.deadline, |cancelled| cancelled.min(self.deadline));
         Instant::now() >= end + GRACE
@@ -38,35 +38,35 @@ impl Ticket {
 }
 
 thread_local! {
-    /// The call this thread works on.
+    /// The call that this thread is working on.
     static CURRENT: RefCell<Option<Arc<Ticket>>> = const { RefCell::new(None) };
-    /// Since when it waits for a lock.
+    /// When it started to wait for a lock.
     static WAITING: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Whether the call this thread works on is cancelled or has taken too long. SQLite asks this every few microseconds.
+/// Whether this thread's call is cancelled or overdue. SQLite asks every few microseconds.
 pub(crate) fn is_over() -> bool {
     CURRENT.with_borrow(|ticket| ticket.as_ref().is_some_and(|ticket| ticket.is_over()))
 }
 
-/// Says which call this thread works on from now on.
+/// Sets the call that this thread works on.
 pub(crate) fn set(ticket: Option<Arc<Ticket>>) {
     CURRENT.set(ticket);
 }
 
-/// How many seconds the call this thread works on may take.
+/// The time limit of this thread's call in seconds.
 fn seconds() -> f64 {
     CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()))
 }
 
-/// The error of a statement that was interrupted.
+/// The error of an interrupted statement.
 pub(crate) fn interrupted() -> ToolError {
     ToolError::new(format!("Database error: the statement was stopped after {} s", seconds()))
         .kind(ErrorKind::Timeout)
         .hint("Nothing was changed. Narrow it with WHERE or LIMIT, or add an index.")
 }
 
-/// The error of a statement that was interrupted before it began.
+/// The error of a statement that was interrupted during preparation.
 pub(crate) fn unprepared() -> ToolError {
     ToolError::new(format!("Database error: the statement could not be prepared within {} s", seconds()))
         .kind(ErrorKind::Timeout)
@@ -75,7 +75,7 @@ pub(crate) fn unprepared() -> ToolError {
         )
 }
 
-/// Called by SQLite while another connection holds the lock it needs; says whether to try again.
+/// SQLite's busy handler: whether to try again while another connection holds the lock.
 pub(crate) fn wait_for_lock(tries: i32) -> bool {
     let now = Instant::now();
     if tries == 0 {

@@ -1,6 +1,6 @@
-//! SQLite's errors as tool errors: what happened in this server's words, then SQLite's message as a detail.
+//! SQLite's errors as tool errors: this server's description, then SQLite's message as a detail.
 //!
-//! A message may quote anything that the database holds: the text of a trigger, an expression, a name, a value.
+//! The message may quote anything in the database: the text of a trigger, an expression, a name, a value.
 
 use linchpin_kit::{ErrorKind, ToolError};
 use rusqlite::{ErrorCode, ffi};
@@ -30,7 +30,7 @@ impl GuardedConnection {
         }
         let known = ffi::code_to_str(code.extended_code);
         let detail = message.filter(|message| message != known).unwrap_or_default();
-        let refused = self.gate.refused().filter(|_| self.gate.policy() != Policy::Nothing);
+        let refused = self.authorizer.refused().filter(|_| self.authorizer.policy() != Policy::Nothing);
         if let Some(refusal) = refused {
             return ToolError::denied("Database error: not authorized").hint(refusal.advice()).detail(detail);
         }
@@ -38,7 +38,7 @@ impl GuardedConnection {
     }
 }
 
-/// What an error code of SQLite means, and what to do.
+/// Describes an error code of SQLite and how to fix its cause.
 fn explained(code: ffi::Error, known: &str) -> ToolError {
     let (what, kind, hint) = match code.code {
         ErrorCode::OperationInterrupted => return call::interrupted(),
@@ -81,10 +81,10 @@ fn explained(code: ffi::Error, known: &str) -> ToolError {
     ToolError::new(format!("Database error: {what}")).kind(kind).hint(hint)
 }
 
-/// The kind of a constraint that failed.
+/// The kind of constraint that failed.
 fn constraint(extended: i32) -> ToolError {
     let (what, kind, hint) = match extended {
-        // The commit was turned down because the call was over.
+        // The commit hook refused, because the call was over.
         ffi::SQLITE_CONSTRAINT_COMMITHOOK => return call::interrupted(),
         ffi::SQLITE_CONSTRAINT_CHECK => {
             ("CHECK constraint failed", ErrorKind::Invalid, "sqlite_schema shows the constraints of the table.")
@@ -92,7 +92,7 @@ fn constraint(extended: i32) -> ToolError {
         ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => (
             "UNIQUE constraint failed",
             ErrorKind::Conflict,
-            "There is such a row already; sqlite_schema shows what must be unique.",
+            "Such a row already exists; sqlite_schema shows what must be unique.",
         ),
         ffi::SQLITE_CONSTRAINT_NOTNULL => {
             ("NOT NULL constraint failed", ErrorKind::Invalid, "Provide a value for the column.")
@@ -108,7 +108,7 @@ fn constraint(extended: i32) -> ToolError {
             "The table is STRICT; describe_table lists the types.",
         ),
         ffi::SQLITE_CONSTRAINT_TRIGGER => {
-            ("a trigger of the database aborted the statement", ErrorKind::Invalid, "sqlite_schema lists the triggers.")
+            ("a trigger aborted the statement", ErrorKind::Invalid, "sqlite_schema lists the triggers.")
         }
         _ => ("constraint failed", ErrorKind::Invalid, "sqlite_schema shows the constraints of the table."),
     };

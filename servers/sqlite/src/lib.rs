@@ -48,7 +48,7 @@ use linchpin_kit::{ErrorKind, ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec}
 use open::authorizer::Policy;
 use open::place::{Place, RootsScope};
 use open::{GuardedConnection, Opener};
-use pool::Lane;
+use pool::Workers;
 use rusqlite::ErrorCode;
 use std::fmt;
 use std::sync::Arc;
@@ -120,9 +120,9 @@ struct Inner {
     config: Config,
     /// Whether clients' roots are requested.
     narrowed: bool,
-    readers: Arc<Lane>,
+    readers: Arc<Workers>,
     /// Absent if the server is read-only.
-    writer: Option<Arc<Lane>>,
+    writer: Option<Arc<Workers>>,
     memo: Arc<memo::Memo>,
     import_dir: Option<Arc<import::ImportDir>>,
 }
@@ -160,28 +160,28 @@ impl Sqlite {
             foreign_keys: config.foreign_keys,
         };
         let (begun, timeout) = (Instant::now(), config.timeout);
-        let mut lane = |opener, threads| {
-            // Nothing waits for locks yet.
+        let mut workers = |opener, threads| {
+            // There are no waiting calls yet whose lock timeout would matter.
             let patience = Patience { call: timeout.saturating_sub(begun.elapsed()), lock: Duration::ZERO };
-            match lane(opener, threads, (!narrowed).then_some(patience), &mut warnings) {
+            match workers(opener, threads, (!narrowed).then_some(patience), &mut warnings) {
                 Err(_) if begun.elapsed() >= timeout => Err(unopened(timeout)),
                 opened => opened.map(Arc::new),
             }
         };
         let reading = Opener { only_reads: true, ..opener.clone() };
         let (readers, writer) = match (&opener.place, opener.read_only) {
-            // A database in memory belongs to its connection: there is one for everything.
+            // An in-memory database belongs to its connection, so one connection does everything.
             (Place::Memory, read_only) => {
-                let lane = lane(if read_only { reading } else { opener }, 1)?;
-                (Arc::clone(&lane), (!read_only).then_some(lane))
+                let workers = workers(if read_only { reading } else { opener }, 1)?;
+                (Arc::clone(&workers), (!read_only).then_some(workers))
             }
-            (Place::File(_), true) => (lane(reading, READERS)?, None),
+            (Place::File(_), true) => (workers(reading, READERS)?, None),
             (Place::File(_), false) => {
-                let writer = lane(opener, 1)?;
-                (lane(reading, READERS)?, Some(writer))
+                let writer = workers(opener, 1)?;
+                (workers(reading, READERS)?, Some(writer))
             }
         };
-        // Both kinds of connections look at the same file.
+        // All connections open the same file.
         warnings.dedup();
         let inner = Inner { config, narrowed, readers, writer, memo: Arc::new(memo), import_dir };
         Ok((Sqlite { inner: Arc::new(inner) }, warnings))
@@ -234,7 +234,7 @@ impl Sqlite {
         )
     }
 
-    /// The URI of a resource: with the name of this server, where it was given one.
+    /// The URI of a resource, including the server's instance name, if it has one.
     pub(crate) fn uri(&self, uri: &str) -> String {
         self.inner.config.tools.uri(uri)
     }
@@ -260,39 +260,39 @@ impl Sqlite {
         Patience { call: config.timeout, lock: config.busy_timeout.min(config.timeout) }
     }
 
-    /// Whose call this is.
-    pub(crate) async fn pass(&self, cx: &Cx) -> Result<RootsScope, Error> {
+    /// The scope of this call.
+    pub(crate) async fn roots_scope(&self, cx: &Cx) -> Result<RootsScope, Error> {
         let policy = if self.inner.narrowed { RootsPolicy::Narrow } else { RootsPolicy::Ignore };
         let begun = Instant::now();
         let roots = policy.ask(cx, ROOTS_WAIT.min(self.inner.config.timeout)).await?;
         Ok(roots.map_or_else(RootsScope::as_configured, |roots| RootsScope::within(roots, begun)))
     }
 
-    /// A pass for everybody, where roots do not count. For what cannot ask the client.
-    pub(crate) fn pass_for_all(&self) -> Option<RootsScope> {
+    /// A scope for all callers, if roots are not enforced. For requests that cannot ask the client.
+    pub(crate) fn scope_for_all(&self) -> Option<RootsScope> {
         (!self.inner.narrowed).then(RootsScope::as_configured)
     }
 
-    /// Runs work on a connection that only reads, if this client may reach the database.
+    /// Runs work on a read-only connection, if this client may access the database.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         cx: &Cx,
         work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, Error> {
-        let pass = self.pass(cx).await?;
-        Ok(self.read_as(pass, work).await?)
+        let scope = self.roots_scope(cx).await?;
+        Ok(self.read_as(scope, work).await?)
     }
 
-    /// The same with a pass that was asked for already.
+    /// The same with a scope that was requested already.
     pub(crate) async fn read_as<T: Send + 'static>(
         &self,
-        pass: RootsScope,
+        scope: RootsScope,
         work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        self.inner.readers.run(self.patience(), pass, move |desk| work(desk)).await
+        self.inner.readers.run(self.patience(), scope, move |conn| work(conn)).await
     }
 
-    /// Runs work on the connection that writes, if this client may reach the database.
+    /// Runs work on the writing connection, if this client may access the database.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         cx: &Cx,
@@ -302,8 +302,8 @@ impl Sqlite {
             let fault = ToolError::denied("Error: this server is read-only");
             return Err(fault.hint("The operator can allow changes by removing --read-only.").into());
         };
-        let pass = self.pass(cx).await?;
-        Ok(writer.run(self.patience(), pass, move |desk| work(desk)).await?)
+        let scope = self.roots_scope(cx).await?;
+        Ok(writer.run(self.patience(), scope, move |conn| work(conn)).await?)
     }
 }
 
@@ -313,29 +313,34 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-/// Opens a lane, and its first connection now if it may be, so that what is wrong with the file is known at the start.
-fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Vec<String>) -> Result<Lane, ToolError> {
-    let lane = Lane::open(opener, threads)?;
-    let Some(patience) = now else { return Ok(lane) };
-    let looked = lane.start(patience, RootsScope::as_configured(), |desk| {
-        desk.gate.set(Policy::Read);
-        let Err(error) = desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
+/// Opens a pool, and its first connection now if permitted, so that a bad file is reported at the start.
+fn workers(
+    opener: Opener,
+    threads: usize,
+    now: Option<Patience>,
+    warnings: &mut Vec<String>,
+) -> Result<Workers, ToolError> {
+    let workers = Workers::open(opener, threads)?;
+    let Some(patience) = now else { return Ok(workers) };
+    let looked = workers.start(patience, RootsScope::as_configured(), |conn| {
+        conn.authorizer.set(Policy::Read);
+        let Err(error) = conn.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
         else {
             return Ok(None);
         };
         let code = error.sqlite_error_code();
-        let fault = desk.error(error);
+        let fault = conn.error(error);
         match code {
             Some(ErrorCode::NotADatabase | ErrorCode::PermissionDenied | ErrorCode::OperationInterrupted) => Err(fault),
-            // A lock will be gone, and of a damaged file something may be readable.
+            // A lock will be released, and parts of a damaged file may be readable.
             _ => Ok(Some([Some(fault.message()), fault.quoted()].into_iter().flatten().collect::<Vec<_>>().join(": "))),
         }
     })?;
     warnings.extend(looked);
-    Ok(lane)
+    Ok(workers)
 }
 
-/// A start that took too long. Each call would have to do the same again.
+/// The error if opening takes too long. Every call would have to do the same work again.
 fn unopened(timeout: Duration) -> ToolError {
     ToolError::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).kind(ErrorKind::Timeout).hint(
         "Its schema may be very large, a long transaction may have to be rolled back, or it is malicious. If it can be trusted, \

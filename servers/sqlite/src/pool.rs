@@ -1,10 +1,9 @@
-//! Threads that open and own connections, and calls that wait for them.
+//! Threads that open and own connections, and the calls that wait for them.
 //!
-//! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a
-//! deadline, and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long
-//! (one call of a function, sorting all that memory holds) holds up its thread only: the call is answered in time, and
-//! another thread takes over. Whether a call may reach the database at all is decided where it is handed the
-//! connection, so that no tool can leave that out.
+//! A call is a closure that runs on a thread with its own connection. The queue is bounded, and waiting has a deadline;
+//! when it passes, or the call is dropped, the statement is interrupted. A long step inside SQLite (one function call,
+//! sorting everything in memory) blocks only its thread: the call is answered in time, and another thread takes over.
+//! Access to the database is checked where a call gets its connection, so no tool can skip the check.
 
 use linchpin_kit::{ErrorKind, ToolError, io_text};
 use rusqlite::InterruptHandle;
@@ -19,28 +18,28 @@ use crate::call::{self, GRACE, Patience, Ticket, interrupted};
 use crate::open::place::{Place, RootsScope};
 use crate::open::{GuardedConnection, Opener};
 
-/// Calls that wait for a thread.
+/// Maximum number of calls waiting for a thread.
 const QUEUE_MAX: usize = 64;
 
-/// Threads that are left to finish something that cannot be interrupted.
+/// Maximum number of abandoned threads that are still in a step that cannot be interrupted.
 const STUCK_MAX: usize = 4;
 
-/// How often a waiting call looks at the threads.
+/// How often a waiting call checks the threads.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The stack of a thread: SQLite's parser and its trees may be deep.
+/// Stack size of a thread: SQLite's parser and parse trees may be deep.
 const STACK_BYTES: usize = 8 << 20;
 
 type Work = Box<dyn FnOnce(Result<&mut GuardedConnection, ToolError>) + Send>;
 
 struct Job {
     ticket: Arc<Ticket>,
-    pass: RootsScope,
+    scope: RootsScope,
     work: Work,
 }
 
 /// A queue and the threads that serve it.
-pub(crate) struct Lane {
+pub(crate) struct Workers {
     jobs: SyncSender<Job>,
     shared: Arc<Shared>,
 }
@@ -68,9 +67,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Lane {
-    /// A lane with this many threads, which open their connections for their first call.
-    pub(crate) fn open(opener: Opener, threads: usize) -> Result<Lane, ToolError> {
+impl Workers {
+    /// A pool with this many threads, which open their connections for their first call.
+    pub(crate) fn open(opener: Opener, threads: usize) -> Result<Workers, ToolError> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             opener,
@@ -84,22 +83,21 @@ impl Lane {
         for _ in 0..shared.threads {
             shared.spawn(&mut lock(&shared.slots))?;
         }
-        Ok(Lane { jobs, shared })
+        Ok(Workers { jobs, shared })
     }
 
-    /// Runs work on a thread of the lane and waits for it here, which is for the start: there is nothing to be
-    /// cancelled yet.
+    /// Runs work on a thread and blocks until it is done. For the start, when there is nothing to cancel yet.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         patience: Patience,
-        pass: RootsScope,
+        scope: RootsScope,
         work: impl FnOnce(&mut GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let (answer, answered) = sync_channel(1);
-        let work = move |desk: Result<&mut GuardedConnection, ToolError>| {
-            let _ = answer.send(desk.and_then(work));
+        let work = move |conn: Result<&mut GuardedConnection, ToolError>| {
+            let _ = answer.send(conn.and_then(work));
         };
-        let ticket = self.submit(patience, pass, Box::new(work))?;
+        let ticket = self.submit(patience, scope, Box::new(work))?;
         let left = (ticket.deadline + GRACE).saturating_duration_since(Instant::now());
         answered.recv_timeout(left).unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => Err(interrupted()),
@@ -107,16 +105,16 @@ impl Lane {
         })
     }
 
-    /// Puts work into the queue.
-    fn submit(&self, patience: Patience, pass: RootsScope, work: Work) -> Result<Arc<Ticket>, ToolError> {
+    /// Queues work.
+    fn submit(&self, patience: Patience, scope: RootsScope, work: Work) -> Result<Arc<Ticket>, ToolError> {
         let ticket = Arc::new(Ticket {
-            deadline: pass.begun + patience.call,
+            deadline: scope.begun + patience.call,
             patience,
             cancelled: OnceLock::new(),
             started: AtomicBool::new(false),
         });
         self.shared.heal()?;
-        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
+        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), scope, work }).map_err(|error| match error {
             TrySendError::Full(_) => ToolError::new("Error: too many calls are waiting for the database")
                 .kind(ErrorKind::Limited { retry_after: None })
                 .hint("Try again when some of them have been answered."),
@@ -125,19 +123,19 @@ impl Lane {
         Ok(ticket)
     }
 
-    /// Runs work on a thread of the lane, if the pass allows it. Dropping the future interrupts it.
+    /// Runs work on a thread, if `scope` permits it. Dropping the future interrupts it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         patience: Patience,
-        pass: RootsScope,
+        scope: RootsScope,
         work: impl FnOnce(&mut GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let (answer, mut answered) = oneshot::channel();
-        let work: Work = Box::new(move |desk| {
-            // Nobody may be waiting any more.
-            let _ = answer.send(desk.and_then(work));
+        let work: Work = Box::new(move |conn| {
+            // The caller may be gone.
+            let _ = answer.send(conn.and_then(work));
         });
-        let ticket = self.submit(patience, pass, work)?;
+        let ticket = self.submit(patience, scope, work)?;
         let mut cancel = Cancel { shared: &self.shared, ticket: &ticket, armed: true };
         loop {
             let left = ticket.deadline.saturating_duration_since(Instant::now());
@@ -148,7 +146,7 @@ impl Lane {
                     return answer.unwrap_or_else(|_| Err(unanswered()));
                 }
                 Err(_) if ticket.is_late() => return Err(stuck(&ticket)),
-                // SQLite looks at this at every jump, and at the clock only now and then.
+                // SQLite checks this at every jump, but calls the progress handler only now and then.
                 Err(_) if ticket.is_over() => self.shared.interrupt(&ticket),
                 Err(_) if !ticket.started.load(Ordering::Acquire) => self.shared.heal()?,
                 Err(_) => {}
@@ -157,7 +155,7 @@ impl Lane {
     }
 }
 
-/// A call whose thread panicked.
+/// The error of a call whose thread panicked.
 fn unanswered() -> ToolError {
     ToolError::new("Database error: the database could not be read")
         .kind(ErrorKind::Upstream { status: None })
@@ -171,7 +169,7 @@ fn no_thread(error: &std::io::Error) -> ToolError {
         .hint("Nothing was done. The system has too many threads or too little memory; try again later.")
 }
 
-/// A call that got no answer although its time was over.
+/// The error of a call that was not answered before its deadline.
 fn stuck(ticket: &Ticket) -> ToolError {
     let seconds = ticket.patience.call.as_secs_f64();
     let fault = ToolError::new(format!("Database error: no answer within {seconds} s")).kind(ErrorKind::Timeout);
@@ -184,7 +182,7 @@ fn stuck(ticket: &Ticket) -> ToolError {
     }
 }
 
-/// Interrupts the call when it is dropped before its answer.
+/// Interrupts the call if it is dropped before it is answered.
 struct Cancel<'a> {
     shared: &'a Shared,
     ticket: &'a Arc<Ticket>,
@@ -218,10 +216,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Interrupts the statement of a call, if it has one.
+    /// Interrupts the statement of a call, if one is running.
     fn interrupt(&self, ticket: &Arc<Ticket>) {
         for slot in lock(&self.slots).iter() {
-            // The lock is held meanwhile, so that the thread cannot have gone on to another call.
+            // The lock is held so that the thread cannot start another call in the meantime.
             if let Some((running, handle)) = &*lock(&slot.running)
                 && Arc::ptr_eq(running, ticket)
             {
@@ -261,7 +259,7 @@ impl Shared {
     }
 
     fn serve(&self, slot: &Slot) {
-        let mut desk: Option<GuardedConnection> = None;
+        let mut conn: Option<GuardedConnection> = None;
         loop {
             let Ok(job) = lock(&self.queue).recv() else { return };
             if job.ticket.cancelled.get().is_some() {
@@ -272,20 +270,20 @@ impl Shared {
                 continue;
             }
             call::set(Some(Arc::clone(&job.ticket)));
-            // What panics here is a name that is not a string; the connection is not used again.
-            let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk, &job.pass) {
-                Ok(desk) => {
-                    *lock(&slot.running) = Some((Arc::clone(&job.ticket), desk.conn.get_interrupt_handle()));
+            // A panic here is a name that is not a string; the connection is not reused.
+            let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut conn, &job.scope) {
+                Ok(conn) => {
+                    *lock(&slot.running) = Some((Arc::clone(&job.ticket), conn.conn.get_interrupt_handle()));
                     job.ticket.started.store(true, Ordering::Release);
-                    (job.work)(Ok(desk));
+                    (job.work)(Ok(conn));
                 }
                 Err(fault) => (job.work)(Err(fault)),
             }));
             *lock(&slot.running) = None;
             if done.is_err() {
-                desk = None;
-            } else if let Some(desk) = &desk {
-                desk.clear();
+                conn = None;
+            } else if let Some(conn) = &conn {
+                conn.clear();
             }
             call::set(None);
             if slot.abandoned.load(Ordering::Acquire) {
@@ -295,19 +293,19 @@ impl Shared {
         }
     }
 
-    /// The connection for a call that may have it, opened anew where it is missing or its file was replaced.
+    /// The connection for a permitted call; opened if it is missing or its file was replaced.
     fn ready<'a>(
         &self,
-        desk: &'a mut Option<GuardedConnection>,
-        pass: &RootsScope,
+        conn: &'a mut Option<GuardedConnection>,
+        scope: &RootsScope,
     ) -> Result<&'a mut GuardedConnection, ToolError> {
-        self.opener.place.admit(pass)?;
-        if desk.as_ref().is_some_and(|desk| self.opener.has_moved(desk)) {
-            *desk = None;
+        self.opener.place.admit(scope)?;
+        if conn.as_ref().is_some_and(|conn| self.opener.has_moved(conn)) {
+            *conn = None;
         }
-        match desk {
-            Some(desk) => Ok(desk),
-            None => Ok(desk.insert(self.opener.open()?)),
+        match conn {
+            Some(conn) => Ok(conn),
+            None => Ok(conn.insert(self.opener.open()?)),
         }
     }
 }
@@ -319,7 +317,7 @@ mod tests {
 
     const PATIENCE: Patience = Patience { call: Duration::from_millis(50), lock: Duration::from_millis(50) };
 
-    fn lane(dir: &tempfile::TempDir) -> Lane {
+    fn workers(dir: &tempfile::TempDir) -> Workers {
         let file = dir.path().join("x.db");
         rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE t(a)").unwrap();
         let opener = Opener {
@@ -331,7 +329,7 @@ mod tests {
             made: Arc::default(),
             foreign_keys: false,
         };
-        Lane::open(opener, 2).unwrap()
+        Workers::open(opener, 2).unwrap()
     }
 
     fn view() -> crate::View {
@@ -339,22 +337,22 @@ mod tests {
     }
 
     /// A call whose work is one long step: it is over when the sender is dropped.
-    async fn stuck_call(lane: &Lane, after: &'static str) -> (ToolError, mpsc::Sender<()>) {
+    async fn stuck_call(workers: &Workers, after: &'static str) -> (ToolError, mpsc::Sender<()>) {
         let (release, released) = mpsc::channel::<()>();
-        let work = move |desk: &mut GuardedConnection| {
+        let work = move |conn: &mut GuardedConnection| {
             let _ = released.recv();
-            if after.is_empty() { Ok(()) } else { desk.write(after, None, view()).map(drop) }
+            if after.is_empty() { Ok(()) } else { conn.write(after, None, view()).map(drop) }
         };
-        (lane.run(PATIENCE, RootsScope::as_configured(), work).await.unwrap_err(), release)
+        (workers.run(PATIENCE, RootsScope::as_configured(), work).await.unwrap_err(), release)
     }
 
-    async fn call(lane: &Lane, sql: &'static str) -> Result<String, ToolError> {
+    async fn call(workers: &Workers, sql: &'static str) -> Result<String, ToolError> {
         let patience = Patience { call: Duration::from_secs(30), ..PATIENCE };
-        let work = move |desk: &mut GuardedConnection| match sql.starts_with("SELECT") {
-            true => desk.read(sql, None, view()).map(|table| table.text),
-            false => desk.write(sql, None, view()).map(|_| String::new()),
+        let work = move |conn: &mut GuardedConnection| match sql.starts_with("SELECT") {
+            true => conn.read(sql, None, view()).map(|table| table.text),
+            false => conn.write(sql, None, view()).map(|_| String::new()),
         };
-        lane.run(patience, RootsScope::as_configured(), work).await
+        workers.run(patience, RootsScope::as_configured(), work).await
     }
 
     const COUNT: &str = "SELECT count(*) AS n FROM t";
@@ -362,51 +360,51 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_takes_long_is_left_behind_and_others_go_on() {
         let dir = tempfile::tempdir().unwrap();
-        let lane = lane(&dir);
+        let workers = workers(&dir);
         let mut held = Vec::new();
         for _ in 0..STUCK_MAX {
-            let (fault, release) = stuck_call(&lane, "").await;
+            let (fault, release) = stuck_call(&workers, "").await;
             assert_eq!(fault.message(), "Database error: no answer within 0.05 s");
             held.push(release);
         }
-        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#);
+        assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":0}]"#);
         // No more threads are given up than that: those that are left may be held too.
         for _ in 0..2 {
-            held.push(stuck_call(&lane, "").await.1);
+            held.push(stuck_call(&workers, "").await.1);
         }
-        let refused = lane.run(PATIENCE, RootsScope::as_configured(), |_| Ok(())).await.unwrap_err();
+        let refused = workers.run(PATIENCE, RootsScope::as_configured(), |_| Ok(())).await.unwrap_err();
         assert!(refused.advice().unwrap().contains("The database is busy with other calls"), "{refused}");
         drop(held);
-        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
+        assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
     }
 
     #[tokio::test]
     async fn without_a_thread_calls_are_refused_until_there_is_one_again() {
         let dir = tempfile::tempdir().unwrap();
-        let lane = lane(&dir);
-        lane.shared.exhausted.store(true, Ordering::Release);
-        let held = [stuck_call(&lane, "").await.1, stuck_call(&lane, "").await.1];
-        let refused = call(&lane, COUNT).await.unwrap_err();
+        let workers = workers(&dir);
+        workers.shared.exhausted.store(true, Ordering::Release);
+        let held = [stuck_call(&workers, "").await.1, stuck_call(&workers, "").await.1];
+        let refused = call(&workers, COUNT).await.unwrap_err();
         assert!(refused.message().starts_with("Error: no thread for the database"), "{refused}");
-        lane.shared.exhausted.store(false, Ordering::Release);
-        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#);
-        assert_eq!(lock(&lane.shared.slots).len(), 2);
+        workers.shared.exhausted.store(false, Ordering::Release);
+        assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":0}]"#);
+        assert_eq!(lock(&workers.shared.slots).len(), 2);
         drop(held);
     }
 
     #[tokio::test]
     async fn a_change_that_is_late_is_not_committed() {
         let dir = tempfile::tempdir().unwrap();
-        let lane = lane(&dir);
-        let (_, release) = stuck_call(&lane, "INSERT INTO t VALUES (1)").await;
+        let workers = workers(&dir);
+        let (_, release) = stuck_call(&workers, "INSERT INTO t VALUES (1)").await;
         drop(release);
         // Both threads have done something else when these are answered, so the slow one has ended.
-        let (first, second) = tokio::join!(call(&lane, "INSERT INTO t VALUES (2)"), call(&lane, COUNT));
+        let (first, second) = tokio::join!(call(&workers, "INSERT INTO t VALUES (2)"), call(&workers, COUNT));
         first.unwrap();
         second.unwrap();
-        while lock(&lane.shared.slots).iter().any(|slot| lock(&slot.running).is_some()) {
+        while lock(&workers.shared.slots).iter().any(|slot| lock(&slot.running).is_some()) {
             tokio::task::yield_now().await;
         }
-        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":1}]"#);
+        assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":1}]"#);
     }
 }

@@ -1,9 +1,9 @@
-//! Values in the notation of the published server: Python's `repr`.
+//! Values in the published server's notation: Python's `repr`.
 
 use crate::value::Cell;
 use std::fmt::Write as _;
 
-/// Writes a value as Python's `repr` shows it.
+/// Writes a value as Python's `repr` does.
 pub(crate) fn repr(cell: &Cell, out: &mut String) {
     match cell {
         Cell::Null => out.push_str("None"),
@@ -16,7 +16,7 @@ pub(crate) fn repr(cell: &Cell, out: &mut String) {
         Cell::Blob(blob) => bytes(blob, out),
     }
 }
-/// `repr` of a float: the shortest digits, in positions up to 16 and from 0.0001 on.
+/// `repr` of a float: the shortest digits; positional for exponents from -4 to 15.
 fn float(real: f64) -> String {
     if real.is_nan() {
         return "nan".into();
@@ -64,8 +64,8 @@ pub(crate) fn text(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Whether Python shows a character as it is. Rust escapes the same categories in `{:?}`; the letter before keeps it
-/// from escaping marks that combine.
+/// Whether Python shows a character unescaped. Rust's `{:?}` escapes the same categories; the letter in front keeps it
+/// from escaping combining marks.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,

@@ -1,9 +1,9 @@
-//! Running a statement: preparing it under a policy, binding its values, and taking as many of its rows as fit.
+//! Runs a statement: prepares it under a policy, binds its values, and collects as many rows as fit.
 
 use crate::call;
 use crate::open::GuardedConnection;
 use crate::open::authorizer::Policy;
-use crate::statement::Look;
+use crate::statement::Outline;
 use crate::table::{Bounds, Cut, Form, Table, Writer};
 use crate::value::{Cell, Params};
 use linchpin_kit::{ErrorKind, ToolError};
@@ -15,22 +15,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl GuardedConnection {
-    /// Compiles one statement under a policy, which stays in force for the rest of the call: SQLite may compile it
-    /// again.
+    /// Prepares one statement under a policy. The policy stays for the rest of the call, because SQLite may recompile
+    /// the statement.
     pub(crate) fn prepare(&self, policy: Policy, sql: &str) -> Result<Statement<'_>, ToolError> {
-        // SQLite would show where the file is, which nobody who only has its name need know.
+        // SQLite would show the path of the file, which need not be revealed.
         let shown = format!("SELECT 0 AS seq, 'main' AS name, '{}' AS file", self.named.replace('\'', "''"));
-        let lists = Look::at(sql).is_some_and(|look| look.begins(&["PRAGMA", "DATABASE_LIST"]));
+        let lists = Outline::at(sql).is_some_and(|outline| outline.begins(&["PRAGMA", "DATABASE_LIST"]));
         let sql = if lists { shown.as_str() } else { sql };
         self.limit_preparation().map_err(|error| self.error(error))?;
-        self.gate.set(policy);
+        self.authorizer.set(policy);
         let prepared = match self.conn.prepare(sql) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
-                // Something may be missing only because SQLite goes by the schema it knew before, while another program
-                // holds the lock. Ask for the present one.
+                // The object may seem missing only because SQLite uses an old schema while another program holds the
+                // lock. Try again with the current one.
                 let version = self.conn.query_row("PRAGMA main.schema_version", [], |row| row.get::<_, i64>(0));
                 version.map_err(|error| self.error(error))?;
-                self.gate.set(policy);
+                self.authorizer.set(policy);
                 self.conn.prepare(sql)
             }
             prepared => prepared,
@@ -43,18 +43,18 @@ impl GuardedConnection {
         Ok(statement)
     }
 
-    /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
+    /// Permits one VACUUM: it must attach its copy, and the copy may exceed the memory limit.
     pub(crate) fn vacuum<T>(
         &self,
         work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         let set = |places: i32, store: &str| -> rusqlite::Result<()> {
             self.conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, places)?;
-            // The authorizer would refuse it: this is ours.
+            // The authorizer would refuse this statement of our own.
             self.conn.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
             let stored = self.conn.execute_batch(&format!("PRAGMA temp_store={store}"));
-            let gate = Arc::clone(&self.gate);
-            self.conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))?;
+            let authorizer = Arc::clone(&self.authorizer);
+            self.conn.authorizer(Some(move |asked: AuthContext<'_>| authorizer.decide(&asked)))?;
             stored
         };
         let failed = |error| self.error(error);
@@ -64,7 +64,7 @@ impl GuardedConnection {
         done
     }
 
-    /// The rows of a statement of our own, which only reads.
+    /// The rows of a read-only statement of our own.
     pub(crate) fn rows(&self, sql: &str, params: &[&str], bounds: Bounds, form: Form) -> Result<Table, ToolError> {
         let mut statement = self.prepare(Policy::Read, sql)?;
         let params = params.iter().map(|text| Cell::Text((*text).to_owned())).collect();
@@ -73,7 +73,7 @@ impl GuardedConnection {
     }
 }
 
-/// Binds a value to each placeholder; every one must have one, and none may be left over.
+/// Binds a value to each placeholder; none may be missing or left over.
 pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Result<(), ToolError> {
     let failed = |error: rusqlite::Error| {
         ToolError::new("Database error: a value of params cannot be bound")
@@ -125,14 +125,14 @@ pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Re
     Ok(())
 }
 
-/// Whether a statement that has given enough rows is run to its end.
+/// Whether a statement runs to completion after enough rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Stop,
     Finish,
 }
 
-/// Steps through a bound statement and takes what fits. No more is ever held than that and one value.
+/// Steps through a bound statement and collects the rows that fit. Holds at most these and one more value.
 pub(crate) fn step(
     statement: &mut Statement<'_>,
     bounds: Bounds,
@@ -147,7 +147,7 @@ pub(crate) fn step(
             if table.cut.is_some() {
                 continue;
             }
-            // The names are known for sure only now: SQLite may have compiled the statement again at its first step.
+            // The column names are certain only now: SQLite may recompile the statement at its first step.
             let writer = writer.get_or_insert_with(|| Writer::new(&row.as_ref().column_names(), form));
             let columns = row.as_ref().column_count();
             let too_long = |index| raw_length(row.get_ref_unwrap(index)) > bounds.bytes;

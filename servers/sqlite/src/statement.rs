@@ -1,26 +1,26 @@
-//! A look at SQL text before SQLite sees it. Some PRAGMAs act while they are prepared, so text behind a first statement
-//! must be refused before any of it is prepared. This is no parser, and nothing rests on it alone: the authorizer
-//! decides what a statement may do, and rusqlite refuses a second statement that was not recognised here.
+//! A look at SQL text before SQLite sees it. Some PRAGMAs take effect while they are prepared, so text after the first
+//! statement must be refused before any of it is prepared. This is not a parser, and no guarantee rests on it alone:
+//! the authorizer decides what a statement may do, and rusqlite refuses a second statement that was missed here.
 
 use linchpin_kit::ToolError;
 
-/// What a piece of SQL text begins with.
+/// The beginning of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// Where the first token begins, behind blanks, comments and semicolons.
+pub(crate) struct Outline {
+    /// Offset of the first token, after whitespace, comments and semicolons.
     pub(crate) start: usize,
-    /// The words it begins with, in capitals; at most [`WORDS_MAX`].
+    /// The first words, in upper case; at most [`WORDS_MAX`].
     words: Vec<String>,
-    /// Whether anything but comments follows the first statement.
+    /// Whether anything but comments follows the statement.
     pub(crate) more: bool,
 }
 
-/// Words that are enough to tell the statements apart.
+/// Enough words to tell statements apart.
 const WORDS_MAX: usize = 4;
 
-impl Look {
-    /// Looks at a text. `None` when it holds no statement at all.
-    pub(crate) fn at(sql: &str) -> Option<Look> {
+impl Outline {
+    /// Reads the beginning of a text. `None` if it contains no statement.
+    pub(crate) fn at(sql: &str) -> Option<Outline> {
         let mut tokens = Tokens { sql, at: 0 };
         let (start, mut token) = tokens.by_ref().find(|(_, token)| *token != Token::Semicolon)?;
         let mut words = Vec::new();
@@ -34,16 +34,16 @@ impl Look {
                 None => break,
             }
         }
-        let mut look = Look { start, words, more: false };
-        // A trigger has semicolons inside. There SQLite has to say where it ends.
-        if !look.is_trigger() {
+        let mut outline = Outline { start, words, more: false };
+        // A trigger contains semicolons, so SQLite has to find its end.
+        if !outline.is_trigger() {
             let ended = token == Token::Semicolon || tokens.by_ref().any(|(_, token)| token == Token::Semicolon);
-            look.more = ended && tokens.any(|(_, token)| token != Token::Semicolon);
+            outline.more = ended && tokens.any(|(_, token)| token != Token::Semicolon);
         }
-        Some(look)
+        Some(outline)
     }
 
-    /// The first word; empty when the text begins with something else.
+    /// The first word; empty if the text does not begin with a word.
     pub(crate) fn verb(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -67,7 +67,7 @@ enum Token<'a> {
     Other,
 }
 
-/// Tokens with where they begin, as SQLite's own tokenizer cuts them, as far as it matters here.
+/// Tokens with their offsets, split as by SQLite's tokenizer as far as it matters here.
 struct Tokens<'a> {
     sql: &'a str,
     at: usize,
@@ -106,12 +106,12 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '$' || (!c.is_ascii() && c != '\u{feff}')
 }
 
-/// The length up to and with `end`, which is looked for from `from` on; everything if it does not come.
+/// The length up to and including `end`, searched for from `from`; the whole length if it is missing.
 fn until(text: &str, from: usize, end: &str) -> usize {
     text[from..].find(end).map_or(text.len(), |at| from + at + end.len())
 }
 
-/// The length of a quoted text, in which the quote is written twice to mean itself.
+/// The length of a quoted text, in which a doubled quote stands for one.
 fn quoted(text: &str, quote: char) -> usize {
     let mut at = 1;
     loop {
@@ -128,30 +128,30 @@ fn quoted(text: &str, quote: char) -> usize {
     }
 }
 
-/// A name as SQL can hold it, whatever is in it.
+/// A quoted name, for SQL; the name may contain anything.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Looks at the text of a call.
-pub(crate) fn look(sql: &str) -> Result<Look, ToolError> {
+/// Reads the beginning of a call's text.
+pub(crate) fn outline(sql: &str) -> Result<Outline, ToolError> {
     if sql.contains('\0') {
         return Err(
             ToolError::invalid("Error: the query contains a NUL character").hint("SQL text ends there; remove it.")
         );
     }
-    Look::at(sql).ok_or_else(|| ToolError::invalid("Error: the query contains no statement"))
+    Outline::at(sql).ok_or_else(|| ToolError::invalid("Error: the query contains no statement"))
 }
 
-/// More than one statement in a call.
+/// The error for more than one statement.
 pub(crate) fn several_statements() -> ToolError {
     ToolError::invalid("Database error: You can only execute one statement at a time.")
         .hint("Use one call per statement.")
 }
 
 /// Refuses more than one statement.
-pub(crate) fn single(look: &Look) -> Result<(), ToolError> {
-    if look.more { Err(several_statements()) } else { Ok(()) }
+pub(crate) fn single(outline: &Outline) -> Result<(), ToolError> {
+    if outline.more { Err(several_statements()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -169,12 +169,12 @@ mod tests {
             ("'a'", ""),
             ("VALUES(1)", "VALUES"),
         ] {
-            assert_eq!(Look::at(sql).unwrap().words.join(" "), words, "{sql}");
+            assert_eq!(Outline::at(sql).unwrap().words.join(" "), words, "{sql}");
         }
         for empty in ["", " ;; ", "-- only", "/* never closed", ";\u{feff}\n"] {
-            assert_eq!(Look::at(empty), None, "{empty:?}");
+            assert_eq!(Outline::at(empty), None, "{empty:?}");
         }
-        assert_eq!(Look::at(" /*x*/ SELECT").unwrap().start, 7);
+        assert_eq!(Outline::at(" /*x*/ SELECT").unwrap().start, 7);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             ("CREATE TEMP TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM t; END", false),
             ("CREATE TABLE a(b); CREATE TABLE c(d)", true),
         ] {
-            assert_eq!(Look::at(sql).unwrap().more, more, "{sql}");
+            assert_eq!(Outline::at(sql).unwrap().more, more, "{sql}");
         }
     }
 

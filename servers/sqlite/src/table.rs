@@ -1,4 +1,4 @@
-//! Rows as a result: as much as fits, as JSON or in Python's notation.
+//! Rows as results: as many as fit, as JSON or in Python's notation.
 
 use crate::python;
 use crate::value::Cell;
@@ -6,21 +6,21 @@ use linchpin_kit::{Paging, ToolError};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
-/// How many rows, and how many bytes of text, an answer holds.
+/// The maximum number of rows, and bytes of text, of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
 }
 
-/// Which text an answer has.
+/// The text format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
     Python,
 }
 
-/// Why an answer ends before its rows do.
+/// Why a result ends before its rows do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     Rows(usize),
@@ -48,13 +48,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// What models are told about it.
+    /// The notice for the model.
     pub(crate) fn notice(&self) -> Option<String> {
         self.cut.map(Cut::notice)
     }
 
-    /// Those of the rows that fit into one answer, from `cursor` on, and where the next one begins. `beside` are the
-    /// bytes that each row takes in the structured content beyond those of its text.
+    /// The entries from `cursor` on that fit into one result, and where the next page begins. `beside` is the number of
+    /// bytes that each entry takes in structured content in addition to its text.
     pub(crate) fn page(
         mut self,
         cursor: Option<&str>,
@@ -83,7 +83,7 @@ impl Table {
         }
         let paging = match next < self.rows.len() {
             true => Paging::more(next.to_string()),
-            // What the query itself cut off, no cursor brings back.
+            // No cursor continues past the limit of the query itself.
             false => Paging { truncated: self.cut.is_some(), ..Paging::whole() },
         };
         self.rows.truncate(next);
@@ -92,11 +92,11 @@ impl Table {
     }
 }
 
-/// Writes rows as objects of one form.
+/// Writes rows as objects with the same keys.
 pub(crate) struct Writer {
     pub(crate) columns: Vec<String>,
     form: Form,
-    /// For each member of the object: its key as it is written, and the column its value comes from.
+    /// For each key as written: the column with its value.
     members: Vec<(String, usize)>,
 }
 
@@ -106,7 +106,7 @@ impl Writer {
         let mut seen = BTreeSet::new();
         for (index, name) in columns.iter().enumerate() {
             match form {
-                // A row of Python's sqlite3 is looked up by name without regard to case, and the first one is found.
+                // Python's sqlite3 looks up columns case-insensitively and finds the first.
                 Form::Python => {
                     if seen.insert((*name).to_owned()) {
                         let first = columns.iter().position(|other| other.eq_ignore_ascii_case(name)).unwrap_or(index);
@@ -115,7 +115,7 @@ impl Writer {
                         members.push((key, first));
                     }
                 }
-                // A name that comes again gets a number, as SQLite itself does it in subqueries.
+                // A repeated name gets a number, as in SQLite's subqueries.
                 Form::Json => {
                     let mut unique = (*name).to_owned();
                     let mut number = 0;

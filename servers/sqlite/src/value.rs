@@ -1,4 +1,4 @@
-//! Values: of rows, and for placeholders.
+//! Values: of rows, and of placeholders.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,8 +8,8 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
-/// A value of SQLite. In JSON, binary data is `{"base64": "…"}`, and so is text that is not UTF-8; infinities are the
-/// strings `"Infinity"` and `"-Infinity"`; integers keep all 64 bits.
+/// A SQLite value. In JSON, binary data and text that is not UTF-8 are `{"base64": "…"}`; infinities are the strings
+/// `"Infinity"` and `"-Infinity"`; integers keep all 64 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// NULL.
@@ -38,7 +38,7 @@ impl Cell {
         }
     }
 
-    /// The text, if it is one.
+    /// The text, if it is text.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Cell::Text(text) => Some(text),
@@ -46,7 +46,7 @@ impl Cell {
         }
     }
 
-    /// The number, if it is a whole one.
+    /// The number, if it is an integer.
     pub(crate) fn integer(&self) -> Option<i64> {
         match self {
             Cell::Integer(integer) => Some(*integer),
@@ -106,14 +106,14 @@ impl JsonSchema for Cell {
 pub enum Params {
     /// One for each `?`, in order.
     Positional(Vec<Cell>),
-    /// By name, with or without the sign before it (`:`, `@`, `$`).
+    /// By name, with or without its prefix (`:`, `@`, `$`).
     Named(Vec<(String, Cell)>),
-    /// Something else. Says what to change; the call is told so, and nothing is run.
+    /// Invalid params, with the message for the caller. Nothing is run.
     Wrong(String),
 }
 
 impl<'de> serde::Deserialize<'de> for Params {
-    /// Fails only for what is not valid JSON: a reader of JSON would put its line and column behind what is said here.
+    /// Fails only for invalid JSON: serde would append line and column to any other message.
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let params = match Json::deserialize(from)? {
             Json::Array(items) => {

@@ -1,30 +1,31 @@
 //! What a statement may do: SQLite's authorizer.
 //!
-//! It is asked about every action of a statement while that is prepared, those of views and triggers too, so nothing
-//! here depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and modules: what is
-//! not named is refused. Only tables are not named, for they are the database's own; see [`MODULES_UNREADABLE`].
+//! SQLite asks it about every action of a statement while the statement is prepared, including those of views and
+//! triggers, so nothing depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and
+//! modules; anything else is refused. Tables are not listed, because they are the database's own; see
+//! [`MODULES_UNREADABLE`].
 //!
-//! What SQLite does by itself it asks nobody about: which files it touches is held by [`super::vfs`].
+//! SQLite does not ask about files that it opens on its own account; [`super::vfs`] confines those.
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the statement being worked on may do.
+/// What the current statement may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Nothing; between calls.
     Nothing,
-    /// Look at data and schema.
+    /// Read data and schema.
     Read,
-    /// Be explained: changes of data may be named, nothing is run.
+    /// Be explained: it may name changes, and nothing is run.
     Explain,
     /// Change data and schema.
     Write,
-    /// The same, for a statement that is a PRAGMA.
+    /// The same, for a PRAGMA.
     WritePragma,
-    /// Rebuild the database file in place.
+    /// Rebuild the database file in place (VACUUM).
     Vacuum,
-    /// Several changes of our own in one transaction.
+    /// Several statements of this server in one transaction.
     Transaction,
 }
 
@@ -34,7 +35,7 @@ impl Policy {
     }
 }
 
-/// Why the authorizer said no.
+/// Why the authorizer refused a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Change,
@@ -48,7 +49,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What to do instead.
+    /// The hint: what to do instead.
     pub(crate) fn advice(&self) -> String {
         match self {
             Refusal::Change => "This tool is read-only. Use write_query or create_table, if they are available.".into(),
@@ -84,7 +85,7 @@ impl Refusal {
     }
 }
 
-/// The policy in force and what it refused last.
+/// The current policy and the last refusal.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     state: Mutex<State>,
@@ -96,7 +97,7 @@ struct State {
     refused: Option<Refusal>,
     /// Whether the statement uses a function that is not in [`FUNCTIONS_OF_ONE_PASS`].
     computes: bool,
-    /// Whether it is ALTER TABLE, which calls functions for the schema and copies rows.
+    /// Whether it is ALTER TABLE, which calls functions on the schema and copies rows.
     alters: bool,
 }
 
@@ -107,7 +108,7 @@ impl State {
 }
 
 impl Authorizer {
-    /// A gate that lets nothing through yet.
+    /// An authorizer that refuses everything.
     pub(crate) fn new() -> Authorizer {
         Authorizer { state: Mutex::new(State::new(Policy::Nothing)) }
     }
@@ -116,12 +117,12 @@ impl Authorizer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a policy in force.
+    /// Sets the policy.
     pub(crate) fn set(&self, policy: Policy) {
         *self.lock() = State::new(policy);
     }
 
-    /// The policy in force.
+    /// The current policy.
     pub(crate) fn policy(&self) -> Policy {
         self.lock().policy
     }
@@ -131,7 +132,7 @@ impl Authorizer {
         self.lock().computes
     }
 
-    /// Whether the statement is an ALTER TABLE, which SQLite carries out with functions of its own.
+    /// Whether the statement is an ALTER TABLE, which SQLite runs with internal functions.
     pub(super) fn alters(&self) -> bool {
         self.lock().alters
     }
@@ -150,7 +151,7 @@ impl Authorizer {
         match decide(state.policy, asked) {
             Ok(()) => Authorization::Allow,
             Err(refusal) => {
-                // The first refusal says what the statement was about.
+                // The first refusal tells most about the statement.
                 state.refused.get_or_insert(refusal);
                 Authorization::Deny
             }
@@ -158,8 +159,8 @@ impl Authorizer {
     }
 }
 
-/// Whether a function takes time in proportion to its arguments' lengths, at most. `name` may be followed by the number of
-/// arguments, `length(1)`.
+/// Whether a function's cost is at most linear in the length of its arguments. `name` may be followed by the number of
+/// arguments: `length(1)`.
 pub(super) fn is_of_one_pass(name: &str) -> bool {
     let name = name.split('(').next().unwrap_or_default();
     FUNCTIONS_OF_ONE_PASS.iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -211,13 +212,13 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
             policy.writes() && MODULES_ALLOWED.contains(&module_name.to_ascii_lowercase().as_str()),
             if policy.writes() { Refusal::Module(module_name.to_owned()) } else { Refusal::Change },
         ),
-        // VACUUM itself attaches a nameless file beside the database.
+        // VACUUM itself attaches a file without a name.
         AuthAction::Attach { filename: "" } if policy == Policy::Vacuum => Ok(()),
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Err(Refusal::Attach),
         AuthAction::Transaction { .. } => {
             only_if(matches!(policy, Policy::Transaction | Policy::Vacuum), Refusal::Transaction)
         }
-        // What the `optimize` command of fts3 and fts4 does inside; a statement of this kind is refused by its verb.
+        // Used internally by the `optimize` command of fts3 and fts4; as a statement it is refused by its keyword.
         AuthAction::Savepoint { savepoint_name: "fts3", .. } => only_if(policy.writes(), Refusal::Transaction),
         AuthAction::Savepoint { .. } => Err(Refusal::Transaction),
         AuthAction::CreateTempTable { .. }
@@ -228,34 +229,34 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
         | AuthAction::DropTempIndex { .. }
         | AuthAction::DropTempTrigger { .. }
         | AuthAction::DropTempView { .. } => Err(Refusal::Temporary),
-        // An ATTACH whose file name is not a literal comes without a name.
+        // ATTACH with a file name that is not a literal has no name here.
         AuthAction::Unknown { code: ATTACH, .. } => Err(Refusal::Attach),
         _ => Err(Refusal::Other),
     }
 }
 
-/// Whether an action would put something into the temporary database, or take it away.
+/// Whether an action would change the temporary database.
 fn changes_temporary(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => false,
         AuthAction::Function { .. } | AuthAction::Pragma { .. } => false,
-        // Renaming a table looks for its name in temporary views and triggers. A statement cannot do this by itself:
-        // the schema is not writable.
+        // Renaming a table updates its name in temporary views and triggers. A statement cannot do this directly,
+        // because the schema is not writable.
         AuthAction::Update { table_name: "sqlite_temp_master", .. } => false,
         _ => true,
     }
 }
 
-/// An R*Tree prepares its changes when it is opened, also for reading. That a statement as a whole changes nothing is
-/// known after it was prepared, and the connection refuses changes too (`query_only`).
+/// An R*Tree prepares its changes when it is opened, even for reading. Whether the whole statement is read-only is
+/// checked after it is prepared, and the connection refuses changes too (`query_only`).
 fn is_of_rtree(table: &str) -> bool {
     ["_node", "_rowid", "_parent"].iter().any(|suffix| table.ends_with(suffix))
 }
 
 const ATTACH: i32 = rusqlite::ffi::SQLITE_ATTACH;
 
-/// Functions that statements may use: those of the bundled SQLite that only compute. A test holds this list against the
-/// library's own, so that a new version brings none in unseen.
+/// Functions that statements may use: those of the bundled SQLite that only compute. A test compares this list with the
+/// library's, so a new version cannot add any unnoticed.
 #[rustfmt::skip]
 const FUNCTIONS_ALLOWED: &[&str] = &[
     "->", "->>", "abs", "avg", "bm25", "changes", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist",
@@ -275,7 +276,7 @@ const FUNCTIONS_ALLOWED: &[&str] = &[
     "unixepoch", "unlikely", "upper", "zeroblob",
 ];
 
-/// What ALTER TABLE calls inside. SQLite does not let statements use them, nor lists them.
+/// Functions that ALTER TABLE uses internally. SQLite neither lists them nor lets statements call them.
 const FUNCTIONS_OF_ALTER: &[&str] = &[
     "sqlite_rename_column",
     "sqlite_rename_table",
@@ -284,7 +285,7 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
     "sqlite_drop_column",
 ];
 
-/// Functions that go through a value once at most, or take a part of it: a statement that uses no others may have large
+/// Functions that read a value at most once, or take a part of it. Statements that use no others may handle large
 /// values.
 const FUNCTIONS_OF_ONE_PASS: &[&str] = &[
     "avg",
@@ -307,8 +308,8 @@ const FUNCTIONS_OF_ONE_PASS: &[&str] = &[
 /// Virtual tables that may be created.
 const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
 
-/// Virtual tables that are there without being created, apart from `json_each`, `json_tree` and those of the allowed
-/// PRAGMAs. They are known by their names alone, so a table that has one of these cannot be read either.
+/// Virtual tables that exist without being created, except `json_each`, `json_tree` and those of the allowed PRAGMAs.
+/// Only their names are known here, so a table with one of these names cannot be read either.
 const MODULES_UNREADABLE: &[&str] = &[
     "bytecode",
     "completion",
@@ -327,7 +328,7 @@ const MODULES_UNREADABLE: &[&str] = &[
     "zipfile",
 ];
 
-/// PRAGMAs that only look, with or without an argument.
+/// PRAGMAs that only read, with or without an argument.
 const PRAGMAS_OF_SCHEMA: &[&str] = &[
     "table_info",
     "table_xinfo",
@@ -341,7 +342,7 @@ const PRAGMAS_OF_SCHEMA: &[&str] = &[
     "quick_check",
 ];
 
-/// PRAGMAs that show a setting as long as no value is given.
+/// PRAGMAs that read a setting if no value is given.
 const PRAGMAS_OF_SETTINGS: &[&str] = &[
     "application_id",
     "auto_vacuum",
@@ -374,10 +375,10 @@ const PRAGMAS_OF_SETTINGS: &[&str] = &[
     "wal_autocheckpoint",
 ];
 
-/// PRAGMAs that change the database itself, not the connection, which others share.
+/// PRAGMAs that change the database itself rather than the connection, which other calls share.
 fn pragma(policy: Policy, name: &str, value: Option<&str>) -> bool {
     if policy == Policy::Explain {
-        // Some act while they are prepared, even behind EXPLAIN.
+        // Some take effect while they are prepared, even after EXPLAIN.
         return false;
     }
     if PRAGMAS_OF_SCHEMA.contains(&name) || value.is_none() && PRAGMAS_OF_SETTINGS.contains(&name) {

@@ -3,38 +3,39 @@
 use super::authorizer::{Authorizer, is_of_one_pass};
 use super::{GuardedConnection, Opener};
 use crate::call;
-use crate::statement::Look;
+use crate::statement::Outline;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::AuthContext;
 use rusqlite::limits::Limit;
 use std::sync::Arc;
 
-/// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
+/// Maximum memory of all databases in this process, in bytes. SQLite counts per process.
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
-/// Bytes of a value or row in a statement that computes nothing from values: large ones can be stored and copied.
+/// Maximum bytes of a value or row if the statement computes nothing from values: large values can be stored and
+/// copied.
 const VALUE_BYTES_MAX: i32 = 64 << 20;
 
-/// Bytes of a value or row in other statements, and while a statement is prepared. SQLite does not look at the clock
-/// inside a function, and some of its functions take time in proportion to the product of their arguments' lengths.
+/// Maximum bytes of a value or row in other statements, and during preparation. A function call cannot be interrupted,
+/// and some functions take time proportional to the product of their arguments' lengths.
 const COMPUTED_BYTES_MAX: i32 = 1 << 20;
 
-/// Bytes of SQL text in one call.
+/// Maximum bytes of SQL text in a call.
 const SQL_BYTES_MAX: i32 = 1_000_000;
 
-/// Bytes of a LIKE or GLOB pattern.
+/// Maximum bytes of a LIKE or GLOB pattern.
 const LIKE_BYTES_MAX: i32 = 1_000;
 
-/// Levels of triggers that set off triggers.
+/// Maximum depth of triggers that fire triggers.
 const TRIGGERS_MAX: i32 = 200;
 
-/// Instructions between two looks at whether a statement is still wanted: some microseconds.
+/// Instructions between two checks whether a statement should stop: a few microseconds.
 const PROGRESS_STEPS: i32 = 1_000;
 
 impl Opener {
-    /// Puts the guard on a connection.
-    pub(super) fn secure(&self, conn: &Connection, gate: &Arc<Authorizer>) -> rusqlite::Result<()> {
+    /// Applies all limits to a connection.
+    pub(super) fn secure(&self, conn: &Connection, authorizer: &Arc<Authorizer>) -> rusqlite::Result<()> {
         for (switch, on) in [
             (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
             (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -58,7 +59,7 @@ impl Opener {
         }
         conn.busy_handler(Some(call::wait_for_lock))?;
         conn.progress_handler(PROGRESS_STEPS, Some(call::is_over))?;
-        // Sorting happens in memory, so that the limit on memory holds for it and nothing spills into files.
+        // Sorting uses memory, so the memory limit applies to it and nothing spills into files.
         conn.execute_batch(&format!(
             "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; \
              PRAGMA hard_heap_limit={MEMORY_BYTES_MAX};"
@@ -66,43 +67,43 @@ impl Opener {
         if self.only_reads {
             conn.execute_batch("PRAGMA query_only=ON;")?;
         }
-        // What nobody waits for any more is not committed, even where it could not be interrupted.
+        // A change that nobody waits for any more is not committed, even if the statement could not be interrupted.
         conn.commit_hook(Some(call::is_over))?;
-        let gate = Arc::clone(gate);
-        conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
+        let authorizer = Arc::clone(authorizer);
+        conn.authorizer(Some(move |asked: AuthContext<'_>| authorizer.decide(&asked)))
     }
 }
 
 impl GuardedConnection {
-    /// Limits values while a statement is prepared: SQLite may read the schema then, where a hostile file can have
-    /// anything computed.
+    /// Limits values while a statement is prepared: SQLite may read the schema then, and a malicious file can make it
+    /// compute anything.
     pub(crate) fn limit_preparation(&self) -> rusqlite::Result<()> {
         self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, COMPUTED_BYTES_MAX).map(drop)
     }
 
-    /// Limits the values of the statement `sql`, which was prepared last, while the limit on preparation holds.
+    /// Limits values for `sql`, which was just prepared; until then the limit for preparation applies.
     pub(crate) fn limit_values(&self, sql: &str) -> rusqlite::Result<()> {
         let most = if self.computes(sql)? { COMPUTED_BYTES_MAX } else { VALUE_BYTES_MAX };
         self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
     }
 
-    /// Whether a statement computes something from values: with functions of its own, or with those of the schema (checks,
-    /// defaults, generated columns, indexes, triggers), of which the authorizer learns nothing.
+    /// Whether a statement computes something from values: with its own functions, or with those of the schema (checks,
+    /// defaults, generated columns, indexes, triggers), which the authorizer does not see.
     fn computes(&self, sql: &str) -> rusqlite::Result<bool> {
-        let look = Look::at(sql);
-        let begins = |words: &[&str]| look.as_ref().is_some_and(|look| look.begins(words));
-        if self.gate.alters() {
-            // A check or default that is added is evaluated for each row there is; other changes copy rows.
+        let outline = Outline::at(sql);
+        let begins = |words: &[&str]| outline.as_ref().is_some_and(|outline| outline.begins(words));
+        if self.authorizer.alters() {
+            // A new check or default is evaluated for every existing row; other changes copy rows.
             return Ok(sql.split(|c: char| !c.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("ADD")));
         }
-        if self.gate.computes() {
+        if self.authorizer.computes() {
             return Ok(true);
         }
-        // The table of a PRAGMA runs it as a statement of its own.
+        // The table-valued form of a PRAGMA runs it as a statement of its own.
         if sql.to_ascii_lowercase().contains("pragma_") {
             return Ok(true);
         }
-        // VACUUM builds the indexes anew in statements of its own.
+        // VACUUM rebuilds the indexes in statements of its own.
         let explained = if begins(&["VACUUM"]) { "REINDEX" } else { sql };
         if begins(&["EXPLAIN"]) {
             return Ok(false);

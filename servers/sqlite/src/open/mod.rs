@@ -1,5 +1,4 @@
-//! Opening the database, and what holds its connections: the authorizer, limits and settings, and the files that SQLite
-//! may touch.
+//! Opens the database with everything that confines a connection: the authorizer, limits and settings, and the VFS.
 
 pub(crate) mod authorizer;
 mod limits;
@@ -14,36 +13,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How connections are opened.
+/// Opens connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Opener {
     pub(crate) place: Place,
-    /// The database as the operator named it; empty in memory.
+    /// The database path as given by the operator; empty for an in-memory database.
     pub(crate) named: String,
-    /// The whole server is read-only: the file is opened so.
+    /// The whole server is read-only, so the file is opened read-only.
     pub(crate) read_only: bool,
-    /// This connection only reads (`query_only`), even where others write.
+    /// This connection is read-only (`query_only`), even if others write.
     pub(crate) only_reads: bool,
-    /// A missing file is created.
+    /// Whether a missing file is created.
     pub(crate) create: bool,
-    /// Whether that was done; all connections share it.
+    /// Whether it was created; shared by all connections.
     pub(crate) made: Arc<AtomicBool>,
     pub(crate) foreign_keys: bool,
 }
 
-/// A connection with its guard. Lives on one thread.
+/// A connection with its authorizer. Stays on one thread.
 #[derive(Debug)]
 pub(crate) struct GuardedConnection {
     pub(crate) conn: Connection,
-    pub(crate) gate: Arc<Authorizer>,
-    /// What `PRAGMA database_list` shows as its file.
+    pub(crate) authorizer: Arc<Authorizer>,
+    /// The file name that `PRAGMA database_list` shows.
     pub(crate) named: String,
-    /// Which file is open, to notice when another one takes its place.
+    /// The identity of the open file, to notice when it is replaced.
     pub(crate) identity: Option<(u64, u64)>,
 }
 
 impl Opener {
-    /// Opens a connection that can do nothing but what [`Authorizer::set`] allows.
+    /// Opens a connection that can do only what [`Authorizer::set`] allows.
     pub(crate) fn open(&self) -> Result<GuardedConnection, ToolError> {
         let access = match (self.read_only, self.create && !self.only_reads) {
             (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
@@ -58,13 +57,13 @@ impl Opener {
             .map_err(|_| unopened())?,
             Place::File(path) => connect(path, access)?,
         };
-        let gate = Arc::new(Authorizer::new());
-        self.secure(&conn, &gate)
+        let authorizer = Arc::new(Authorizer::new());
+        self.secure(&conn, &authorizer)
             .map_err(|error| ToolError::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(GuardedConnection { conn, gate, named: self.named.clone(), identity: self.identity() })
+        Ok(GuardedConnection { conn, authorizer, named: self.named.clone(), identity: self.identity() })
     }
 
-    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
+    /// Creates a missing file and its directories if configured, once, whichever connection comes first.
     fn make(&self) -> Result<(), ToolError> {
         let Place::File(path) = &self.place else { return Ok(()) };
         if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
@@ -80,9 +79,9 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the path leads to another file than the one that is open.
-    pub(crate) fn has_moved(&self, desk: &GuardedConnection) -> bool {
-        desk.identity.is_some() && self.identity() != desk.identity
+    /// Whether the path now leads to another file than the open one.
+    pub(crate) fn has_moved(&self, conn: &GuardedConnection) -> bool {
+        conn.identity.is_some() && self.identity() != conn.identity
     }
 
     #[cfg(unix)]
@@ -98,14 +97,14 @@ impl Opener {
     }
 }
 
-/// A connection to a file, through [`vfs`].
+/// A connection to a file through [`vfs`].
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
     if path.as_os_str().len() > vfs::PATH_BYTES_MAX {
         return Err(ToolError::new(format!("The path of the database is longer than {} bytes", vfs::PATH_BYTES_MAX))
             .hint("Move it, or use a symlink to it."));
     }
     let vfs = vfs::name().ok_or_else(unopened)?;
-    // One thread uses it at a time, so it needs no lock of its own.
+    // Only one thread uses the connection, so SQLite need not lock it.
     Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs).map_err(|_| unopened())
 }
 
@@ -116,13 +115,13 @@ fn unopened() -> ToolError {
 }
 
 impl GuardedConnection {
-    /// Leaves nothing behind for the next call.
+    /// Resets the connection for the next call.
     pub(crate) fn clear(&self) {
         if !self.conn.is_autocommit() {
-            self.gate.set(Policy::Transaction);
-            // It fails only when SQLite has rolled back by itself already.
+            self.authorizer.set(Policy::Transaction);
+            // Fails only if SQLite has rolled back already.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
-        self.gate.set(Policy::Nothing);
+        self.authorizer.set(Policy::Nothing);
     }
 }

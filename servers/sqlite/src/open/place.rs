@@ -1,31 +1,31 @@
-//! Where the database is, and which calls may reach it.
+//! Where the database is, and which calls may access it.
 
 use linchpin_kit::{ToolError, clip, resolve_symlinks, root_path};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where a database is.
+/// The place of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In memory, as long as this process runs.
+    /// In memory, for the lifetime of this process.
     Memory,
-    /// In this file; the path is absolute, so SQLite never takes it for a URI.
+    /// A file; the path is absolute, so SQLite never takes it for a URI.
     File(PathBuf),
 }
 
-/// Roots of one client that are looked at; the others count as missing.
+/// Maximum number of a client's roots that are considered; the rest are ignored.
 const ROOTS_MAX: usize = 1_000;
 
-/// Whose call it is, as far as that decides whether the database may be reached. Without one no call gets a connection.
+/// The roots that limit a call. Without a scope no call gets a connection.
 #[derive(Debug)]
 pub(crate) struct RootsScope {
     roots: Option<Vec<String>>,
-    /// When the call began: asking for the roots is part of it.
+    /// When the call began; requesting the roots counts towards its time.
     pub(crate) begun: Instant,
 }
 
 impl RootsScope {
-    /// For a client that has no roots, or where they do not count.
+    /// For a client without roots, or if roots are not enforced.
     pub(crate) fn as_configured() -> RootsScope {
         RootsScope { roots: None, begun: Instant::now() }
     }
@@ -37,9 +37,10 @@ impl RootsScope {
 }
 
 impl Place {
-    /// Whether this call may reach the database: where every link leads, by whole names, as things are now.
-    pub(crate) fn admit(&self, pass: &RootsScope) -> Result<(), ToolError> {
-        let (Place::File(path), Some(roots)) = (self, &pass.roots) else { return Ok(()) };
+    /// Whether this call may access the database: symlinks are resolved, and whole path components compared, at this
+    /// moment.
+    pub(crate) fn admit(&self, scope: &RootsScope) -> Result<(), ToolError> {
+        let (Place::File(path), Some(roots)) = (self, &scope.roots) else { return Ok(()) };
         let real = resolve_symlinks(path);
         let holds = |root: &String| {
             let root = root_path(root).and_then(|root| std::fs::canonicalize(root).ok());
@@ -60,7 +61,7 @@ impl Place {
     }
 }
 
-/// Some of the roots in words.
+/// Lists some of the roots.
 fn listed(roots: &[String]) -> String {
     const SHOWN_MAX: usize = 10;
     const BYTES_MAX: usize = 200;
@@ -75,7 +76,7 @@ fn listed(roots: &[String]) -> String {
     }
 }
 
-/// Refuses what cannot be a database file: SQLite would wait on a pipe for ever.
+/// Refuses anything that cannot be a database file: SQLite would block on a pipe.
 pub(crate) fn check_kind(path: &Path) -> Result<bool, ToolError> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),

@@ -1,9 +1,8 @@
 //! Which files SQLite may touch: the database, and its `-journal`, `-wal` and `-shm`.
 //!
-//! No statement is needed for SQLite to reach others. A journal that a crash left behind may name a super-journal,
-//! which SQLite looks for, reads and then deletes; whoever can put a journal beside the database, at any time, chooses
-//! the file. This is a VFS over SQLite's own that hands on what is about these four and refuses the rest, each time
-//! SQLite asks.
+//! SQLite can reach other files without a statement: a journal left by a crash may name a super-journal, which SQLite
+//! looks up, reads and then deletes. Whoever can put a journal next to the database chooses that file. This VFS wraps
+//! SQLite's own; it passes on requests for these four files and refuses all others, each time SQLite asks.
 #![allow(unsafe_code, reason = "SQLite takes a VFS as a table of C functions only")]
 
 use linchpin_kit::ToolError;
@@ -13,14 +12,14 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Bytes of a path. SQLite has room for names from journals that are no longer, whatever its own VFS allows.
+/// Maximum bytes of a path. SQLite's buffers for names from journals are no larger, whatever its own VFS allows.
 pub(crate) const PATH_BYTES_MAX: usize = 500;
 
-/// What is said to SQLite, and by it to us: another file was wanted, or one that is no file of its own.
+/// Error codes passed through SQLite: another file was requested, or one that is not a regular file of its own.
 const OUTSIDE: c_int = ffi::SQLITE_PERM | 1 << 8;
 const ODD: c_int = ffi::SQLITE_PERM | 2 << 8;
 
-/// The functions of SQLite's own VFS that are behind those here.
+/// The functions of SQLite's own VFS.
 struct Own {
     open: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, *mut sqlite3_file, c_int, *mut c_int) -> c_int,
     delete: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, c_int) -> c_int,
@@ -29,14 +28,14 @@ struct Own {
 
 static OWN: OnceLock<Option<Own>> = OnceLock::new();
 
-/// The databases that were opened, by the names SQLite has for them, where links are followed.
+/// The opened databases, by the names that SQLite uses for them after following links.
 static DATABASES: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
-/// The name of the VFS; none if there is no file system.
+/// The name of the VFS; `None` if there is no file system.
 pub(crate) fn name() -> Option<&'static CStr> {
     const NAME: &CStr = c"linchpin";
     let register = || {
-        // SAFETY: SQLite's own VFS is there for ever and does not change.
+        // SAFETY: SQLite's own VFS is static and does not change.
         let base = unsafe { ffi::sqlite3_vfs_find(ptr::null()).as_ref() }?;
         let own = Own { open: base.xOpen?, delete: base.xDelete?, access: base.xAccess? };
         let vfs = sqlite3_vfs {
@@ -48,7 +47,7 @@ pub(crate) fn name() -> Option<&'static CStr> {
             xAccess: Some(access),
             ..*base
         };
-        // SAFETY: it is complete, and there for ever.
+        // SAFETY: it is complete and static.
         let done = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(vfs)), 0) };
         (done == ffi::SQLITE_OK).then_some(own)
     };
@@ -59,7 +58,7 @@ fn own() -> Result<&'static Own, c_int> {
     OWN.get().and_then(Option::as_ref).ok_or(ffi::SQLITE_CANTOPEN)
 }
 
-/// The words for what was refused here.
+/// The message and hint for a refusal of this VFS.
 pub(crate) fn error(code: c_int) -> Option<ToolError> {
     let (what, advice) = match code {
         OUTSIDE => (
@@ -78,7 +77,7 @@ pub(crate) fn error(code: c_int) -> Option<ToolError> {
     Some(ToolError::denied(format!("Database error: {what}")).hint(advice))
 }
 
-/// The database that a name belongs to, and what follows its name.
+/// The database that a name belongs to, and the suffix after its name.
 fn split(name: &[u8]) -> Result<(&[u8], &[u8]), c_int> {
     let known = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
     [&b"-journal"[..], b"-wal"]
@@ -89,10 +88,10 @@ fn split(name: &[u8]) -> Result<(&[u8], &[u8]), c_int> {
 
 /// Whether SQLite may open this name.
 fn may_open(name: Option<&CStr>, flags: c_int) -> Result<(), c_int> {
-    // What has no name is temporary: it is made anew, and gone when it is closed.
+    // A file without a name is temporary: created on opening and deleted on closing.
     let Some(name) = name.map(CStr::to_bytes) else { return Ok(()) };
     if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-        // No statement can open a database, so this is the configured one.
+        // Statements cannot open databases, so this is the configured one.
         DATABASES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         return Ok(());
     }
@@ -101,12 +100,12 @@ fn may_open(name: Option<&CStr>, flags: c_int) -> Result<(), c_int> {
     }
     let (database, end) = split(name)?;
     is_plain(name)?;
-    // SQLite opens this one without asking, next.
+    // SQLite opens this one next without checking access first.
     if end == b"-wal" { is_plain(&[database, b"-shm"].concat()) } else { Ok(()) }
 }
 
-/// Refuses what is there and is not a regular file with this name only. SQLite follows no symbolic links here, but
-/// would wait for a pipe, and overwrite what a hard link leads to.
+/// Refuses a file that exists and is not a regular file with a single link. SQLite does not follow symlinks here, but
+/// would block on a pipe, and overwrite the target of a hard link.
 fn is_plain(name: &[u8]) -> Result<(), c_int> {
     #[cfg(unix)]
     let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);
@@ -121,7 +120,7 @@ fn is_plain(name: &[u8]) -> Result<(), c_int> {
 }
 
 /// # Safety
-/// As `xOpen` of SQLite.
+/// Same contract as SQLite's `xOpen`.
 unsafe extern "C" fn open(
     vfs: *mut sqlite3_vfs,
     name: *const c_char,
@@ -129,13 +128,13 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite passes NULL, or a text that ends with NUL.
+    // SAFETY: SQLite passes NULL or a NUL-terminated string.
     let asked = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
     match may_open(asked, flags).and_then(|()| own()) {
-        // SAFETY: all of it is as SQLite passed it, and the VFS is a copy of its own.
+        // SAFETY: all arguments are passed on unchanged, with SQLite's own VFS.
         Ok(own) => unsafe { (own.open)(vfs, name, file, flags, out) },
         Err(code) => {
-            // SAFETY: SQLite has room for the file there; without methods it is not open.
+            // SAFETY: SQLite provides the memory for the file; without methods it counts as not open.
             unsafe { (*file).pMethods = ptr::null() };
             code
         }
@@ -143,9 +142,9 @@ unsafe extern "C" fn open(
 }
 
 /// # Safety
-/// As `xDelete` of SQLite.
+/// Same contract as SQLite's `xDelete`.
 unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
-    // SAFETY: SQLite passes a text that ends with NUL, and all of it is handed on as it was passed.
+    // SAFETY: SQLite passes a NUL-terminated string; all arguments are passed on unchanged.
     unsafe {
         match split(CStr::from_ptr(name).to_bytes()).and_then(|_| own()) {
             Ok(own) => (own.delete)(vfs, name, sync),
@@ -155,9 +154,9 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync: c_
 }
 
 /// # Safety
-/// As `xAccess` of SQLite.
+/// Same contract as SQLite's `xAccess`.
 unsafe extern "C" fn access(vfs: *mut sqlite3_vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
-    // SAFETY: SQLite passes a text that ends with NUL, and all of it is handed on as it was passed.
+    // SAFETY: SQLite passes a NUL-terminated string; all arguments are passed on unchanged.
     unsafe {
         match split(CStr::from_ptr(name).to_bytes()).and_then(|_| own()) {
             Ok(own) => (own.access)(vfs, name, flags, out),

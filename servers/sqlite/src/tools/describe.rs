@@ -9,7 +9,7 @@ use linchpin_kit::{Paging, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Columns that are looked at to make a page. SQLite has at most 32,767 of them.
+/// Maximum number of columns considered for a page. SQLite allows at most 32,767.
 const ALL_COLUMNS: Bounds = Bounds { rows: 32_767, bytes: TABLE_BYTES_MAX };
 
 /// Arguments of `describe_table`.
@@ -53,8 +53,8 @@ pub struct Column {
 pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<ToolOutput<Columns>, Error> {
     let view = db.view();
     let (table, paging) = db
-        .read(cx, move |desk| {
-            let table = desk.rows(&about("table_info", &args.table_name)?, &[], ALL_COLUMNS, Form::Json)?;
+        .read(cx, move |conn| {
+            let table = conn.rows(&about("table_info", &args.table_name)?, &[], ALL_COLUMNS, Form::Json)?;
             if table.rows.is_empty() && table.cut.is_none() {
                 return Err(no_such(&args.table_name));
             }

@@ -3,7 +3,7 @@
 use crate::open::GuardedConnection;
 use crate::open::authorizer::Policy;
 use crate::run::{self, End};
-use crate::statement::{look, single};
+use crate::statement::{outline, single};
 use crate::value::Cell;
 use crate::{Sqlite, View};
 use linchpin::{Cx, Error};
@@ -42,7 +42,7 @@ pub struct PlanStep {
 /// `sqlite_explain`.
 pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<ToolOutput<Plan>, Error> {
     let view = db.view();
-    let (text, plan) = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
+    let (text, plan) = db.read(cx, move |conn| conn.explain(&args.query, view)).await?;
     let notice = plan.truncated.then(|| "[Truncated: the plan has more steps. Explain parts of the query.]".into());
     Ok(ToolOutput::outside(text, plan).notice(notice))
 }
@@ -50,13 +50,13 @@ pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<ToolO
 impl GuardedConnection {
     /// The plan as a tree and as steps.
     fn explain(&self, sql: &str, view: View) -> Result<(String, Plan), ToolError> {
-        let look = look(sql)?;
-        single(&look)?;
-        if !matches!(look.verb(), "SELECT" | "WITH" | "VALUES" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE") {
-            return Err(ToolError::invalid(format!("Error: {} cannot be explained", look.verb()))
+        let outline = outline(sql)?;
+        single(&outline)?;
+        if !matches!(outline.verb(), "SELECT" | "WITH" | "VALUES" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE") {
+            return Err(ToolError::invalid(format!("Error: {} cannot be explained", outline.verb()))
                 .hint("Pass the query without EXPLAIN, as for read_query or write_query."));
         }
-        let mut statement = self.prepare(Policy::Explain, &format!("EXPLAIN QUERY PLAN {}", &sql[look.start..]))?;
+        let mut statement = self.prepare(Policy::Explain, &format!("EXPLAIN QUERY PLAN {}", &sql[outline.start..]))?;
         if statement.is_explain() != 2 {
             return Err(ToolError::invalid("Error: this statement cannot be explained"));
         }
@@ -75,7 +75,7 @@ impl GuardedConnection {
     }
 }
 
-/// The plan as SQLite's own shell draws it.
+/// The plan as drawn by SQLite's shell.
 fn tree(steps: &[PlanStep]) -> String {
     let mut text = String::from("QUERY PLAN");
     draw(steps, 0, "", 0, &mut text);
@@ -83,7 +83,7 @@ fn tree(steps: &[PlanStep]) -> String {
 }
 
 fn draw(steps: &[PlanStep], parent: i64, indent: &str, depth: usize, text: &mut String) {
-    // Plans are not deep; a bound costs nothing.
+    // Plans are not deep; this is only a safety bound.
     const DEPTH_MAX: usize = 100;
     let mut children = steps.iter().filter(|step| step.parent == parent && step.id != parent).peekable();
     while let Some(step) = children.next() {

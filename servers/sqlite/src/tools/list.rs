@@ -10,7 +10,7 @@ use linchpin_kit::{Paging, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the type that the structured list of tables has and the text has not.
+/// Bytes of each entry's type, which is in the structured content but not in the text.
 const KIND_BYTES: usize = 16;
 
 /// Arguments of `list_tables`.
@@ -51,8 +51,8 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table'"
     };
-    let page = move |desk: &GuardedConnection| {
-        desk.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
+    let page = move |conn: &GuardedConnection| {
+        conn.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
     };
     let (table, paging) = db.read(cx, page).await?;
     let tables = table.rows.iter().filter_map(|row| {

@@ -1,4 +1,4 @@
-//! The insights memo, and the prompt for a demonstration.
+//! The insights memo, and the demonstration prompt.
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Cx, NoArgs, Resource};
@@ -15,16 +15,16 @@ use crate::Sqlite;
 /// The memo as a resource.
 pub(crate) const MEMO_URI: &str = "memo://insights";
 
-/// Insights in a memo.
+/// Maximum number of insights in a memo.
 const INSIGHTS_MAX: usize = 1_000;
 
-/// Bytes of one insight.
+/// Maximum bytes of an insight.
 const INSIGHT_BYTES_MAX: usize = 10_000;
 
-/// Lines of the file that are warned about one by one.
+/// Maximum number of invalid lines that are reported one by one.
 const WARNINGS_MAX: usize = 10;
 
-/// Bytes of a file that is read at the start.
+/// Maximum bytes of a memo file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Arguments of `append_insight`.
@@ -34,7 +34,7 @@ pub struct AppendInsight {
     pub insight: String,
 }
 
-/// The state of the memo after an addition.
+/// The state of the memo after adding an insight.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Appended {
     /// The number of insights.
@@ -47,7 +47,7 @@ struct Line {
     insight: String,
 }
 
-/// Insights in the order they came, and the file they are kept in, if any.
+/// The insights in the order they were added, and their file, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     insights: Mutex<Vec<String>>,
@@ -55,7 +55,7 @@ pub(crate) struct Memo {
 }
 
 impl Memo {
-    /// A memo that begins with what the file holds; a missing file is created by the first insight.
+    /// A memo with the content of the file; a missing file is created with the first insight.
     pub(crate) fn open(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let Some(path) = file else { return Ok((Memo::default(), Vec::new())) };
         let (mut insights, mut warnings) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ impl Memo {
             for number in 1.. {
                 let Some(line) = lines.next().transpose().map_err(failed)? else { break };
                 let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1).unwrap_or(&line);
-                // Earlier versions did not see that a line had no end, and put the next one right behind it.
+                // Earlier versions appended an insight directly to a line without a line break.
                 let all: Result<Vec<Line>, _> = serde_json::Deserializer::from_slice(line).into_iter().collect();
                 match all {
                     Ok(all) if all.iter().all(|line| line.insight.len() <= INSIGHT_BYTES_MAX) => {
@@ -92,7 +92,7 @@ impl Memo {
         Ok((Memo { insights: Mutex::new(insights), file: Some(path) }, warnings))
     }
 
-    /// Adds an insight, first to the file.
+    /// Adds an insight, to the file first.
     fn append(&self, insight: String) -> Result<usize, ToolError> {
         let mut insights = self.insights.lock().unwrap_or_else(PoisonError::into_inner);
         if insight.len() > INSIGHT_BYTES_MAX {
@@ -110,8 +110,8 @@ impl Memo {
         Ok(insights.len())
     }
 
-    /// The same, where the file must be a memo: a link could lead anywhere, and a file of something else would be added
-    /// to.
+    /// The same for the memo file, which must be one: a symlink could lead anywhere, and another kind of file would be
+    /// appended to.
     pub(crate) fn of(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let path = file.clone().unwrap_or_default();
         if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
@@ -127,7 +127,7 @@ impl Memo {
             .hint("Use a file that is missing, empty, or was created by --memo-file. Nothing was added to this one."))
     }
 
-    /// The memo as the published server writes it.
+    /// The memo in the published server's format.
     fn text(&self) -> String {
         let insights = self.insights.lock().unwrap_or_else(PoisonError::into_inner);
         if insights.is_empty() {
@@ -146,8 +146,8 @@ impl Memo {
     }
 }
 
-/// One write for one line, so that several processes do not mix theirs. A line that has no end, because somebody wrote
-/// it by hand or was stopped while writing, is ended first: two on one line would both be lost.
+/// Writes each insight with a single write, so that several processes do not interleave. A last line without a line
+/// break, from an editor or an interrupted write, is terminated first: otherwise both insights would be lost.
 fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -206,7 +206,7 @@ pub(crate) struct Demo {
     topic: String,
 }
 
-/// The prompt for a database that may be written to.
+/// The prompt for a writable database.
 pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
     let (topic, memo) = (demo.topic, db.uri(MEMO_URI));
     let [list, create, write, read, append] =
@@ -216,7 +216,7 @@ pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
          \n\
          Go through these steps. Stop after each one that asks me something, and wait for my answer.\n\
          \n\
-         1. Make up a situation. In a few sentences: who I am in it, what I have to decide about {topic}, why the data was \
+         1. Invent a scenario. In a few sentences: who I am in it, what I have to decide about {topic}, why the data was \
          never put in order, and until when I need an answer.\n\
          2. Build the data. Call {list} first and do not touch tables that are there already. Create two or three tables \
          with {create}, with fitting types and keys, and fill each with 10 to 15 varied rows by {write}. Several rows \
@@ -233,7 +233,7 @@ pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
     )
 }
 
-/// The prompt for a database that may only be read.
+/// The prompt for a read-only database.
 pub(crate) async fn demo_reading(_: &Sqlite, demo: Demo) -> String {
     let (topic, schema, read) = (demo.topic, as_listed("sqlite_schema"), as_listed("read_query"));
     format!(
@@ -242,7 +242,7 @@ pub(crate) async fn demo_reading(_: &Sqlite, demo: Demo) -> String {
          \n\
          The database can only be read. Go through these steps, and stop after each one that asks me something.\n\
          \n\
-         1. Look at what is there with {schema}, and tell me in plain words what the tables hold and how they hang \
+         1. Outline at what is there with {schema}, and tell me in plain words what the tables hold and how they hang \
          together. Say so if nothing in them is about {topic}.\n\
          2. Offer me three or four questions about {topic} that this data can answer, as a numbered list. Wait for my choice.\n\
          3. Answer it with {read}. Show me the result as a table, and say what it means. Then offer one more question, and \

@@ -1,4 +1,4 @@
-//! The tools, a file for each.
+//! The tools, one per file.
 
 pub(crate) mod describe;
 pub(crate) mod explain;

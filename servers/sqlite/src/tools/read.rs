@@ -3,7 +3,7 @@
 use crate::open::GuardedConnection;
 use crate::open::authorizer::{Policy, Refusal};
 use crate::run::{self, End};
-use crate::statement::{look, single};
+use crate::statement::{outline, single};
 use crate::table::Table;
 use crate::value::{Cell, Params};
 use crate::{Sqlite, View};
@@ -36,7 +36,7 @@ pub struct Rows {
 /// `read_query`.
 pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<ToolOutput<Rows>, Error> {
     let view = db.view();
-    let table = db.read(cx, move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
+    let table = db.read(cx, move |conn| conn.read(&args.query, args.params.as_ref(), view)).await?;
     Ok(shown(table))
 }
 
@@ -46,25 +46,25 @@ fn shown(table: Table) -> ToolOutput<Rows> {
 }
 
 impl GuardedConnection {
-    /// Runs a statement that only reads.
+    /// Runs a read-only statement.
     pub(crate) fn read(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Table, ToolError> {
         let only_reads = || {
             ToolError::denied("Error: Only SELECT queries are allowed for read_query")
                 .hint("For changes use write_query and create_table, if they are available.")
         };
-        let look = look(sql)?;
-        single(&look)?;
-        // These read only as long as there is nothing to do for them.
-        if matches!(look.verb(), "REINDEX" | "ANALYZE" | "VACUUM") {
+        let outline = outline(sql)?;
+        single(&outline)?;
+        // These are read-only only if there is nothing to do.
+        if matches!(outline.verb(), "REINDEX" | "ANALYZE" | "VACUUM") {
             return Err(only_reads());
         }
         let prepared = self.prepare(Policy::Read, sql);
-        if prepared.is_err() && self.gate.refused() == Some(Refusal::Change) {
+        if prepared.is_err() && self.authorizer.refused() == Some(Refusal::Change) {
             return Err(only_reads());
         }
         let mut statement = prepared?;
-        // Under this policy a PRAGMA only shows something, and SQLite does not say so of journal_mode.
-        if !statement.readonly() && look.verb() != "PRAGMA" {
+        // Under this policy a PRAGMA only reads, but SQLite does not report journal_mode as read-only.
+        if !statement.readonly() && outline.verb() != "PRAGMA" {
             return Err(only_reads());
         }
         run::bind(&mut statement, params)?;

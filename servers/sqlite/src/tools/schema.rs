@@ -17,19 +17,19 @@ pub(crate) const SCHEMA_URI: &str = "sqlite:///schema";
 /// One table's schema as a resource.
 const TABLE_URI: &str = "sqlite:///{table}/schema";
 
-/// Tables in one answer of `sqlite_schema`.
+/// Maximum number of tables per result of `sqlite_schema`.
 const TABLES_MAX: usize = 100;
 
-/// Tables that are looked at in all.
+/// Maximum number of tables considered in all.
 pub(super) const OBJECTS_MAX: usize = 10_000;
 
-/// Indexes, triggers and keys of one table in one answer.
+/// Maximum number of indexes, triggers and keys per table.
 const PARTS_MAX: usize = 1_000;
 
-/// Bytes of the definitions of one table that are read.
+/// Maximum bytes of a table's definitions that are read.
 pub(super) const TABLE_BYTES_MAX: usize = 4 << 20;
 
-/// Tables that are looked at to make a page.
+/// Maximum number of tables considered for a page.
 pub(super) const ALL_TABLES: Bounds = Bounds { rows: OBJECTS_MAX, bytes: TABLE_BYTES_MAX };
 
 /// Arguments of `sqlite_schema`.
@@ -111,14 +111,14 @@ pub struct Trigger {
 /// `sqlite_schema`.
 pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<ToolOutput<Schema>, Error> {
     let view = db.view();
-    let read = move |desk: &GuardedConnection| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view);
+    let read = move |conn: &GuardedConnection| conn.schema(args.table.as_deref(), args.cursor.as_deref(), view);
     let (text, schema) = db.read(cx, read).await?;
     let notice = schema.paging.notice();
     Ok(ToolOutput::outside(text, schema).notice(notice))
 }
 
 impl GuardedConnection {
-    /// The names and types of tables and views, and whether these are all.
+    /// Names and types of tables and views, and whether the list is complete.
     fn names(&self) -> Result<(Vec<(String, String)>, bool), ToolError> {
         let sql = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')";
         let table = self.rows(sql, &[], ALL_TABLES, Form::Json)?;
@@ -126,7 +126,7 @@ impl GuardedConnection {
         Ok((table.rows.iter().filter_map(name).collect(), table.cut.is_none()))
     }
 
-    /// The schema as text and as structure, from a cursor on, as far as it fits.
+    /// The schema as text and as structured content, from a cursor on, as far as it fits.
     fn schema(&self, only: Option<&str>, cursor: Option<&str>, view: View) -> Result<(String, Schema), ToolError> {
         let (mut names, all) = self.names()?;
         if let Some(only) = only {
@@ -156,7 +156,7 @@ impl GuardedConnection {
             }
             let mut next = start + at;
             if tables.is_empty() {
-                // Even one is too long: its text is cut, and the structure holds its name only.
+                // Even a single table is too long: its text is cut, and the structured content has only its name.
                 let (name, kind) = (table.name, table.kind);
                 text = format!(
                     "{}\n-- Truncated: the definition is too long for a result.\n",
@@ -179,7 +179,7 @@ impl GuardedConnection {
         Ok((text, Schema { tables, paging }))
     }
 
-    /// The schema of one table, and whether that is all of it.
+    /// The schema of one table, and whether it is complete.
     fn table_schema(&self, name: &str, kind: &str) -> Result<(TableSchema, bool), ToolError> {
         let bounds = Bounds { rows: PARTS_MAX, bytes: TABLE_BYTES_MAX };
         let mut whole = true;
@@ -214,7 +214,7 @@ impl GuardedConnection {
             let flag = |at: usize| row.get(at).and_then(Cell::integer) == Some(1);
             table.indexes.push(Index { unique: flag(2), partial: flag(4), name: own, columns, sql });
         }
-        // The newest comes first.
+        // SQLite returns the newest first.
         table.indexes.reverse();
         let mut last = None;
         for row in rows(&about("foreign_key_list", name)?, &[])? {
@@ -239,8 +239,8 @@ impl GuardedConnection {
     }
 }
 
-/// A PRAGMA about a name. It is asked of `main`, and no table of the file can stand in its way, as one could for the
-/// table-valued function of the same name.
+/// Runs a PRAGMA with a name as argument. It is addressed to `main`, so no table of the file can shadow it, as one
+/// could shadow the table-valued function.
 pub(crate) fn about(pragma: &str, name: &str) -> Result<String, ToolError> {
     if name.contains('\0') {
         return Err(no_such(&name.replace('\0', "\u{fffd}")));
@@ -275,14 +275,14 @@ pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
         .description("The CREATE statements of a table or view, with its indexes and triggers.")
         .mime_type("application/sql")
         .annotations(annotations);
-    // A completion cannot ask the client for its roots.
-    if db.pass_for_all().is_some() {
+    // Completion cannot ask the client for its roots.
+    if db.scope_for_all().is_some() {
         let db = db.clone();
         table = table.complete("table", move |typed: Completion| {
             let db = db.clone();
             async move {
-                let Some(pass) = db.pass_for_all() else { return Vec::new() };
-                let (names, _) = db.read_as(pass, GuardedConnection::names).await.unwrap_or_default();
+                let Some(scope) = db.scope_for_all() else { return Vec::new() };
+                let (names, _) = db.read_as(scope, GuardedConnection::names).await.unwrap_or_default();
                 typed.filter(names.into_iter().map(|(name, _)| name))
             }
         });
@@ -300,8 +300,8 @@ async fn one_schema(db: &Sqlite, cx: &Cx, at: ByTable) -> Result<String, Error> 
 
 async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String, Error> {
     let view = db.view();
-    let pass = db.pass(cx).await?;
-    let schema = db.read_as(pass, move |desk| desk.schema(table.as_deref(), None, view)).await;
+    let scope = db.roots_scope(cx).await?;
+    let schema = db.read_as(scope, move |conn| conn.schema(table.as_deref(), None, view)).await;
     let (text, schema) = schema.map_err(ToolError::for_resource)?;
     if !schema.paging.truncated {
         return Ok(text);

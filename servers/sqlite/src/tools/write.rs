@@ -5,7 +5,7 @@ use super::schema::SCHEMA_URI;
 use crate::open::GuardedConnection;
 use crate::open::authorizer::{Policy, Refusal};
 use crate::run::{self, End};
-use crate::statement::{Look, look, single};
+use crate::statement::{Outline, outline, single};
 use crate::table::Form;
 use crate::value::Params;
 use crate::{Sqlite, View};
@@ -52,7 +52,7 @@ pub struct Created {
 /// `write_query`.
 pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Result<ToolOutput<Written>, Error> {
     let view = db.view();
-    let done = db.write(cx, move |desk| desk.write(&args.query, args.params.as_ref(), view)).await?;
+    let done = db.write(cx, move |conn| conn.write(&args.query, args.params.as_ref(), view)).await?;
     if done.is_schema {
         cx.server().resource_updated(&db.uri(SCHEMA_URI));
     }
@@ -62,44 +62,44 @@ pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Resul
 /// `create_table`.
 pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Result<ToolOutput<Created>, Error> {
     let view = db.view();
-    db.write(cx, move |desk| {
-        if !Look::at(&args.query).is_some_and(|look| look.begins(&["CREATE", "TABLE"])) {
+    db.write(cx, move |conn| {
+        if !Outline::at(&args.query).is_some_and(|outline| outline.begins(&["CREATE", "TABLE"])) {
             return Err(ToolError::invalid("Error: Only CREATE TABLE statements are allowed")
                 .hint("Start the query with CREATE TABLE. For other changes use write_query."));
         }
-        desk.write(&args.query, None, view)
+        conn.write(&args.query, None, view)
     })
     .await?;
     cx.server().resource_updated(&db.uri(SCHEMA_URI));
     Ok(ToolOutput::ours("Table created successfully", Created { created: true }))
 }
 
-/// What was done by [`GuardedConnection::write`].
+/// The outcome of [`GuardedConnection::write`].
 pub(crate) struct Done {
     shown: ToolOutput<Written>,
     is_schema: bool,
 }
 
 impl GuardedConnection {
-    /// Runs a statement that may change something. It is a transaction of its own.
+    /// Runs a statement that may make changes, in its own transaction.
     pub(crate) fn write(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Done, ToolError> {
-        let look = look(sql)?;
-        single(&look)?;
-        match look.verb() {
+        let outline = outline(sql)?;
+        single(&outline)?;
+        match outline.verb() {
             "SELECT" => Err(ToolError::invalid("Error: SELECT queries are not allowed for write_query")
                 .hint("Use read_query, which also takes WITH, VALUES and EXPLAIN.")),
             "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
                 Err(ToolError::denied("Database error: not authorized").hint(Refusal::Transaction.advice()))
             }
-            "VACUUM" => self.vacuum(|desk| desk.change(&look, Policy::Vacuum, sql, params, view)),
-            "PRAGMA" => self.change(&look, Policy::WritePragma, sql, params, view),
-            _ => self.change(&look, Policy::Write, sql, params, view),
+            "VACUUM" => self.vacuum(|conn| conn.change(&outline, Policy::Vacuum, sql, params, view)),
+            "PRAGMA" => self.change(&outline, Policy::WritePragma, sql, params, view),
+            _ => self.change(&outline, Policy::Write, sql, params, view),
         }
     }
 
     fn change(
         &self,
-        look: &Look,
+        outline: &Outline,
         policy: Policy,
         sql: &str,
         params: Option<&Params>,
@@ -107,12 +107,12 @@ impl GuardedConnection {
     ) -> Result<Done, ToolError> {
         let mut statement = self.prepare(policy, sql)?;
         run::bind(&mut statement, params)?;
-        let is_data = match look.verb() {
+        let is_data = match outline.verb() {
             "INSERT" | "UPDATE" | "DELETE" | "REPLACE" => true,
             "WITH" => !statement.readonly(),
             _ => false,
         };
-        let is_schema = matches!(look.verb(), "CREATE" | "DROP" | "ALTER");
+        let is_schema = matches!(outline.verb(), "CREATE" | "DROP" | "ALTER");
         let table = run::step(&mut statement, view.bounds, view.form, End::Finish).map_err(|e| self.error(e))?;
         drop(statement);
         let affected_rows = match (is_data, is_schema) {

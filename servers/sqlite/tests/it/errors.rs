@@ -50,18 +50,10 @@ async fn what_the_database_says_arrives_in_a_block_of_its_own() {
     w.write("INSERT INTO forwards VALUES (1, 2)").await;
     w.write("INSERT INTO uq VALUES (1, 2)").await;
     for (statement, ours, theirs) in [
-        ("INSERT INTO t(a) VALUES ('raise')", "a trigger of the database aborted the statement", "EVIL"),
-        ("INSERT INTO t(a) VALUES ('row')", "a trigger of the database aborted the statement", "EVIL"),
-        (
-            "INSERT INTO t(a) VALUES ('fail')",
-            "a trigger of the database aborted the statement",
-            "UNIQUE constraint failed: EVIL",
-        ),
-        (
-            "INSERT INTO t(a) VALUES ('rollback')",
-            "a trigger of the database aborted the statement",
-            "no such table: EVIL",
-        ),
+        ("INSERT INTO t(a) VALUES ('raise')", "a trigger aborted the statement", "EVIL"),
+        ("INSERT INTO t(a) VALUES ('row')", "a trigger aborted the statement", "EVIL"),
+        ("INSERT INTO t(a) VALUES ('fail')", "a trigger aborted the statement", "UNIQUE constraint failed: EVIL"),
+        ("INSERT INTO t(a) VALUES ('rollback')", "a trigger aborted the statement", "no such table: EVIL"),
         ("INSERT INTO ck(a) VALUES (1)", "CHECK constraint failed", "CHECK constraint failed: a IN ('EVIL')"),
         ("INSERT INTO ck(b) VALUES (0)", "CHECK constraint failed", "CHECK constraint failed: EVIL"),
         ("INSERT INTO forwards VALUES (1, 2)", "UNIQUE constraint failed", "UNIQUE constraint failed: EVIL.EVIL"),

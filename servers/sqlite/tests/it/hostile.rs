@@ -398,8 +398,7 @@ async fn triggers_and_views_of_a_hostile_file_cannot_call_what_is_dangerous() {
     }
     let error = w.error("write_query", sql("INSERT INTO log VALUES (3)")).await;
     assert!(
-        error
-            .starts_with("Database error: a trigger of the database aborted the statement\nHint: Nothing was changed."),
+        error.starts_with("Database error: a trigger aborted the statement\nHint: Nothing was changed."),
         "{error}"
     );
     assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":1}]"#, "all of it was rolled back, and the rest is usable");

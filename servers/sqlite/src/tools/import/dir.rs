@@ -1,4 +1,4 @@
-//! The directory that files are imported from.
+//! The import directory.
 
 use super::{FILE_BYTES_MAX, shown};
 use crate::config;
@@ -6,7 +6,7 @@ use linchpin_kit::ToolError;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A directory that files are imported from.
+/// A directory from which files are imported.
 #[derive(Debug)]
 pub(crate) struct ImportDir {
     #[cfg(unix)]
@@ -66,7 +66,7 @@ impl ImportDir {
     #[cfg(unix)]
     fn entry(&self, name: &str) -> std::io::Result<File> {
         use rustix::fs::{Mode, OFlags};
-        // Without NONBLOCK a pipe of this name would be waited for.
+        // Without NONBLOCK, opening a pipe with this name would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?.into())
     }

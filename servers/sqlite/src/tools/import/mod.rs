@@ -1,4 +1,4 @@
-//! `sqlite_import_csv`: rows from a CSV file in the configured directory, or from the call itself.
+//! `sqlite_import_csv`: imports rows from a CSV file in the configured directory, or from CSV text in the call.
 //!
 //! A file is identified by its bare name and opened from a handle of the directory without following symlinks, so no
 //! name can lead elsewhere. All rows are added in one transaction.
@@ -24,10 +24,10 @@ use crate::table::{Bounds, Form};
 use crate::value::Cell;
 use crate::{Sqlite, call};
 
-/// Bytes of a file.
+/// Maximum bytes of a file.
 const FILE_BYTES_MAX: u64 = 100 << 20;
 
-/// Columns of a table.
+/// Maximum columns of a table.
 const COLUMNS_MAX: usize = 1_000;
 
 /// Arguments of `sqlite_import_csv`.
@@ -69,7 +69,7 @@ pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<
         return Err(ToolError::invalid("Error: pass either file or csv").into());
     }
     let imported = db
-        .write(cx, move |desk| {
+        .write(cx, move |conn| {
             let source = match (&args.file, &args.csv) {
                 (Some(name), _) => {
                     let dir = dir.ok_or_else(|| ToolError::new("Error: no import directory is configured"))?;
@@ -77,7 +77,7 @@ pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<
                 }
                 (None, text) => Source::Text(text.clone().unwrap_or_default()),
             };
-            desk.import(source, &args)
+            conn.import(source, &args)
         })
         .await?;
     if imported.created {
@@ -112,13 +112,13 @@ impl Source {
     }
 }
 
-/// What a first look at the records shows.
+/// The findings of a first pass over the records.
 struct Found {
     names: Option<Vec<String>>,
     kinds: Vec<Kind>,
 }
 
-/// The type that all values of a column have.
+/// The type common to all values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Empty,
@@ -132,7 +132,7 @@ impl Kind {
         if field.is_empty() {
             return Kind::Empty;
         }
-        // Numbers that would not come back as they were written are texts: 007, +1, 1e400.
+        // Numbers that would not be returned as written stay text: 007, +1, 1e400.
         if field.parse::<i64>().is_ok_and(|number| number.to_string() == field) {
             return Kind::Integer;
         }
@@ -151,7 +151,7 @@ impl Kind {
     }
 }
 
-/// How the text is to be read.
+/// How to read the text.
 #[derive(Clone, Copy)]
 struct Reading {
     delimiter: u8,
@@ -171,7 +171,7 @@ impl Reading {
         Ok(Reading { delimiter, header: args.header.unwrap_or(true), empty_as_null })
     }
 
-    /// Goes through all records.
+    /// Passes over all records.
     fn records(
         self,
         source: &mut Source,
@@ -194,7 +194,7 @@ impl Reading {
         Ok(())
     }
 
-    fn look(self, source: &mut Source) -> Result<Found, ToolError> {
+    fn inspect(self, source: &mut Source) -> Result<Found, ToolError> {
         let mut found = Found { names: None, kinds: Vec::new() };
         self.records(source, |number, record| {
             if number == 0 {
@@ -231,9 +231,9 @@ fn unreadable(error: &csv::Error) -> ToolError {
 impl GuardedConnection {
     fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, ToolError> {
         let reading = Reading::of(args)?;
-        let found = reading.look(&mut source)?;
+        let found = reading.inspect(&mut source)?;
         self.execute("BEGIN IMMEDIATE")?;
-        // What is left open by an error is rolled back after the call.
+        // A transaction left open by an error is rolled back after the call.
         let (created, columns) = self.target(&args.table, &found)?;
         let names: Vec<String> = columns.iter().map(|name| quote(name)).collect();
         let places = vec!["?"; columns.len()].join(",");
@@ -263,7 +263,7 @@ impl GuardedConnection {
         Ok(())
     }
 
-    /// The columns to fill, of a table that is there or was created.
+    /// The columns to fill, of an existing or newly created table.
     fn target(&self, table: &str, found: &Found) -> Result<(bool, Vec<String>), ToolError> {
         let bounds = Bounds { rows: 2 * COLUMNS_MAX, bytes: 1 << 20 };
         let rows = self.rows(&about("table_info", table)?, &[], bounds, Form::Json)?.rows;
@@ -298,7 +298,7 @@ fn check_names(names: &[String]) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The columns of an existing table that the fields go to.
+/// The columns of an existing table that correspond to the fields.
 fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, ToolError> {
     match &found.names {
         Some(names) => {
