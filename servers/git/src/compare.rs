@@ -1,4 +1,4 @@
-//! Differences between trees, the index and the work tree, as text and in numbers.
+//! Diffs between trees, the index and the work tree, as text and as statistics.
 
 use crate::exec::output::{Done, Keep};
 use crate::exec::program::args;
@@ -23,7 +23,7 @@ pub(crate) struct Diff {
 
 /// The object ids that a target names: one, or the two ends of a range.
 pub(crate) async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, ToolError> {
-    // A whole target first: a name such as `:/fix a..b` holds dots and is one object.
+    // The whole target is tried first: a name such as `:/fix a..b` contains dots but is a single object.
     if let Some(id) = repo.resolve(target, "object").await? {
         return Ok(vec![id]);
     }
@@ -49,18 +49,18 @@ pub(crate) async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Tool
     Ok(ends)
 }
 
-/// Which part of a diff is wanted, and how.
+/// What a diff compares, and its options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DiffShape<'a> {
     pub(crate) context_lines: i64,
     pub(crate) paths: &'a [String],
     pub(crate) stat_only: bool,
     pub(crate) cursor: Option<&'a str>,
-    /// What the answer may hold.
-    pub(crate) room: Budget,
+    /// The size limits of the result.
+    pub(crate) budget: Budget,
 }
 
-/// A diff, and the same in numbers.
+/// A diff and its statistics.
 pub(crate) async fn differences(
     repo: &Repo,
     heading: &str,
@@ -85,38 +85,38 @@ pub(crate) async fn differences(
         all
     };
     let shape = if stat_only { "--stat=120" } else { unified.as_str() };
-    let room = wanted.room.beside(heading.len(), 0);
-    let words = repo.run(command(&[shape]), Keep::From(mark.at[0], room.text), Vec::new());
+    let budget = wanted.budget.beside(heading.len(), 0);
+    let patch = repo.run(command(&[shape]), Keep::From(mark.at[0], budget.text), Vec::new());
     let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(LIST_BYTES_MAX), Vec::new());
-    // What is shown of a file through a program of the user's is not what git counts.
-    let (words, numbers) = if stat_only || !is_start(mark) || repo.config().trust_repo_config {
-        let (words, numbers) = tokio::join!(words, numbers);
-        (words?, numbers)
+    // Git counts the files themselves, not what a textconv program shows of them.
+    let (patch, numbers) = if stat_only || !is_start(mark) || repo.config().trust_repo_config {
+        let (patch, numbers) = tokio::join!(patch, numbers);
+        (patch?, numbers)
     } else {
-        let words = words.await?;
-        if !words.good() {
-            return Err(repo.failed(&words));
+        let patch = patch.await?;
+        if !patch.good() {
+            return Err(repo.failed(&patch));
         }
-        if let Some(files) = if words.cut { None } else { patch_stats(&words.out) } {
-            let diff = words.text();
-            if json_len(&diff) + json_len(&files) <= room.json && files.len() <= PAGE_ITEMS_MAX {
+        if let Some(files) = if patch.cut { None } else { patch_stats(&patch.out) } {
+            let diff = patch.text();
+            if json_len(&diff) + json_len(&files) <= budget.json && files.len() <= PAGE_ITEMS_MAX {
                 let text = format!("{heading}{diff}");
                 return Ok(ToolOutput::outside(text, Diff { diff, files, paging: Paging::whole() }));
             }
         }
-        (words, numbers.await)
+        (patch, numbers.await)
     };
-    if !words.good() {
-        return Err(repo.failed(&words));
+    if !patch.good() {
+        return Err(repo.failed(&patch));
     }
-    // When only the numbers took too long, they are missing.
+    // The statistics are missing if only they took too long.
     let numbers = numbers.ok().filter(Done::good);
     let about = numbers.as_ref().map(|numbers| numbers.out.clone()).unwrap_or_default();
     let unlisted = numbers.as_ref().is_some_and(|numbers| numbers.cut);
     let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
-    let mark = still(mark, &about, &words.out, &files)?;
-    let whole = cut_about(&files, is_start(mark), room.text / 8);
-    let Both { text, items, next } = both(mark, &words.out, words.cut, files, room);
+    let mark = still(mark, &about, &patch.out, &files)?;
+    let whole = cut_about(&files, is_start(mark), budget.text / 8);
+    let Both { text, items, next } = both(mark, &patch.out, patch.cut, files, budget);
     let mut paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
     let notice = paging
         .next_cursor
@@ -126,7 +126,7 @@ pub(crate) async fn differences(
     Ok(ToolOutput::outside(format!("{heading}{text}"), Diff { diff: text, files: items, paging }).notice(notice))
 }
 
-/// What a diff that was cut is about, with so many bytes of names of files; `first` when that was not said before.
+/// A summary of a truncated diff, with at most this many bytes of file names; `first` if it was not given before.
 pub(crate) fn cut_about(files: &[FileStat], first: bool, bytes: usize) -> String {
     if !first {
         return "[Truncated. ".to_owned();

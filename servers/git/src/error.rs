@@ -1,10 +1,10 @@
-//! Errors of failed runs of git: what failed, what to do about it, and git's own words.
+//! Errors of failed git commands: what failed, how to fix it, and git's own message.
 
 use crate::exec::output::Done;
 
 use linchpin_kit::{ErrorKind, ToolError};
 
-/// The error of a failed run.
+/// The error of a failed command.
 pub(crate) fn failure(done: &Done) -> ToolError {
     let what = done.what.display();
     let fault = ToolError::new(match done.code {
@@ -16,10 +16,10 @@ pub(crate) fn failure(done: &Done) -> ToolError {
         Some((_, kind, hint)) => fault.kind(*kind).hint(*hint),
         None => fault.kind(UPSTREAM),
     };
-    fault.detail(done.words())
+    fault.detail(done.message())
 }
 
-/// The error for a repository in which something is missing or broken. `words` are git's.
+/// The error for a repository with missing or corrupt objects. `words` is git's message.
 pub(crate) fn damaged(words: &str) -> ToolError {
     ToolError::new("The repository is damaged: the commit of HEAD cannot be read")
         .kind(UPSTREAM)
@@ -27,7 +27,7 @@ pub(crate) fn damaged(words: &str) -> ToolError {
         .detail(words)
 }
 
-/// Whether git says of a revision that there is none, where it does not just say no.
+/// Whether git's message means that a revision does not exist.
 pub(crate) fn is_absent(said: &str) -> bool {
     let ways = ["only has", "log for", "upstream", "no such branch", "ambiguous", "previous checkouts", "bad revision"];
     ways.iter().any(|words| said.contains(words))
@@ -42,7 +42,7 @@ const DAMAGED: &str = "Objects or refs are missing or corrupt: git fsck lists th
 const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The operator can trust it with \
      git config --global --add safe.directory DIR.";
 
-/// What to do where a file cannot be read or written.
+/// The hint if a file cannot be read or written.
 pub(crate) const NO_RIGHTS: &str =
     "The user that the server runs as lacks the permission. The operator can change the owner or mode.";
 
@@ -54,7 +54,7 @@ const NO_LOGIN: &str = "The user that the server runs as has no valid credential
 
 const UNRESOLVED: &str = "Resolve the conflicts, git_add the files, then continue.";
 
-/// Common complaints of git, and what to do about them.
+/// Common error messages of git, and how to fix the cause.
 const HINTS: &[(&str, ErrorKind, &str)] = &[
     (
         "tell me who you are",
@@ -89,7 +89,7 @@ const HINTS: &[(&str, ErrorKind, &str)] = &[
     ),
     ("ignored by one of your .gitignore", ErrorKind::Invalid, "Ignored files are not staged."),
     ("dubious ownership", ErrorKind::Denied, OTHERS_REPOSITORY),
-    // Git 2.36 says it like this.
+    // The message of git 2.36.
     ("unsafe repository", ErrorKind::Denied, OTHERS_REPOSITORY),
     (".lock': File exists", ErrorKind::Conflict, LOCKED),
     ("could not lock config file", ErrorKind::Conflict, LOCKED),

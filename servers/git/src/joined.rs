@@ -46,7 +46,7 @@ pub(crate) struct Joined {
 pub(crate) async fn joined(
     repo: &Repo,
     command: Vec<std::ffi::OsString>,
-    done_words: &str,
+    done_text: &str,
     resume: &str,
 ) -> Result<ToolOutput<Joined>, ToolError> {
     let before = repo.resolve("HEAD", "commit").await?;
@@ -55,27 +55,27 @@ pub(crate) async fn joined(
     let conflicts = repo.conflicts().await;
     let conflicts = if done.good() { conflicts.unwrap_or_default() } else { conflicts? };
     let complaint = done.complaint();
-    // Refused because of earlier conflicts; nothing was done.
+    // Refused because of earlier conflicts; nothing was changed.
     let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
     if !done.good() && (conflicts.is_empty() || refused) {
         return Err(repo.failed(&done));
     }
     let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
-    let (conflicts, told) = few(conflicts, repo.room().part(3));
+    let (conflicts, listed) = few(conflicts, repo.budget().part(3));
     let stopped = !conflicts.is_empty() && !done.good();
     let (status, message) = if stopped {
-        (Progress::Conflicts, format!("Stopped at conflicts in: {told}."))
-    } else if head.is_some() && head == before && done_words.starts_with("Merged") {
+        (Progress::Conflicts, format!("Stopped at conflicts in: {listed}."))
+    } else if head.is_some() && head == before && done_text.starts_with("Merged") {
         (Progress::UpToDate, "Already up to date".to_owned())
     } else {
         let now = head.as_deref().unwrap_or("the commit that git_log lists first");
-        (Progress::Done, format!("{done_words}; HEAD is now {now}"))
+        (Progress::Done, format!("{done_text}; HEAD is now {now}"))
     };
     let advice = stopped.then(|| format!("{resume} git_status lists all conflicts."));
     Ok(ToolOutput::ours(message.clone(), Joined { status, head, conflicts, message }).notice(advice))
 }
 
-/// Goes on with a stopped rebase or cherry-pick, with its commit or without it.
+/// Continues a stopped rebase or cherry-pick, with or without its current commit.
 pub(crate) async fn resumed(
     repo: &Repo,
     what: &str,

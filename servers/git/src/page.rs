@@ -1,17 +1,17 @@
-//! Results of a text and a list, which are shown together and go on together; and what is always short.
+//! Results that consist of a text and a list, paged together; and limits for short texts.
 
 use linchpin_kit::{Budget, Cursor, PAGE_ITEMS_MAX, ToolError, clip, json_len};
 use serde::Serialize;
 
-/// Where a text and a list go on: the byte, [`ALL`] if all of it was shown, and the item.
+/// Where a text and a list continue: the byte offset, [`ALL`] at the end of the text, and the item.
 pub(crate) type Mark = Cursor<2>;
 
-/// Nothing of the text is left.
+/// The text is complete.
 pub(crate) const ALL: u64 = u64::MAX;
 
 const START: Mark = Mark { at: [0, 0], of: 0 };
 
-/// The mark of a cursor; the beginning without one.
+/// The position of a cursor; the beginning without one.
 pub(crate) fn mark(cursor: Option<&str>) -> Result<Mark, ToolError> {
     Ok(Mark::parse(cursor)?.unwrap_or(START))
 }
@@ -20,7 +20,7 @@ pub(crate) fn is_start(mark: Mark) -> bool {
     mark.at == START.at
 }
 
-/// The mark, if `numbers` are those of then and there is something to come: what changes moves all that comes after.
+/// The position, if `numbers` are unchanged and something follows: a change would shift everything after it.
 pub(crate) fn still<T>(mark: Mark, numbers: &[u8], out: &[u8], all: &[T]) -> Result<Mark, ToolError> {
     let of = Mark::digest(numbers);
     if is_start(mark) {
@@ -35,17 +35,17 @@ pub(crate) fn still<T>(mark: Mark, numbers: &[u8], out: &[u8], all: &[T]) -> Res
 pub(crate) struct Both<T> {
     pub(crate) text: String,
     pub(crate) items: Vec<T>,
-    /// Where it goes on.
+    /// Where the next page begins.
     pub(crate) next: Option<Mark>,
 }
 
-/// What fits of a text and a list from `mark` on; `out` is the text from there, which goes on when it was `cut`.
+/// The part of a text and a list that fits, from `mark` on; `out` is the text from there, and incomplete if `cut`.
 pub(crate) fn both<T: Serialize>(mark: Mark, out: &[u8], cut: bool, all: Vec<T>, budget: Budget) -> Both<T> {
     let [start, listed] = mark.at;
     let mut items: Vec<T> = all.into_iter().skip(usize::try_from(listed).unwrap_or(usize::MAX)).collect();
     let rest = items.len();
     let (mut text, mut taken) = budget.lines(out, 0, cut);
-    // The list has what the text leaves, and a third at least.
+    // The list gets the space that the text leaves, and at least a third.
     let left = if cut || taken < out.len() { 0 } else { budget.json.saturating_sub(json_len(&text)) };
     let mut list = budget;
     list.json = left.max(budget.json / 3);
@@ -64,30 +64,30 @@ pub(crate) fn both<T: Serialize>(mark: Mark, out: &[u8], cut: bool, all: Vec<T>,
     Both { text, items, next }
 }
 
-/// The beginning of what should be short: a first line, a name of a user.
+/// The beginning of a text that should be short: a first line, a user name.
 pub(crate) fn brief(text: &str) -> String {
     clip(text, SHORT_BYTES).text.to_owned()
 }
 
-/// Names that fit, and how they are told in a sentence.
+/// The names that fit, and a sentence that lists them.
 pub(crate) fn few(mut names: Vec<String>, budget: Budget) -> (Vec<String>, String) {
     let fit = budget.count(&names).min(PAGE_ITEMS_MAX);
     let more = names.len() - fit;
     names.truncate(fit);
-    let mut told = names.join(", ");
+    let mut listed = names.join(", ");
     if more > 0 {
-        told.push_str(&format!(" and {more} more"));
+        listed.push_str(&format!(" and {more} more"));
     }
-    (names, told)
+    (names, listed)
 }
 
-/// Bytes of what should be short.
+/// Maximum bytes of a text that should be short.
 const SHORT_BYTES: usize = 500;
 
-/// Bytes that are read of a list that is then shown in pages.
+/// Maximum bytes read of a list that is then shown in pages.
 pub(crate) const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Bytes that are read of one part of an item of a list.
+/// Maximum bytes read of one field of a list item.
 pub(crate) const PART_BYTES_MAX: usize = 8 * 1024;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 /// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct There {
+pub(crate) struct RemoteArgs {
     /// Path of the repository
     pub(crate) repo_path: String,
     #[serde(default)]
@@ -29,7 +29,7 @@ pub(crate) struct There {
     pub(crate) branch: Option<String>,
 }
 
-impl There {
+impl RemoteArgs {
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         for (what, value) in [("remote", &self.remote), ("branch", &self.branch)] {
             no_dash(what, value.as_deref().unwrap_or_default())?;
@@ -39,7 +39,7 @@ impl There {
 }
 
 /// Sets the descriptions of `remote` and `branch`, whose defaults differ for each tool.
-pub(crate) fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
+pub(crate) fn describe_args(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
     move |schema: &mut Schema| {
         for (name, text) in [("remote", remote), ("branch", branch)] {
             let property =
@@ -51,47 +51,47 @@ pub(crate) fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
     }
 }
 
-pub(crate) async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, ToolError> {
+pub(crate) async fn fetch_now(repo: &Repo, way: &Remote, more: &[String]) -> Result<Done, ToolError> {
     let mut command =
         args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
-    // Whatever the configuration says of pruning: without being asked nothing is deleted, and of tags never.
+    // Whatever the configuration says about pruning: branches are deleted only on request, and tags never.
     command.extend(args(&["--no-prune", "--no-prune-tags"]));
     command.push(format!("--upload-pack={}", way.program("upload-pack")).into());
     command.extend(more.iter().map(OsString::from));
     way.run(repo, command).await
 }
 
-/// Why a run that talked to a remote failed: what is known in our words, then those of git and the remote.
+/// The error of a run that contacted a remote: this server's description, then the message of git and the remote.
 pub(crate) fn refusal(done: &Done) -> ToolError {
     let said = lossy(&done.err);
     let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
     let (words, hint) = known.map_or(
-        ("The remote rejected the request, or could not be reached", "What git and the remote said is below."),
+        ("The remote rejected the request, or could not be reached", "See the message of git and the remote below."),
         |(_, words, hint)| (*words, *hint),
     );
     let kind = if hint == LOGIN { ErrorKind::Denied } else { UPSTREAM };
-    ToolError::new(words).kind(kind).hint(hint).detail(done.words())
+    ToolError::new(words).kind(kind).hint(hint).detail(done.message())
 }
 
-/// The way to a remote that was looked at.
-pub(crate) struct Way {
+/// A remote that passed the checks.
+pub(crate) struct Remote {
     pub(crate) remote: String,
-    /// Its URLs after all rewriting, without logins, as many as fit an answer.
+    /// Its URLs after all rewriting, without credentials, as many as fit into a result.
     pub(crate) urls: Vec<String>,
-    /// How many more there are.
+    /// How many URLs were omitted.
     pub(crate) unnamed: usize,
-    /// The protocols that this run may use.
+    /// The protocols allowed for this run.
     pub(crate) protocols: BTreeSet<&'static str>,
-    /// The absolute path of git in shell quotes, when the remote is a directory of this machine.
+    /// The shell-quoted path of git, if the remote is a local directory.
     pub(crate) local: Option<String>,
 }
 
-impl Way {
+impl Remote {
     pub(crate) async fn to(repo: &Repo, remote: Option<&str>, push: bool) -> Result<Self, ToolError> {
         let remote = remote.filter(|remote| !remote.is_empty()).unwrap_or("origin").to_owned();
         let known = repo.must(&["remote"]).await?.text();
         if !known.lines().any(|name| name == remote) {
-            // It may be the configuration that named it (`branch.*.remote`).
+            // The configuration may have named it (`branch.*.remote`).
             let shown = if is_plain(&remote) { format!("'{remote}'") } else { "of that name".to_owned() };
             let plain: Vec<&str> = known.lines().filter(|name| is_plain(name)).collect();
             let mut known =
@@ -124,14 +124,14 @@ impl Way {
             way.admit(repo, url).await?;
             way.urls.push(without_login(url));
         }
-        let fit = repo.room().part(4).count(&way.urls).min(NAMED_MAX);
+        let fit = repo.budget().part(4).count(&way.urls).min(NAMED_MAX);
         way.unnamed = way.urls.len() - fit;
         way.urls.truncate(fit);
         Ok(way)
     }
 
-    /// Its name and where it is.
-    pub(crate) fn told(&self) -> String {
+    /// A remote's name and URLs.
+    pub(crate) fn description(&self) -> String {
         let more = if self.unnamed > 0 { format!(" and {} more", self.unnamed) } else { String::new() };
         format!("{} ({}{more})", self.remote, self.urls.join(", "))
     }
@@ -170,7 +170,7 @@ impl Way {
                 let place = tokio::task::spawn_blocking(move || Place::find(&bounds, &shown))
                     .await
                     .map_err(|_| ToolError::new("Checking the remote failed unexpectedly"))??;
-                // Otherwise git would look for it under other names, beside what was checked.
+                // Otherwise git would try other names next to the checked one.
                 if place.top != path && place.git_dir != path {
                     return Err(refused("not the top level of a repository".to_owned()));
                 }
@@ -198,8 +198,8 @@ impl Way {
         Ok(())
     }
 
-    /// The program that serves the other side. On this machine it is our git with everything off; elsewhere git's own
-    /// name for it, whatever the configuration says.
+    /// The program that serves the other side. On this machine it is our git with everything disabled; elsewhere git's
+    /// default, whatever the configuration says.
     pub(crate) fn program(&self, name: &str) -> String {
         match &self.local {
             Some(git) => format!(
@@ -217,8 +217,8 @@ impl Way {
     }
 }
 
-/// Refuses a remote whose configuration means more than it seems: other remotes, URLs that are read here otherwise than
-/// by git, and refs of ours that a fetch would move or delete.
+/// Refuses a remote with a deceptive configuration: groups of remotes, URLs that git reads differently, and refspecs
+/// that would move or delete refs of this repository.
 async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     if repo.config().trust_repo_config {
         return Ok(());
@@ -256,12 +256,12 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Git would not read it as we do: an end of line, or bytes that are not UTF-8.
+/// Git would read it differently: it contains a line end or invalid UTF-8.
 pub(crate) fn odd(c: char) -> bool {
     c.is_control() || c == '\u{fffd}'
 }
 
-/// Whether a fetch by this refspec only touches what stands for the remote, and tags.
+/// Whether a fetch with this refspec changes only remote-tracking refs and tags.
 fn stays(refspec: &str, remote: &str) -> bool {
     let to = match refspec.strip_prefix('+').unwrap_or(refspec).rsplit_once(':') {
         Some((_, to)) if !refspec.starts_with('^') => to,
@@ -270,7 +270,7 @@ fn stays(refspec: &str, remote: &str) -> bool {
     to.is_empty() || to.starts_with(&format!("refs/remotes/{remote}/")) || to.starts_with("refs/tags/")
 }
 
-/// A name that can be repeated in an error without saying anything.
+/// Whether a name is harmless in an error message.
 pub(crate) fn is_plain(name: &str) -> bool {
     name.len() <= 100 && name.chars().all(|c| c.is_alphanumeric() || "._-/#@+=,".contains(c))
 }
@@ -282,7 +282,7 @@ const NO_REPOSITORY: &str = "The remote's URL is not a repository";
 const LOGIN: &str =
     "GIT_ASKPASS, an ssh agent or a credential helper of the user's configuration can provide credentials.";
 
-/// What git says, and what that means.
+/// Messages of git, and what they mean.
 pub(crate) const REFUSALS: &[(&str, &str, &str)] = &[
     (
         "Authentication failed",
@@ -291,13 +291,13 @@ pub(crate) const REFUSALS: &[(&str, &str, &str)] = &[
     ),
     ("could not read Username", "Authentication failed: the user that the server runs as has no credentials", LOGIN),
     ("could not read Password", "Authentication failed: the user that the server runs as has no credentials", LOGIN),
-    // Git about a file, which is mostly one of the repository here.
+    // Git's message about a file, usually one in this repository.
     ("': Permission denied", "Permission denied for a file", NO_RIGHTS),
     ("Permission denied", "Permission denied by the remote", "An ssh agent must provide an authorized key."),
     ("Host key verification failed", "The remote's ssh host key is unknown", "Connect with ssh once to accept it."),
     ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),
     ("' not found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
-    // GitHub and GitLab over ssh.
+    // The message of GitHub and GitLab over ssh.
     ("Repository not found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
     ("looking for could not be found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
     ("returned error: 403", "The remote denied access (403)", LOGIN),
@@ -340,7 +340,7 @@ pub(crate) const REFUSALS: &[(&str, &str, &str)] = &[
     ("No space left", "No space left on the device", "Free disk space first."),
 ];
 
-/// A URL without who logs in and what may be a token.
+/// A URL without credentials and parameters, which may be a token.
 fn without_login(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return linchpin_kit::clip(url, 500).text.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -349,7 +349,7 @@ fn without_login(url: &str) -> String {
     linchpin_kit::clip(&format!("{scheme}://{host}{path}"), 500).text.to_owned()
 }
 
-/// The host of a URL that goes over a network, if there can be no two opinions about it.
+/// The host of a network URL, if it is unambiguous.
 fn host_of(url: &str) -> Option<&str> {
     let authority = match url.split_once("://") {
         Some((_, rest)) => rest.split('/').next()?,
@@ -364,7 +364,7 @@ fn host_of(url: &str) -> Option<&str> {
     (!host.is_empty() && host.chars().all(plain)).then_some(host)
 }
 
-/// Where a URL leads.
+/// The target of a URL.
 enum Kind {
     Known(&'static str),
     Directory(PathBuf),
@@ -373,18 +373,18 @@ enum Kind {
 
 fn kind_of(url: &str) -> Kind {
     if let Some((scheme, rest)) = url.split_once("://") {
-        // `ext::…://` and the like name a helper program.
+        // `ext::…://` and similar URLs name a helper program.
         return match scheme.to_ascii_lowercase().as_str() {
             "https" => Kind::Known("https"),
             "http" => Kind::Known("http"),
             "ssh" | "git+ssh" | "ssh+git" => Kind::Known("ssh"),
             "git" => Kind::Known("git"),
-            // Git decodes `%2e` and takes `file://x/y` for `/x/y`; neither is needed.
+            // Git decodes `%2e`, and reads `file://x/y` as `/x/y`; neither is needed.
             "file" if rest.starts_with('/') && !rest.contains('%') => Kind::Directory(PathBuf::from(rest)),
             _ => Kind::Unknown,
         };
     }
-    // `~` would be expanded on the other side, to a home.
+    // The other side would expand `~`.
     if url.contains("::") || url.starts_with('~') {
         return Kind::Unknown;
     }

@@ -1,53 +1,53 @@
-//! What git wrote, within bounds.
+//! Git's output, within limits.
 
 use linchpin_kit::redact_urls;
 use std::ffi::OsString;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncReadExt;
 
-/// The fields of output that separates them with NUL.
+/// The fields of NUL-separated output.
 pub(crate) fn fields(out: &[u8]) -> Vec<String> {
     let out = out.strip_suffix(b"\0").unwrap_or(out);
     if out.is_empty() { Vec::new() } else { out.split(|byte| *byte == 0).map(lossy).collect() }
 }
 
-/// What is done with the output.
+/// How to read the output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
-    /// Keep this many bytes; when more comes, stop git. For runs that only read.
+    /// Keep this many bytes and stop git if there are more. For read-only commands.
     Upto(usize),
-    /// The same from this byte on; what comes before is thrown away.
+    /// The same, but skip the bytes before this offset.
     From(u64, usize),
-    /// Keep this many bytes and throw the rest away, but let git finish.
+    /// Keep this many bytes, discard the rest, and let git finish.
     Head(usize),
-    /// The same, but of what stands between line feeds and NULs only the beginning: so many bytes of each, and so many
-    /// in all.
+    /// The same, but of each part between line feeds and NULs keep only the beginning: at most so many bytes per part,
+    /// and so many in all.
     Parts(usize, usize),
-    /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
+    /// Keep the NUL-terminated records that begin with this, up to so many bytes.
     Records(&'static [u8], usize),
 }
 
-/// What came of it.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// The exit code; `None` when a signal ended it, for example ours after the output was cut.
+    /// The exit code; `None` if a signal ended it, for example ours after the output was cut.
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
-    /// Whether there was more output than was kept.
+    /// Whether some output was discarded.
     pub(crate) cut: bool,
-    /// The first 64 KiB of what it complained about.
+    /// The first 64 KiB of stderr.
     pub(crate) err: Vec<u8>,
     /// The subcommand.
     pub(crate) what: OsString,
 }
 
 impl Done {
-    /// Whether git was content; output that was cut counts as such.
+    /// Whether git succeeded; a command that was stopped because its output was cut counts as successful.
     pub(crate) fn good(&self) -> bool {
         self.code == Some(0) || self.cut && self.code.is_none()
     }
 
-    /// The output as text: what is not UTF-8 becomes U+FFFD, and the line feed at the end is dropped.
+    /// The output as text: invalid UTF-8 becomes U+FFFD, and the final line feed is removed.
     pub(crate) fn text(&self) -> String {
         let mut text = lossy(&self.out);
         if text.ends_with('\n') {
@@ -56,15 +56,15 @@ impl Done {
         text
     }
 
-    /// What git said, for errors: its own words, those of remotes, and names and values of the repository. Passwords in
+    /// Git's message for errors; it may include text of remotes, and names and values from the repository. Passwords in
     /// URLs are redacted.
-    pub(crate) fn words(&self) -> String {
-        let words = if self.err.trim_ascii().is_empty() { &self.out } else { &self.err };
-        redact_urls(&lossy(words))
+    pub(crate) fn message(&self) -> String {
+        let output = if self.err.trim_ascii().is_empty() { &self.out } else { &self.err };
+        redact_urls(&lossy(output))
     }
 
-    /// The complaints to be looked into: without lists of names, which stand on lines of their own after a tab, and what
-    /// a remote said.
+    /// The part of stderr to search for known messages: without lists of names, which are on lines of their own after a
+    /// tab, and without text of remotes.
     pub(crate) fn complaint(&self) -> String {
         let text = lossy(&self.err);
         let of_others =
@@ -73,12 +73,12 @@ impl Done {
     }
 }
 
-/// Takes output in, within its bounds.
+/// Collects output within its limits.
 pub(crate) struct Sink {
     pub(crate) keep: Keep,
     pub(crate) out: Vec<u8>,
     pub(crate) cut: bool,
-    /// Bytes that were thrown away before those that are kept.
+    /// Bytes discarded before those that are kept.
     pub(crate) passed: u64,
     /// Bytes since the last line feed or NUL.
     pub(crate) part: usize,
@@ -89,9 +89,9 @@ impl Sink {
         Self { keep, out: Vec::new(), cut: false, passed: 0, part: 0 }
     }
 
-    /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
+    /// Reads to the end; `true` if it stopped early because the limit was reached.
     pub(crate) async fn fill(&mut self, mut from: impl AsyncRead + Unpin) -> bool {
-        // Not filled beforehand: most answers are short, and memory that is not touched costs nothing.
+        // Not zeroed: most output is short, and untouched memory costs nothing.
         let mut chunk = Vec::with_capacity(64 * 1024);
         loop {
             chunk.clear();
@@ -127,9 +127,9 @@ impl Sink {
     }
 
     pub(crate) fn take(&mut self, read: &[u8], max: usize) {
-        let room = max.saturating_sub(self.out.len());
-        self.cut |= read.len() > room;
-        self.out.extend_from_slice(&read[..read.len().min(room)]);
+        let left = max.saturating_sub(self.out.len());
+        self.cut |= read.len() > left;
+        self.out.extend_from_slice(&read[..read.len().min(left)]);
     }
 
     pub(crate) fn parts(&mut self, read: &[u8], each: usize, max: usize) {
@@ -138,14 +138,14 @@ impl Sink {
                 Some((b'\n' | b'\0', body)) => (body, &piece[body.len()..]),
                 _ => (piece, &piece[piece.len()..]),
             };
-            let room = each.saturating_sub(self.part).min(body.len());
-            self.take(&body[..room], max);
+            let left = each.saturating_sub(self.part).min(body.len());
+            self.take(&body[..left], max);
             self.take(end, max);
             self.part = if end.is_empty() { self.part + body.len() } else { 0 };
         }
     }
 
-    /// The last record in `out` may be unfinished; a finished one that is not wanted is taken out again.
+    /// The last record in `out` may be incomplete; a complete one that does not match is removed.
     pub(crate) fn records(&mut self, read: &[u8], prefix: &[u8], max: usize) {
         for piece in read.split_inclusive(|byte| *byte == 0) {
             self.take(piece, max);
@@ -164,7 +164,7 @@ impl Sink {
     }
 }
 
-/// Text with U+FFFD for what is not UTF-8.
+/// Text with U+FFFD for invalid UTF-8.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The program, its environment and its limits.
+//! The git program, its environment and its limits.
 
 use crate::exec::output::{Done, Keep, Sink, lossy};
 
@@ -13,59 +13,59 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-/// The program and what every run of it has in common.
+/// The program, and what all its runs have in common.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// What is passed on from the operator's environment to every run.
+    /// Variables of the operator's environment that every run gets.
     pub(crate) base: Vec<(OsString, OsString)>,
-    /// What is passed on to runs that talk to remotes, besides.
+    /// Additional variables for runs that contact remotes.
     pub(crate) network: Vec<(OsString, OsString)>,
-    /// Runs at the same time.
+    /// Maximum number of concurrent runs.
     pub(crate) slots: Semaphore,
-    /// Bytes of memory that each process of a run may take, where the system can hold it to that.
+    /// Memory limit of each process of a run in bytes, where the system can enforce it.
     pub(crate) memory: Option<u64>,
 }
 
-/// One run.
+/// A single run.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     /// The working directory.
     pub(crate) dir: &'a Path,
-    /// The arguments, the subcommand first.
+    /// The arguments, beginning with the subcommand.
     pub(crate) args: Vec<OsString>,
-    /// Configuration of this run, which wins over every file.
+    /// Configuration of this run; takes precedence over every file.
     pub(crate) settings: &'a [(String, String)],
-    /// Variables of this run.
+    /// Environment variables of this run.
     pub(crate) vars: Vec<(&'static str, OsString)>,
-    /// What git reads.
+    /// Git's input.
     pub(crate) input: Vec<u8>,
-    /// What is done with what it writes.
+    /// How to read its output.
     pub(crate) keep: Keep,
-    /// Whether it talks to remotes, and so gets the operator's proxies, agents and helpers.
+    /// Whether it contacts remotes, and so gets the operator's proxies, agents and helpers.
     pub(crate) network: bool,
-    /// The runs that its repository may have at the same time.
-    pub(crate) share: Option<&'a Semaphore>,
-    /// How long it may take.
+    /// The concurrent runs allowed for its repository.
+    pub(crate) repo_runs: Option<&'a Semaphore>,
+    /// Its time limit.
     pub(crate) limit: Limit,
 }
 
-/// How long a run may take, and the option that says so.
+/// A time limit, and the option that sets it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit {
     pub(crate) time: Duration,
     pub(crate) option: &'static str,
 }
 
-/// What the calls in one repository have in common, its work trees included.
+/// State shared by the calls in a repository, including its work trees.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct RepoState {
     pub(crate) turn: Arc<tokio::sync::RwLock<()>>,
-    /// Runs of git at the same time, so that others get theirs while it hangs.
+    /// Concurrent runs of git, so that other repositories get theirs even if this one hangs.
     pub(crate) runs: Semaphore,
 }
 
-impl Default for Share {
+impl Default for RepoState {
     fn default() -> Self {
         Self { turn: Arc::default(), runs: Semaphore::new(RUNS_MAX / 2) }
     }
@@ -75,7 +75,7 @@ impl Program {
     /// Finds git: `given`, or the first `git` in the absolute directories of `PATH`.
     pub(crate) fn find(given: Option<&Path>, environment: &[(String, String)]) -> Result<Self, ToolError> {
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
-        // Entries that are not absolute would be looked up in the repository.
+        // Relative entries would be looked up in the repository.
         let absolute = |dir: &PathBuf| dir.is_absolute();
         let dirs: Vec<PathBuf> = std::env::split_paths(path.unwrap_or_default()).filter(absolute).collect();
         let name = if cfg!(windows) { "git.exe" } else { "git" };
@@ -100,22 +100,22 @@ impl Program {
         Ok(Self { path, base, network, slots: Semaphore::new(RUNS_MAX), memory: None })
     }
 
-    /// The same with a bound on memory, in bytes.
+    /// The same with a memory limit in bytes.
     pub(crate) fn within(self, memory: u64) -> Self {
         Self { memory: Some(memory), ..self }
     }
 
-    /// Where it is.
+    /// The path of the program.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The home that git takes `~` for.
+    /// The home directory that git uses for `~`.
     pub(crate) fn home(&self) -> Option<&OsStr> {
         self.base.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.as_os_str())
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     pub(crate) async fn run(&self, job: Job<'_>) -> Result<Done, ToolError> {
         let Limit { time, option } = job.limit;
         let what = job.args.first().cloned().unwrap_or_default();
@@ -131,11 +131,11 @@ impl Program {
     }
 
     pub(crate) async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, ToolError> {
-        let share = match job.share {
-            Some(share) => share.acquire().await.map(Some),
+        let slot = match job.repo_runs {
+            Some(runs) => runs.acquire().await.map(Some),
             None => Ok(None),
         };
-        let Ok(_share) = share else { return Err(ToolError::new("The server is shutting down")) };
+        let Ok(_repo_slot) = slot else { return Err(ToolError::new("The server is shutting down")) };
         let Ok(_slot) = self.slots.acquire().await else { return Err(ToolError::new("The server is shutting down")) };
         let mut command = self.command(&job);
         let mut group = Graceful::start(&mut command).map_err(|error| {
@@ -143,7 +143,7 @@ impl Program {
                 .hint("Check whether the repository still exists.")
         })?;
         let Some(child) = group.child() else { return Err(ToolError::new("git could not be started")) };
-        // Git is young yet: it has started nothing and taken nothing.
+        // Git was just started: it has no child processes and holds no locks yet.
         if let Some(memory) = self.memory {
             let limits = |limits: &mut Limits| (limits.memory, limits.cpu) = (memory, job.limit.time * CPU_SHARE);
             Limits::default().with(limits).apply_to(child);
@@ -151,7 +151,7 @@ impl Program {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // Git may stop reading before the end; its exit code says what that means.
+                // Git may stop reading early; its exit code tells whether that is an error.
                 let _ = stdin.write_all(&job.input).await;
             }
         };
@@ -196,7 +196,7 @@ impl Program {
 
     pub(crate) fn command(&self, job: &Job<'_>) -> Command {
         let mut command = Command::new(&self.path);
-        // A stash gets no paths from us and cleans up by itself with a pathspec that is not literal.
+        // A stash gets no paths from us, and cleans up with a pathspec that is not literal.
         let literal = job.args.first().is_none_or(|first| first != "stash");
         command.arg("--no-pager").args(literal.then_some("--literal-pathspecs")).args(&job.args);
         command.current_dir(job.dir).env_clear();
@@ -208,8 +208,7 @@ impl Program {
         if job.network {
             command.env("GIT_LFS_SKIP_SMUDGE", "0");
             command.envs(self.network.iter().map(|(name, value)| (name, value)));
-            // Without a terminal nobody can answer ssh: a question must fail at once instead of waiting for the
-            // deadline.
+            // There is no terminal on which somebody could answer ssh: a prompt must fail at once, not at the deadline.
             command.env("SSH_ASKPASS_REQUIRE", "force");
         }
         command.env("GIT_CEILING_DIRECTORIES", job.dir.parent().unwrap_or(job.dir));
@@ -224,25 +223,25 @@ impl Program {
     }
 }
 
-/// Whether git says that it got no more memory.
+/// Whether git reports that it ran out of memory.
 fn starved(err: &[u8]) -> bool {
     let said = lossy(err);
     ["ut of memory", "Memory exhausted", "Cannot allocate memory"].iter().any(|words| said.contains(words))
 }
 
-/// Arguments from texts.
+/// Arguments from strings.
 pub(crate) fn args(texts: &[&str]) -> Vec<OsString> {
     texts.iter().map(OsString::from).collect()
 }
 
-/// Arguments from texts, and more of them.
+/// Arguments from strings, followed by more.
 pub(crate) fn args_and<S: AsRef<OsStr>>(texts: &[&str], more: &[S]) -> Vec<OsString> {
     let mut all = args(texts);
     all.extend(more.iter().map(|text| text.as_ref().to_owned()));
     all
 }
 
-/// Set for every run. What is not named here or in the operator's share is not there at all.
+/// Set for every run. No other variables are passed, except those of the operator's environment listed below.
 const FIXED_VARS: &[(&str, &str)] = &[
     ("LC_ALL", "C.UTF-8"),
     ("LANGUAGE", "C"),
@@ -253,18 +252,18 @@ const FIXED_VARS: &[(&str, &str)] = &[
     ("GIT_EDITOR", ":"),
     ("GIT_SEQUENCE_EDITOR", ":"),
     ("GIT_MERGE_AUTOEDIT", "no"),
-    // Nothing is fetched by the way, not even what a partial clone lacks.
+    // Nothing is fetched on demand, not even objects that a partial clone lacks.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_PROTOCOL_FROM_USER", "0"),
     ("GIT_LFS_SKIP_SMUDGE", "1"),
-    // Set and empty, these keep the configuration from naming programs.
+    // Empty values keep the configuration from naming programs.
     ("GIT_PROXY_COMMAND", ""),
     ("GIT_ASKPASS", ""),
     ("SSH_ASKPASS", ""),
 ];
 
-/// Of the operator's variables, those for remotes only.
+/// Variables of the operator's environment, for remotes only.
 const NETWORK_VARS: &[&str] = &[
     "SSH_AUTH_SOCK",
     "SSH_ASKPASS",
@@ -284,7 +283,7 @@ const NETWORK_VARS: &[&str] = &[
     "no_proxy",
 ];
 
-/// Of the operator's variables, those that every run may have.
+/// Variables of the operator's environment, for every run.
 const BASE_VARS: &[&str] = &[
     "PATH",
     "HOME",
@@ -306,14 +305,14 @@ const BASE_VARS: &[&str] = &[
     "TEMP",
 ];
 
-/// The operator's share of the environment.
+/// Selects variables of the operator's environment.
 pub(crate) fn operators(get: &dyn Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let names = BASE_VARS.iter().chain(NETWORK_VARS);
     names.filter_map(|name| Some(((*name).to_owned(), get(name)?))).collect()
 }
 
 const RUNS_MAX: usize = 16;
-/// Processors that one process of git may keep busy for as long as it may run.
+/// Processors that one git process may use for its whole time limit.
 const CPU_SHARE: u32 = 64;
 
 const STDERR_MAX: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Reads configuration without running anything: file by file, includes followed here.
+//! Reads configuration without running anything: file by file, following includes itself.
 
 use crate::exec::output::{Done, Keep, lossy};
 use crate::exec::program::{Job, args};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 impl Reader<'_> {
-    /// The entries of these files and what they include, in files that git itself does not change by the way.
+    /// The entries of these files and of the files that they include.
     pub(crate) async fn entries(
         self,
         place: &Place,
@@ -35,7 +35,7 @@ impl Reader<'_> {
             for (name, value) in self.file(&file).await? {
                 if name == "include.path" || name.starts_with("includeif.") && name.ends_with(".path") {
                     let (named, included) = self.included(&file, &name, &value)?;
-                    // A file of the work tree may be replaced while git runs, by what git checks out.
+                    // What git checks out may replace a file of the work tree while git runs.
                     let inner = included.starts_with(&place.git_dir) || included.starts_with(&place.common);
                     if worktree && included.starts_with(&place.top) && !inner && !self.trust {
                         return Err(escape(&format!("{} includes a file in the work tree", shown_key(&name))));
@@ -48,10 +48,10 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The path of what `from` includes: as git names it, which is where it begins to look for what that includes, and
-    /// where its links lead.
+    /// The path of a file that `from` includes: as git names it, which is where its own includes are resolved from, and
+    /// with symlinks resolved.
     pub(crate) fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), ToolError> {
-        // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
+        // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's rules and never name a place inside.
         let path = match value {
             special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(&shown_key(name))),
             special if special.starts_with("~/") => {
@@ -60,19 +60,19 @@ impl Reader<'_> {
             special if special.starts_with(['~', '%']) => return Err(escape(&shown_key(name))),
             plain => from.parent().unwrap_or(from).join(plain),
         };
-        let settled = resolve_symlinks(&path);
-        if self.bounds.hold(&settled) { Ok((path, settled)) } else { Err(escape(&shown_key(name))) }
+        let resolved = resolve_symlinks(&path);
+        if self.bounds.hold(&resolved) { Ok((path, resolved)) } else { Err(escape(&shown_key(name))) }
     }
 
-    /// Refuses a file outside: what is in it can show up in git's words. Where everything may be used, that means
-    /// repositories and not every file, so it must be in this one.
+    /// Refuses a file outside, because its content can appear in git's messages. If every repository is allowed, that
+    /// does not mean every file, so the file must be in this repository.
     pub(crate) fn read_file(self, place: &Place, name: &str, value: &str) -> Result<(), ToolError> {
         let path = resolve_symlinks(&place.top.join(value));
         let inside = match self.bounds.any {
             true => path.starts_with(&place.top) || path.starts_with(&place.common),
             false => self.bounds.hold(&path),
         };
-        // Git has forms of its own for a home, for where it is installed and for what need not be there.
+        // Git has special forms for a home directory, its installation directory and optional files.
         if inside && !value.starts_with(['~', '%', ':']) {
             return Ok(());
         }
@@ -80,7 +80,7 @@ impl Reader<'_> {
             .hint("Nothing was run. Remove it from the repository's configuration, or use a file inside."))
     }
 
-    /// The entries of one file, without what it includes. A file that does not exist has none.
+    /// The entries of one file, without its includes. None if the file does not exist.
     pub(crate) async fn file(self, path: &Path) -> Result<Settings, ToolError> {
         let at = path.to_owned();
         let content = tokio::task::spawn_blocking(move || content(&at)).await;
@@ -89,7 +89,7 @@ impl Reader<'_> {
             Content::Small(content) => match self.listings.of(&content) {
                 Some(known) => known,
                 None => {
-                    // Git gets the very bytes that the listing is kept under: the file may change meanwhile.
+                    // Git gets exactly the bytes that are the cache key: the file may change in the meantime.
                     let listing = self.list("-".into(), content.clone(), path).await?;
                     self.listings.keep(content, &listing);
                     listing
@@ -101,13 +101,13 @@ impl Reader<'_> {
         let entry = |record: &[u8]| {
             let mut parts = record.splitn(2, |byte| *byte == b'\n');
             let name = parts.next().unwrap_or_default();
-            // A name that is not text could not be set against.
+            // A name that is not text could not be overridden.
             let name = std::str::from_utf8(name).map_err(|_| {
                 ToolError::new("The repository's configuration contains a name that is not valid UTF-8")
                     .hint("Nothing was run.")
             })?;
             let value = parts.next().unwrap_or_default();
-            // What is looked at would not be what git reads.
+            // The checked path would not be the one that git reads.
             let path = name == "core.worktree" || name.starts_with("include") || names_a_file(name);
             if path && std::str::from_utf8(value).is_err() {
                 return Err(ToolError::new(format!(
@@ -121,22 +121,22 @@ impl Reader<'_> {
         records.map(entry).collect()
     }
 
-    /// Has git list the configuration file `from`; `-` stands for `input`, which is what was in `path`.
+    /// Runs git to list the configuration file `from`; `-` stands for `input`, the content of `path`.
     pub(crate) async fn list(self, from: OsString, input: Vec<u8>, path: &Path) -> Result<Vec<u8>, ToolError> {
         let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
         list.push(from);
         let done = self.outside(list, input).await?;
         if !done.good() || done.cut {
-            // A file that is included has whatever name the repository gives it.
+            // The repository chooses the name of an included file.
             let plain = path.file_name().is_some_and(|name| name == "config" || name == "config.worktree");
             let shown = if plain { format!("file {}", path.display()) } else { "an included file".to_owned() };
             let fault = unreadable(&shown);
-            return Err(if done.good() { fault } else { fault.detail(done.words()) });
+            return Err(if done.good() { fault } else { fault.detail(done.message()) });
         }
         Ok(done.out)
     }
 
-    /// Runs git away from every repository.
+    /// Runs git outside of any repository.
     pub(crate) async fn outside(self, list: Vec<OsString>, input: Vec<u8>) -> Result<Done, ToolError> {
         let job = Job {
             dir: Path::new(if cfg!(windows) { "C:\\" } else { "/" }),
@@ -146,18 +146,18 @@ impl Reader<'_> {
             input,
             keep: Keep::Upto(CONFIG_MAX),
             network: false,
-            share: None,
+            repo_runs: None,
             limit: self.limit,
         };
         self.program.run(job).await
     }
 }
 
-/// Cache of git's listings of configuration files, by their whole content, on which alone a listing depends.
+/// Cache of git's listings of configuration files, keyed by their whole content, which determines the listing.
 #[derive(Default)]
 pub(crate) struct Listings(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
 
-/// Configuration can hold passwords.
+/// Configuration can contain passwords, so `Debug` omits it.
 impl std::fmt::Debug for Listings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listings").finish_non_exhaustive()
@@ -181,12 +181,12 @@ impl Listings {
     }
 }
 
-/// What is in a configuration file.
+/// The content of a configuration file.
 enum Content {
-    /// There is no such file.
+    /// The file does not exist.
     None,
     Small(Vec<u8>),
-    /// Too much to be kept.
+    /// Too large to be cached.
     Large,
 }
 

@@ -1,9 +1,9 @@
-//! What a repository's own configuration may not decide.
+//! Disables the dangerous parts of a repository's own configuration.
 //!
 //! A repository that came from elsewhere can name programs in its configuration, and git would run them. The names are
-//! read here without running anything (`git config --file`, file by file, includes followed by us), and every one of
-//! them is set to something harmless for the run, in the environment (`GIT_CONFIG_COUNT`): there a name may hold any
-//! character, while `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
+//! read here without running anything (`git config --file`, file by file, following includes), and each is overridden
+//! with a harmless value in the environment (`GIT_CONFIG_COUNT`). There a name may contain any character, whereas `-c`
+//! splits at the first `=` and so can be evaded with a driver named `a=b`.
 
 pub(crate) mod config;
 pub(crate) mod overrides;
@@ -22,32 +22,32 @@ use std::collections::BTreeSet;
 
 pub(crate) type Settings = Vec<(String, String)>;
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Changes nothing.
+    /// Read-only.
     Read,
     /// May change the repository.
     Write,
-    /// May change it and talks to a remote.
+    /// May change it and contacts a remote.
     Remote,
 }
 
-/// The settings that a repository's runs get.
+/// The overrides for a repository's runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     /// Set for every run.
     pub(crate) settings: Settings,
-    /// Names in the repository's configuration that were not heeded.
+    /// Settings of the repository that were overridden.
     pub(crate) ignored: BTreeSet<String>,
-    /// Names in it that decide where traffic goes: with them, nothing is sent.
+    /// Settings of the repository that redirect network traffic: with them, nothing is sent.
     pub(crate) network: BTreeSet<String>,
-    /// Whether it names a merge strategy that is a program. Of this setting, picking and rebasing heed the first value
-    /// there is, so that none can be set against it.
+    /// Whether it sets a merge strategy that is a program. cherry-pick and rebase use the *first* value of
+    /// `pull.twohead`, so it cannot be overridden.
     pub(crate) strategy: bool,
 }
 
-/// What reads configuration.
+/// Reads configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) program: &'a Program,
@@ -59,7 +59,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what the repository brings along and answers what to set against it.
+    /// Reads the repository's configuration and returns the overrides.
     pub(crate) async fn guard(self, place: &Place, mode: Mode) -> Result<Guard, ToolError> {
         let mut names = BTreeSet::new();
         let mut strategy = false;
@@ -87,7 +87,7 @@ impl Reader<'_> {
             guard.settings.extend(pairs(list));
         }
         if !place.bare {
-            // For git's own search, where it has to be left to it.
+            // For runs that leave it to git to find the repository.
             guard.settings.push(("safe.bareRepository".into(), "explicit".into()));
         }
         if !self.sign {
@@ -110,12 +110,12 @@ impl Reader<'_> {
         Ok(guard)
     }
 
-    /// Names in a repository's configuration that would run programs, whatever the mode; for repositories that serve
-    /// as remotes, where nothing can be set against them.
+    /// Settings that would run programs in any mode; for repositories that serve as remotes, whose settings cannot be
+    /// overridden.
     pub(crate) async fn hazards(self, place: &Place) -> Result<BTreeSet<String>, ToolError> {
         let entries = self.entries(place, place.configs(), !place.bare).await?;
         let mut guard = Guard::default();
-        // What only a client of other remotes would heed does not matter.
+        // Settings that matter only to a client of other remotes are ignored.
         let section = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         for (name, value) in entries.iter().filter(|(name, _)| names_a_file(name)) {
             self.read_file(place, name, value)?;
@@ -126,9 +126,9 @@ impl Reader<'_> {
         Ok(guard.ignored)
     }
 
-    /// Looks at the names in the index; `named` says that the configuration holds which kind of object ids there are.
+    /// Checks the names in the index; `named` tells that the configuration sets the object format.
     pub(crate) async fn index(self, place: &Place, named: bool) -> Result<(), ToolError> {
-        // Git takes this from the one file only, without what it includes.
+        // Git reads this from the repository's config file only, without includes.
         let own = if named { self.file(&place.common.join("config")).await? } else { Vec::new() };
         let format = own.iter().rfind(|(name, _)| name == OBJECT_FORMAT).map(|(_, value)| value.as_str());
         let id = if format == Some("sha256") { 32 } else { 20 };
@@ -138,13 +138,13 @@ impl Reader<'_> {
     }
 }
 
-/// What decides with which key and program is signed.
+/// Settings that choose the key and program for signing.
 fn is_signing(name: &str) -> bool {
     name == "user.signingkey" || name.starts_with("gpg.")
 }
 
 impl Guard {
-    /// Sets what answers this name, if it is one that must not be heeded.
+    /// Overrides this setting if it must not take effect.
     pub(crate) fn answer(&mut self, name: &str, mode: Mode) {
         let Some((section, rest)) = name.split_once('.') else { return };
         let (sub, key) = rest.rsplit_once('.').map_or((None, rest), |(sub, key)| (Some(sub), key));
@@ -172,7 +172,7 @@ impl Guard {
         self.ignored.insert(name.to_owned());
         self.set(name, value);
         if let ("filter", Some(driver)) = (section, sub) {
-            // Nothing may be stored or checked out unfiltered by accident; when only looking, unfiltered is the answer.
+            // Nothing may be stored or checked out unfiltered by accident; for reading, unfiltered is right.
             self.set(&format!("filter.{driver}.required"), if mode == Mode::Read { "false" } else { "true" });
         }
     }
@@ -184,7 +184,7 @@ impl Guard {
         }
     }
 
-    /// What was not heeded, as advice about this complaint; nothing when it cannot be the cause.
+    /// A hint about overridden settings if they can explain this message of git.
     pub(crate) fn advice(&self, complaint: &str) -> Option<String> {
         let complaint = complaint.to_lowercase();
         let may = |name: &&String| {
@@ -202,13 +202,13 @@ impl Guard {
     }
 }
 
-/// Whether a value of this name is the path of a file that git reads: known names, and typical endings of future ones.
+/// Whether this setting is the path of a file that git reads: known names, and typical endings of future ones.
 pub(crate) fn names_a_file(name: &str) -> bool {
     let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
     FILE_SECTIONS.split(' ').any(|known| known == section) && FILE_ENDS.iter().any(|end| key.ends_with(end))
 }
 
-/// A name for errors. What stands in its middle is free text, which has no place there unless it is plain.
+/// A setting's name for errors. Its middle part is free text, so it is shown only if it is plain.
 pub(crate) fn shown_key(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-/:@=+*".contains(c);
     if name.len() <= 120 && name.chars().all(plain) {

@@ -1,15 +1,15 @@
-//! The tables: what is set for every run, and what answers a name that a repository's own configuration holds.
+//! Tables of settings: those set for every run, and the overrides for settings in a repository's own configuration.
 //!
 //! Each row that keeps a program from running has a test of its own (`tests/it/markers.rs`).
 
-/// Whether a name has a middle part.
+/// Whether a name has a middle part (a subsection).
 pub(crate) enum Sub {
     Any,
     None,
     Either,
 }
 
-/// Set for every run unless the repository's configuration is trusted: nothing runs by itself.
+/// Set for every run unless the repository's configuration is trusted: nothing runs on its own.
 pub(crate) const FIXED: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -27,13 +27,13 @@ pub(crate) const FIXED: &[(&str, &str)] = &[
     ("protocol.file.allow", "never"),
     ("log.showSignature", "false"),
     ("merge.verifySignatures", "false"),
-    // With more than one, git reads parts of the index from where the index says they are.
+    // With more threads, git trusts the index about where its parts are.
     ("index.threads", "1"),
-    // Larger files are compared by their ids only, and never held whole to be packed.
+    // Larger files are compared by id only, and not read into memory for packing.
     ("core.bigFileThreshold", "32m"),
 ];
 
-/// Set for every run: the shape of what is read, and what we write.
+/// Set for every run: the format of git's output, and of our input.
 pub(crate) const SHAPES: &[(&str, &str)] = &[
     ("color.ui", "never"),
     ("color.status", "never"),
@@ -49,7 +49,7 @@ pub(crate) const SHAPES: &[(&str, &str)] = &[
     ("rebase.updateRefs", "false"),
 ];
 
-/// Set unless signing was asked for.
+/// Set unless signing is requested.
 pub(crate) const UNSIGNED: &[(&str, &str)] = &[
     ("commit.gpgSign", "false"),
     ("tag.gpgSign", "false"),
@@ -57,8 +57,8 @@ pub(crate) const UNSIGNED: &[(&str, &str)] = &[
     ("push.gpgSign", "false"),
 ];
 
-/// What answers a name that a repository's own configuration holds. Names are as git lists them: section and key in
-/// lower case. A merge driver becomes one that reports a conflict; with an empty one, git would take "ours" for merged.
+/// Overrides for settings in a repository's own configuration. Names are as listed by git: section and key in lower
+/// case. A merge driver is replaced by one that reports a conflict; with an empty one, git would take "ours" as merged.
 pub(crate) const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("core", Sub::None, "fsmonitor", "false"),
     ("core", Sub::None, "hookspath", "/dev/null"),
@@ -88,8 +88,8 @@ pub(crate) const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("hook", Sub::Any, "command", "true"),
     ("gc", Sub::None, "recentobjectshook", ""),
     ("interactive", Sub::None, "difffilter", "cat"),
-    // Of these two git heeds the first value, which is the repository's: the flags of fetch and push decide, and that
-    // nothing is fetched by the way (`GIT_NO_LAZY_FETCH`). Here they are named, for advice.
+    // For these two git uses the first value, which is the repository's. The flags of fetch and push, and
+    // `GIT_NO_LAZY_FETCH`, take precedence; they are listed here for the hints.
     ("remote", Sub::Any, "uploadpack", "git-upload-pack"),
     ("remote", Sub::Any, "receivepack", "git-receive-pack"),
     ("remote", Sub::Any, "vcs", ""),
@@ -106,10 +106,10 @@ pub(crate) const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("lfs", Sub::None, "storage", "lfs"),
 ];
 
-/// What a repository's own configuration may not raise: processes and threads (the limit on memory is one for each
-/// process), memory, and what is compared with what.
-/// The values are git's own or smaller; the user's configuration keeps its say where the repository has none. The last
-/// lines are for a file whose times the repository could otherwise have taken for those of one outside.
+/// Settings that a repository's own configuration may not raise: processes and threads (the memory limit applies to
+/// each process), memory, and the effort of comparisons. The values are git's defaults or smaller; the user's
+/// configuration applies if the repository does not set them. The last lines keep a file's timestamps from being
+/// confused with those of a file outside.
 pub(crate) const KNOBS: &[(&str, &str, &str)] = &[
     ("checkout", "workers", "1"),
     ("grep", "threads", "4"),
@@ -132,7 +132,7 @@ pub(crate) const KNOBS: &[(&str, &str, &str)] = &[
     ("core", "trustctime", "true"),
 ];
 
-/// Sections whose keys can be why something failed when they are not heeded, and what git says then, in lower case.
+/// Sections whose overridden settings can cause a failure, and parts of git's message in that case, in lower case.
 pub(crate) const CAUSES: &[(&str, &[&str])] = &[
     ("filter", &["filter"]),
     ("lfs", &["filter", "lfs"]),
@@ -143,7 +143,7 @@ pub(crate) const CAUSES: &[(&str, &[&str])] = &[
     ("submodule", &["submodule"]),
 ];
 
-/// What decides where traffic goes and what is believed there.
+/// Settings that decide where traffic goes and which hosts are trusted.
 pub(crate) const NETWORK: &[(&str, &str)] = &[
     ("http", "proxy"),
     ("http", "sslverify"),
@@ -165,19 +165,19 @@ pub(crate) const NETWORK: &[(&str, &str)] = &[
     ("transfer", "bundleuri"),
 ];
 
-/// Strategies that are part of git. Another name would be looked up as a program.
+/// Strategies that are part of git. Any other name would be looked up as a program.
 pub(crate) const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Sections of what the tools use of git, and how the keys in them end that name files: `blame.ignoreRevsFile`,
+/// Sections that the tools' git commands use, and the endings of their keys that name files: `blame.ignoreRevsFile`,
 /// `core.attributesFile`, `core.excludesFile`, `diff.orderFile`, `fsck.skipList`, `fetch.fsck.skipList`,
 /// `receive.fsck.skipList`, `gpg.ssh.allowedSignersFile`, `gpg.ssh.revocationFile`, `mailmap.file`. Those of `http` are
-/// below `NETWORK`; `commit.template` is not read, because every commit brings its message.
+/// in `NETWORK`; `commit.template` is not read, because every commit has a message.
 pub(crate) const FILE_SECTIONS: &str = "am apply attr blame branch checkout cherry commit core diff fetch fsck gc gpg grep index log \
      mailmap merge notes pack pull push rebase receive rerere show stash status submodule tag transfer uploadpack user \
      worktree";
 
 pub(crate) const FILE_ENDS: &[&str] = &["file", "skiplist"];
 
-/// Sections that a repository does not heed while it serves as a remote.
+/// Sections that have no effect in a repository that serves as a remote.
 pub(crate) const CLIENT_ONLY: &[&str] =
     &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];

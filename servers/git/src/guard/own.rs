@@ -1,4 +1,4 @@
-//! What the user's own configuration says of helpers and signing, instead of the repository's.
+//! Settings of the user's own configuration for helpers and signing.
 
 use crate::exec::output::lossy;
 use crate::exec::program::args;
@@ -6,7 +6,8 @@ use crate::guard::{Guard, Reader};
 use linchpin_kit::ToolError;
 
 impl Reader<'_> {
-    /// The helpers of the user's own configuration: dropping the repository's drops them too, so they are named again.
+    /// Credential helpers of the user's configuration: dropping the repository's drops these too, so they are added
+    /// again.
     pub(crate) async fn own_helpers(self, guard: &mut Guard) -> Result<(), ToolError> {
         guard.settings.push(("credential.helper".into(), String::new()));
         let done = self
@@ -23,7 +24,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Sets the signing key and program of the user's configuration instead of `named`, those of the repository.
+    /// Replaces `named`, the signing settings of the repository, with those of the user's configuration.
     pub(crate) async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), ToolError> {
         let asked = args(&["config", "--includes", "-z", "--get-regexp", r"^(user\.signingkey|gpg\..*)$"]);
         let done = self.outside(asked, Vec::new()).await?;
@@ -39,7 +40,7 @@ impl Reader<'_> {
                     .hint("Set user.signingKey in the user's git configuration."));
                 }
                 "gpg.format" => guard.set(name, "openpgp"),
-                // Not read when signing.
+                // Not used for signing.
                 "gpg.ssh.allowedsignersfile" | "gpg.ssh.revocationfile" => guard.set(name, ""),
                 _ => {}
             }

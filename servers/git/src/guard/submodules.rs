@@ -1,4 +1,4 @@
-//! Submodules that are checked out: git looks into them with their configuration.
+//! Populated submodules: git reads them with their own configuration.
 
 use crate::exec::output::{Keep, lossy};
 use crate::exec::program::{Job, args};
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 impl Reader<'_> {
-    /// The names in the configuration of populated submodules: git looks into them on its own, with their configuration.
+    /// The settings of populated submodules: git reads them on its own, with their configuration.
     pub(crate) async fn submodules(
         self,
         place: &Place,
@@ -33,7 +33,7 @@ impl Reader<'_> {
                 input: Vec::new(),
                 keep: Keep::Records(b"160000 ", CONFIG_MAX),
                 network: false,
-                share: None,
+                repo_runs: None,
                 limit: self.limit,
             };
             let done = self.program.run(job).await?;
@@ -41,7 +41,7 @@ impl Reader<'_> {
                 let text = lossy(record);
                 let Some((_, path)) = text.split_once('\t') else { continue };
                 if std::str::from_utf8(record).is_err() {
-                    // It would be looked for under another name, and not found.
+                    // Git would look for it under another name and not find it.
                     return Err(ToolError::new("The path of a submodule is not valid UTF-8").hint("Nothing was run."));
                 }
                 let sub = top.join(path);
@@ -58,7 +58,7 @@ impl Reader<'_> {
                 }
                 queue.push_back(sub_place);
             }
-            // What was found so far holds for the next run already.
+            // The results so far are cached for the next run.
             for name in names.iter() {
                 guard.answer(name, Mode::Read);
             }
@@ -67,7 +67,7 @@ impl Reader<'_> {
     }
 }
 
-/// The repository of a submodule that was checked out.
+/// The repository of a populated submodule.
 fn populated(bounds: &Bounds, top: &Path) -> Result<Option<Place>, ToolError> {
     if top.join(".git").symlink_metadata().is_err() {
         return Ok(None);

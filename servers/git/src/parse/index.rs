@@ -1,8 +1,8 @@
-//! The names in an index, without anything else of it.
+//! The names in an index; everything else is skipped.
 
 use std::io::{BufRead, Read as _};
 
-/// Whether every name in an index is one of a file below the work tree. What git would not read like this is an error.
+/// Whether every name in an index is below the work tree. An index that git would parse differently is an error.
 pub(crate) fn index_stays_inside(from: &mut impl BufRead, id: usize) -> std::io::Result<bool> {
     let odd = || std::io::Error::from(std::io::ErrorKind::InvalidData);
     let mut number = [0; 4];
@@ -22,14 +22,14 @@ pub(crate) fn index_stays_inside(from: &mut impl BufRead, id: usize) -> std::io:
         let flags = u16::from_be_bytes([fixed[fixed.len() - 2], fixed[fixed.len() - 1]]);
         let extended = usize::from(flags & INDEX_EXTENDED != 0) * 2;
         from.read_exact(&mut number[..extended])?;
-        // Since version 4 a name says only how it differs from the one before.
+        // Since version 4 a name is stored as the difference to the previous one.
         let shared = if version == 4 { name.len().checked_sub(distance(from)?).ok_or_else(odd)? } else { 0 };
         name.truncate(shared);
         let length = usize::from(flags & INDEX_NAME);
         let most = if length == usize::from(INDEX_NAME) { INDEX_NAME_MAX } else { length + 1 };
         let rest = most.checked_sub(shared).ok_or_else(odd)?;
         let read = from.by_ref().take(rest as u64).read_until(0, &mut name)?;
-        // A shorter or longer name than was said: git would go on elsewhere.
+        // The name is not as long as stated: git would continue at another offset.
         if name.pop() != Some(0) || most == length + 1 && name.len() != length {
             return Err(odd());
         }
@@ -44,7 +44,7 @@ pub(crate) fn index_stays_inside(from: &mut impl BufRead, id: usize) -> std::io:
     Ok(true)
 }
 
-/// A number as git's index holds it.
+/// A big-endian number.
 fn distance(from: &mut impl BufRead) -> std::io::Result<usize> {
     let mut byte = [0];
     from.read_exact(&mut byte)?;
@@ -57,8 +57,8 @@ fn distance(from: &mut impl BufRead) -> std::io::Result<usize> {
     Ok(value)
 }
 
-/// Whether a name of an index is one of something below the work tree and not below `.git`. One that ends with a slash
-/// is a directory of which nothing is checked out; an empty one stands in another file.
+/// Whether an index entry is below the work tree and not below `.git`. A name that ends with a slash is a sparse
+/// directory; an empty one is in a split index.
 fn is_inner(name: &[u8]) -> bool {
     let path = name.strip_suffix(b"/").unwrap_or(name);
     let leads = |part: &[u8]| {
@@ -69,10 +69,10 @@ fn is_inner(name: &[u8]) -> bool {
     name.is_empty() || !path.split(|byte| *byte == b'/').any(leads)
 }
 
-/// Bytes before the object id of an entry of an index.
+/// Bytes before the object id of an entry.
 const INDEX_STAT: usize = 40;
 const INDEX_EXTENDED: u16 = 0x4000;
-/// How long a name is; with all of these bits set, up to its NUL.
+/// The length of a name; if all of these bits are set, it ends at its NUL.
 const INDEX_NAME: u16 = 0x0fff;
 const INDEX_NAME_MAX: usize = 64 * 1024;
 

@@ -18,7 +18,7 @@ pub(crate) struct Commit {
     pub(crate) message: String,
 }
 
-/// What [`commits`] reads: hash, author, email, date, parents, message.
+/// The format that [`commits`] parses: hash, author, email, date, parents, message.
 pub(crate) const COMMIT_FORMAT: &str = "--format=%H%x00%an%x00%ae%x00%ai%x00%P%x00%B";
 
 pub(crate) fn commits(out: &[u8]) -> Vec<Commit> {
@@ -34,7 +34,7 @@ pub(crate) fn commits(out: &[u8]) -> Vec<Commit> {
     fields.chunks_exact(6).map(commit).collect()
 }
 
-/// `2024-01-15 14:30:25 +0100` as the published log writes it: `2024-01-15 14:30:25+01:00`.
+/// Formats `2024-01-15 14:30:25 +0100` as the published server does: `2024-01-15 14:30:25+01:00`.
 pub(crate) fn python_date(date: &str) -> String {
     match date.rsplit_once(' ') {
         Some((time, zone)) if zone.len() == 5 && zone.is_ascii() => format!("{time}{}:{}", &zone[..3], &zone[3..]),

@@ -1,4 +1,4 @@
-//! Git's formats.
+//! Parsers for git's formats.
 
 pub(crate) mod index;
 pub(crate) mod log;

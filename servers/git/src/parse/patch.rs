@@ -5,8 +5,8 @@ use crate::exec::output::{fields, lossy};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`,
-/// and then the hunks as they are.
+/// Rewrites git's patches with the headers of the published server: for each file a blank line, `--- a/…`, `+++ b/…`,
+/// then the hunks unchanged.
 pub(crate) fn patches(out: &[u8]) -> Vec<u8> {
     let mut shown = Vec::with_capacity(out.len());
     let mut header: Option<Header> = None;
@@ -32,7 +32,7 @@ pub(crate) fn patches(out: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// What git says about a file before its hunks.
+/// A file's header lines, before its hunks.
 #[derive(Default)]
 struct Header {
     pub(crate) old: Vec<u8>,
@@ -43,7 +43,7 @@ struct Header {
 }
 
 impl Header {
-    /// From `a/path b/path` where the two are surely equal.
+    /// From `a/path b/path` if the two are certainly equal.
     pub(crate) fn symmetric(names: &[u8]) -> Option<Self> {
         let names = names.strip_suffix(b"\n").unwrap_or(names);
         let (old, new) = names.split_at(names.len() / 2);
@@ -52,7 +52,7 @@ impl Header {
         Some(Self { old: path.clone(), new: path, ..Self::default() })
     }
 
-    /// From `a/path b/path`; where the two are equal, which is the only case that needs them, the middle is known.
+    /// From `a/path b/path`; only needed if both are equal, in which case the middle is known.
     pub(crate) fn of(names: &[u8]) -> Self {
         let names = names.strip_suffix(b"\n").unwrap_or(names);
         let path = if names.first() == Some(&b'"') {
@@ -68,7 +68,7 @@ impl Header {
         Self { old: path.clone(), new: path, ..Self::default() }
     }
 
-    /// Takes a line of the header; `false` when the line is not one.
+    /// Parses a header line; `false` if it is none.
     pub(crate) fn take(&mut self, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let name =
@@ -113,8 +113,7 @@ impl Header {
     }
 }
 
-/// How much each file of git's patches differs, as `--numstat` says it; `None` where the patches do not say, or hold
-/// anything that is not known here.
+/// Statistics of git's patches, as from `--numstat`; `None` if the patches do not tell, or contain anything unknown.
 pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
     let mut stats: Vec<FileStat> = Vec::new();
     let mut lines = out.split_inclusive(|byte| *byte == b'\n').peekable();
@@ -157,8 +156,8 @@ pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
             }
             lines.next_if(|line| line.starts_with(b"\\"));
         }
-        // Without a hunk (renamed, emptied, another mode) only the numbers say whether git takes the file for binary.
-        // And a file that became a link, or the other way, has two patches, but its numbers once.
+        // Without a hunk (renamed, emptied, mode changed) only `--numstat` tells whether git considers the file binary.
+        // A file that became a symlink, or the reverse, has two patches but is counted once.
         let counted = stat.added != Some(0) || stat.removed != Some(0);
         if !counted || stats.last().is_some_and(|last| last.path == stat.path) {
             return None;
@@ -168,7 +167,7 @@ pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
     Some(stats)
 }
 
-/// The numbers of lines before and after, from `@@ -1,2 +3 @@`.
+/// The line counts before and after, from `@@ -1,2 +3 @@`.
 fn hunk_size(line: &[u8]) -> Option<(u64, u64)> {
     let line = lossy(line);
     let mut parts = line.split(' ').skip(1);
@@ -179,7 +178,7 @@ fn hunk_size(line: &[u8]) -> Option<(u64, u64)> {
     Some((size('-')?, size('+')?))
 }
 
-/// A name as git quotes it, in quotes with escapes when it holds anything unusual.
+/// A name as git quotes it: with escapes and in quotes if it contains anything unusual.
 pub(crate) fn unquoted(name: &[u8]) -> Vec<u8> {
     let Some(inner) = name.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return name.to_vec() };
     let mut plain = Vec::with_capacity(inner.len());
@@ -213,7 +212,7 @@ pub(crate) fn unquoted(name: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The changes of a file in numbers.
+/// The statistics of a changed file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileStat {
     pub(crate) path: String,
@@ -228,7 +227,7 @@ pub(crate) struct FileStat {
     pub(crate) removed: Option<u64>,
 }
 
-/// The records of `--numstat -z`.
+/// Parses the records of `--numstat -z`.
 pub(crate) fn file_stats(out: &[u8]) -> Vec<FileStat> {
     let mut stats: Vec<FileStat> = Vec::new();
     let mut records = fields(out).into_iter();

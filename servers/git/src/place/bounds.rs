@@ -1,4 +1,4 @@
-//! The directories that may be used, and links in a repository that leave them.
+//! The allowed directories, and links in a repository that lead outside them.
 
 use crate::place::Place;
 use crate::place::files::small_file;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// The directories that may be used.
+/// The allowed directories.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bounds {
-    /// Everything may be used.
+    /// Everything is allowed.
     pub(crate) any: bool,
-    /// Canonical; a path is inside when it is one of these or below.
+    /// Canonical; a path is inside if it is one of these or below one.
     pub(crate) dirs: Vec<PathBuf>,
-    /// What was found in directories before, whatever the bounds.
+    /// Cached findings about directories, whatever the bounds.
     pub(crate) walks: Arc<Walks>,
 }
 
@@ -26,7 +26,7 @@ impl Bounds {
         self.any || self.dirs.iter().any(|dir| path.starts_with(dir))
     }
 
-    /// What lies in both. Of two directories one inside the other, the inner one is left.
+    /// The intersection. Of two nested directories the inner one remains.
     pub(crate) fn narrowed(&self, other: &[PathBuf]) -> Self {
         if self.any {
             return Self { any: false, dirs: other.to_vec(), walks: Arc::clone(&self.walks) };
@@ -39,27 +39,27 @@ impl Bounds {
         Self { any: false, dirs: dirs.into_iter().collect(), walks: Arc::clone(&self.walks) }
     }
 
-    /// In words, as the published server says it.
+    /// Lists them as the published server does.
     pub(crate) fn shown(&self) -> String {
         let dirs: Vec<String> = self.dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
         dirs.join(", ")
     }
 
-    /// The path with every link followed, if it is inside; `what` names where it comes from.
+    /// The path with symlinks resolved, if it is inside; `what` describes it for the error.
     pub(crate) fn inside(&self, path: &Path, what: &str) -> Result<PathBuf, ToolError> {
-        let settled = resolve_symlinks(path);
-        if self.hold(&settled) {
-            return Ok(settled);
+        let resolved = resolve_symlinks(path);
+        if self.hold(&resolved) {
+            return Ok(resolved);
         }
         Err(escape(what))
     }
 }
 
-/// What was met on the way through a repository.
+/// The state of a walk through a repository.
 #[derive(Default)]
 struct Seen {
     pub(crate) entries: usize,
-    /// Directories that links led to.
+    /// Directories that links lead to.
     pub(crate) followed: BTreeSet<PathBuf>,
 }
 
@@ -79,7 +79,7 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
         let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
         let plain = name.len() <= 120 && name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
         let real = bounds.inside(&path, &format!(".git/{}", if plain { &name } else { "…" }))?;
-        // There may be more links where it leads.
+        // The target may contain more links.
         if depth < DEPTH_MAX && real.is_dir() && seen.followed.insert(real.clone()) {
             links(bounds, top, &real, depth + 1, seen)?;
         }
@@ -88,7 +88,7 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
         if depth >= DEPTH_MAX {
             return Err(ToolError::new("The .git directory is nested too deeply to check for links that lead outside"));
         }
-        // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
+        // Submodules' repositories are checked when they are used; hooks do not run, wherever they are.
         if depth > 0 || inner != "modules" && inner != "hooks" {
             links(bounds, top, &dir.join(inner), depth + 1, seen)?;
         }
@@ -96,21 +96,21 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
     Ok(())
 }
 
-/// What was found in directories, for as long as they do not change: making, removing or renaming anything in a
-/// directory changes its times.
+/// Cached findings about directories, valid while they do not change: creating, removing or renaming an entry changes a
+/// directory's times.
 #[derive(Debug, Default)]
 pub(crate) struct Walks(pub(crate) Mutex<Known>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) walks: BTreeMap<PathBuf, (Stamp, Arc<Walk>)>,
-    /// Indexes that name nothing outside, and how long an object id was taken to be.
+    /// Indexes whose names are all inside, and the length of object ids assumed.
     pub(crate) indexes: BTreeMap<PathBuf, (Stamp, usize)>,
-    /// Names that were kept since it was last emptied.
+    /// Number of cached names since the cache was last cleared.
     pub(crate) names: usize,
 }
 
-/// What is in one directory, as far as it matters: where a link leads is looked up anew each time.
+/// The relevant entries of a directory; link targets are resolved anew each time.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     pub(crate) entries: usize,
@@ -119,9 +119,9 @@ pub(crate) struct Walk {
 }
 
 impl Walks {
-    /// What is in `dir`, counting to one more than `most`; `None` when it cannot be read.
+    /// The entries of `dir`, up to one more than `most`; `None` if it cannot be read.
     pub(crate) fn walk(&self, dir: &Path, most: usize) -> Option<Arc<Walk>> {
-        // Before the directory is read: what changes it from here on changes its stamp for the next time.
+        // Taken before the directory is read, so that a later change gives another stamp next time.
         let stamp = Stamp::of(dir);
         if let Some(stamp) = &stamp {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,23 +157,23 @@ impl Walks {
     }
 }
 
-/// Which directory it is and when it changed last.
+/// Identifies a directory and its last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp([i64; 6]);
 
 impl Stamp {
-    /// `None` where it would not tell two states apart: when the last change is so young that another could bear the
-    /// same time, and where the file system's clock is coarse.
+    /// `None` if it could not tell two states apart: the last change is so recent that another could have the same
+    /// time, or the file system's clock is coarse.
     #[cfg(unix)]
     pub(crate) fn of(dir: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let meta = fs::metadata(dir).ok()?;
         let changed = SystemTime::UNIX_EPOCH + Duration::new(u64::try_from(meta.ctime()).ok()?, 0);
-        let settled = SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED);
+        let stable = SystemTime::now().duration_since(changed).is_ok_and(|age| age > STABLE_AFTER);
         let fine = meta.ctime_nsec() != 0;
         let (dev, ino) = (meta.dev().cast_signed(), meta.ino().cast_signed());
         let stamp = [dev, ino, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
-        (settled && fine).then_some(Self(stamp))
+        (stable && fine).then_some(Self(stamp))
     }
 
     #[cfg(not(unix))]
@@ -182,7 +182,7 @@ impl Stamp {
     }
 }
 
-/// Something in the repository leads outside.
+/// The error if something in the repository leads outside.
 pub(crate) fn escape(what: &str) -> ToolError {
     ToolError::denied(format!("The repository refers to a location outside the allowed directories: {what}"))
         .hint("Nothing was run. The operator can allow that location with another --repository.")
@@ -196,11 +196,11 @@ const DEPTH_MAX: usize = 64;
 
 const WALK_NAMES_MAX: usize = 20_000;
 
-/// Whole seconds are compared, so that this is at least two.
-const SETTLED: Duration = Duration::from_secs(3);
+/// Whole seconds are compared, so this must be at least two.
+const STABLE_AFTER: Duration = Duration::from_secs(3);
 
 impl Place {
-    /// Follows everything that may lead elsewhere.
+    /// Follows all references that may lead elsewhere.
     pub(crate) fn inspect(&self, bounds: &Bounds) -> Result<(), ToolError> {
         if bounds.any {
             return Ok(());
@@ -215,7 +215,7 @@ impl Place {
             at += 1;
             match small_file(&store.join("info/alternates"), "objects/info/alternates") {
                 Ok(text) => {
-                    // Only a line feed ends a line for git; quotes, and what could be taken for an end, are not needed.
+                    // Git ends a line only at a line feed; quoted paths and other line ends are refused.
                     for line in text.split('\n').filter(|line| !line.is_empty() && !line.starts_with('#')) {
                         if line.starts_with('"') || line.contains(char::is_control) {
                             return Err(escape("objects/info/alternates"));

@@ -1,4 +1,4 @@
-//! Small files of git's, read within limits.
+//! Small files of git, read within limits.
 
 use linchpin_kit::ToolError;
 use std::fs;
@@ -10,7 +10,7 @@ pub(crate) fn small_file(path: &Path, what: &str) -> Result<String, ToolError> {
 }
 
 pub(crate) fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, ToolError> {
-    // Opening a pipe would wait for its other end.
+    // Opening a pipe would block until its other end is opened.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return Err(ToolError::new(format!("{what} cannot be parsed")));
     }

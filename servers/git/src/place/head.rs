@@ -1,4 +1,4 @@
-//! The branch that HEAD stands on, read from its files.
+//! The branch of HEAD, read from its files.
 
 use crate::place::Place;
 use crate::place::files::{bounded_file, small_file};
@@ -8,11 +8,11 @@ use crate::place::files::{bounded_file, small_file};
 pub(crate) struct BranchHead {
     /// Its short name.
     pub(crate) branch: String,
-    /// Its commit; `None` before the first.
+    /// Its commit; `None` before the first one.
     pub(crate) commit: Option<String>,
 }
 
-/// The text, if it is a full object id as git writes it.
+/// The text, if it is a full object id in git's notation.
 pub(crate) fn object_id(text: &str) -> Option<&str> {
     let hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (matches!(text.len(), 40 | 64) && hex).then_some(text)
@@ -21,8 +21,8 @@ pub(crate) fn object_id(text: &str) -> Option<&str> {
 const PACKED_MAX: u64 = 1024 * 1024;
 
 impl Place {
-    /// The branch that HEAD stands on and its commit, where that is written down plainly. `None` stands for everything
-    /// that only git itself should answer: a detached HEAD, other kinds of storage, anything odd.
+    /// The branch of HEAD and its commit, in the plain case. `None` leaves the answer to git: a detached HEAD, another
+    /// ref storage, anything unusual.
     pub(crate) fn branch_head(&self) -> Option<BranchHead> {
         let head = small_file(&self.git_dir.join("HEAD"), "HEAD").ok()?;
         let full = head.strip_prefix("ref: ")?.strip_suffix('\n')?;

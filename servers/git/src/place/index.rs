@@ -10,12 +10,12 @@ use std::io::{BufReader, Read};
 use std::sync::PoisonError;
 
 const INDEXES_MAX: usize = 64;
-/// Bytes of the parts of an index that are read anew; ten million files have about as many.
+/// Maximum bytes read of index files; ten million files have about as many.
 const INDEX_BYTES_MAX: u64 = 1 << 30;
 
 impl Place {
-    /// Refuses an index that names files elsewhere: git checks names when it puts them there, never when it reads them,
-    /// and then shows and compares whatever is at that place. `id` is how many bytes an object id has.
+    /// Refuses an index that names files elsewhere: git checks names when it adds them but not when it reads them, and
+    /// then shows and compares whatever is there. `id` is the length of an object id in bytes.
     pub(crate) fn check_index(&self, bounds: &Bounds, id: usize) -> Result<(), ToolError> {
         let part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
         let names = fs::read_dir(&self.git_dir).ok().into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -30,7 +30,7 @@ impl Place {
             let unclear =
                 |_| ToolError::new("The index cannot be parsed").hint("Nothing was run. Inspect it with git.");
             let size = match fs::metadata(&path) {
-                // A file with holes costs nobody any room, and reading it takes minutes.
+                // A sparse file takes no disk space, but reading it would take minutes.
                 Ok(meta) if meta.is_file() && meta.len() <= left => meta.len(),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 _ => return Err(unclear(std::io::ErrorKind::Other.into())),

@@ -17,23 +17,23 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where git's parts are.
+/// The paths of a repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// The top of the work tree; of a bare repository, the repository. Git runs here.
+    /// The top of the work tree; of a bare repository, the repository itself. Git runs here.
     pub(crate) top: PathBuf,
     pub(crate) bare: bool,
     pub(crate) git_dir: PathBuf,
-    /// Where refs, objects and configuration are; differs from `git_dir` in linked work trees.
+    /// The directory of refs, objects and configuration; differs from `git_dir` in linked work trees.
     pub(crate) common: PathBuf,
-    /// Whether all of it belongs to this process's user, as git asks before it believes a repository.
+    /// Whether all of it belongs to the user of this process, which git requires too.
     pub(crate) own: bool,
 }
 
 impl Place {
-    /// Variables that keep git to the repository that was looked at: left to itself it would search, and where it
-    /// judges a directory otherwise than we do, it would end up in another one. Repositories of other users are left to
-    /// its search, because only there does it ask whether they are trusted (`safe.directory`).
+    /// Variables that pin git to the repository that was checked: git's own search could end up in another one if it
+    /// judged a directory differently. Repositories of other users are left to that search, because only it applies
+    /// `safe.directory`.
     pub(crate) fn pins(&self) -> Vec<(&'static str, OsString)> {
         let mut vars = Vec::new();
         if self.own {
@@ -45,7 +45,7 @@ impl Place {
         vars
     }
 
-    /// The configuration files it brings along that exist.
+    /// Its configuration files that exist.
     pub(crate) fn configs(&self) -> Vec<PathBuf> {
         let all =
             [self.common.join("config"), self.git_dir.join("config.worktree"), self.common.join("config.worktree")];
@@ -54,7 +54,7 @@ impl Place {
         found
     }
 
-    /// Finds the repository that `given` is in, as far as `bounds` reach.
+    /// Finds the repository that contains `given`, within `bounds`.
     pub(crate) fn find(bounds: &Bounds, given: &str) -> Result<Self, ToolError> {
         if given.contains('\0') || given.is_empty() {
             return Err(ToolError::invalid("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
@@ -85,7 +85,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The repository that the settled `path` is in.
+    /// The repository that contains `path`, in which symlinks are resolved.
     pub(crate) fn above(bounds: &Bounds, path: &Path) -> Result<Option<Self>, ToolError> {
         for dir in path.ancestors() {
             if !bounds.hold(dir) {
@@ -111,7 +111,7 @@ impl Place {
                     ))
                     .hint("Pass the work tree of the intended repository."));
                 }
-                // Git would take the configuration from there.
+                // Git would read the configuration from there.
                 if dir.join("commondir").symlink_metadata().is_ok() {
                     return Err(ToolError::denied(format!(
                         "'{}' is a bare repository with a commondir",
@@ -150,14 +150,13 @@ impl Place {
         Ok(Some(Self { top: top.to_owned(), bare: false, git_dir, common, own }))
     }
 
-    /// Whether the way to this path of the work tree leads over a link. Such a path is not tracked, whatever the index
-    /// says.
+    /// Whether this path of the work tree leads over a symlink. Such a path is not tracked, whatever the index says.
     pub(crate) fn beyond_link(&self, path: &Path) -> bool {
         let above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
         above.map(|dir| self.top.join(dir)).any(|dir| dir.is_symlink())
     }
 
-    /// What `core.worktree` says must be what was found.
+    /// `core.worktree` must name the work tree that was found.
     pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), ToolError> {
         let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
         if self.bare || path != self.top {
@@ -167,8 +166,8 @@ impl Place {
         Ok(())
     }
 
-    /// A path that an argument names, relative to the top level, checked to be in the work tree when every link is
-    /// followed. The answer is what git may be given after `--`.
+    /// A path argument, relative to the top level, which must be in the work tree with symlinks resolved. The result
+    /// can be passed to git after `--`.
     pub(crate) fn inner(&self, given: &str) -> Result<String, ToolError> {
         let shown = clip(given, ECHO_MAX).text;
         let outside = || {
@@ -179,17 +178,17 @@ impl Place {
             return Err(ToolError::invalid(format!("Invalid path: '{}'", shown)));
         }
         let path = self.top.join(given);
-        let settled = resolve_symlinks(&path);
-        if !settled.starts_with(&self.top) || !self.bare && settled.starts_with(self.top.join(".git")) {
+        let resolved = resolve_symlinks(&path);
+        if !resolved.starts_with(&self.top) || !self.bare && resolved.starts_with(self.top.join(".git")) {
             return Err(outside());
         }
         if Path::new(given).is_relative() {
             return Ok(given.to_owned());
         }
-        // Absolute: the directory by its true name, the last name as it is, because it may be a link that is meant.
+        // Absolute: the directory is resolved, the last component is not, because a symlink itself may be meant.
         let true_name = match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => resolve_symlinks(parent).join(name),
-            _ => settled,
+            _ => resolved,
         };
         let relative = true_name.strip_prefix(&self.top).map_err(|_| outside())?;
         Ok(match relative.to_string_lossy() {
@@ -199,7 +198,7 @@ impl Place {
     }
 }
 
-/// The top level of the repository that `given` is in, for the operator's own paths.
+/// The top level of the repository that contains `given`; for paths from the operator.
 pub(crate) fn top_of(given: &Path) -> Result<PathBuf, ToolError> {
     let shown = given.display();
     let path = fs::canonicalize(given).map_err(|_| {
@@ -213,7 +212,7 @@ pub(crate) fn top_of(given: &Path) -> Result<PathBuf, ToolError> {
     })
 }
 
-/// The path a root names, when there is something.
+/// The path of a root, if it exists.
 pub(crate) fn root_path(root: &str) -> Option<PathBuf> {
     fs::canonicalize(linchpin_kit::root_path(root)?).ok()
 }
@@ -222,14 +221,14 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolError> {
     std::path::absolute(path).map_err(|_| ToolError::new(format!("Invalid path: {}", path.display())))
 }
 
-/// Whether git would take `git_dir` for a repository, by its own rules. Of a directory that it would not, it goes on to
-/// another one, whose configuration nobody looked at.
+/// Whether git would accept `git_dir` as a repository, by its own rules. Otherwise it would move on to another one,
+/// whose configuration was not checked.
 fn is_repository(git_dir: &Path, common: &Path) -> bool {
-    // The dot asks for the right to enter, as git does.
+    // The dot requires search permission, as in git.
     is_head(&git_dir.join("HEAD")) && common.join("objects/.").is_dir() && common.join("refs/.").is_dir()
 }
 
-/// Whether git would take this for a HEAD: a link to a ref, the name of one, or an object id.
+/// Whether git would accept this HEAD: a symlink to a ref, a ref name, or an object id.
 fn is_head(path: &Path) -> bool {
     let Ok(meta) = path.symlink_metadata() else { return false };
     if meta.is_symlink() {
@@ -249,7 +248,7 @@ fn is_head(path: &Path) -> bool {
     head.get(..40).is_some_and(|id| id.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether these belong to this process's user.
+/// Whether these belong to the user of this process.
 #[cfg(unix)]
 fn is_own(paths: &[&Path]) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -262,8 +261,8 @@ fn is_own(_: &[&Path]) -> bool {
     false
 }
 
-/// The path that a file of git's consists of, as git reads it: only line ends are dropped, blanks belong to the name.
-/// Where git would stop reading in the middle, it is refused.
+/// The path in one of git's files, as git reads it: only line ends are removed; spaces belong to the name. Refused if
+/// git would stop reading in the middle.
 fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, ToolError> {
     let path = text.trim_end_matches(['\n', '\r']);
     if path.is_empty() || path.contains(char::is_control) {
@@ -272,12 +271,12 @@ fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, ToolError> {
     Ok(path)
 }
 
-/// As much of a HEAD as git looks at to tell whether it is one.
+/// Maximum bytes of HEAD that git reads to check it.
 const HEAD_READ: u64 = 255;
 
 pub(crate) const PATH_MAX: usize = 4_096;
 
-/// As much of an argument as an error repeats, in bytes.
+/// Maximum bytes of an argument that an error repeats.
 const ECHO_MAX: usize = 500;
 
 #[cfg(test)]

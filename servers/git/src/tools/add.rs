@@ -44,7 +44,7 @@ pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
     let files = repo.paths(&q.files)?;
-    // It names what changed in the index, and is silent about files that were looked at in vain.
+    // Lists the changes of the index, but not files without changes.
     let done = repo.run(args_and(&["add", "--verbose", "--"], &files), Keep::Head(1), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());

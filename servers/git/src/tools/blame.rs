@@ -96,13 +96,13 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput
     };
     command.extend(revision.as_deref());
     command.extend(["--", &path]);
-    // Of long lines only what could be shown. Porcelain repeats little, but its headers are longer than short lines.
+    // Of a long line only the part that can be shown is read. Porcelain headers are longer than short lines.
     let keep = Keep::Parts(repo.max + 1, repo.max.saturating_mul(10) + 16 * PART_BYTES_MAX);
     let done = repo.run(args(&command), keep, Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let (mut blame, text, long) = parse_blame(path, &done.out, repo.room(), done.cut);
+    let (mut blame, text, long) = parse_blame(path, &done.out, repo.budget(), done.cut);
     blame.truncated = blame.next_line.is_some() || long.is_some();
     let long = long.map(|line| format!("line {line} is truncated; git_show reads the whole file"));
     let more = blame.next_line.map(|line| format!("more lines follow, continue with start_line={line}"));
@@ -121,10 +121,10 @@ struct Origin {
     summary: String,
 }
 
-/// The blame, its text, and the line that was cut because it did not fit alone.
-fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, String, Option<u64>) {
+/// The blame, its text, and the number of a line that was cut because it did not fit alone.
+fn parse_blame(path: String, out: &[u8], budget: Budget, cut: bool) -> (Blame, String, Option<u64>) {
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
-    let mut room = room.beside(0, json_len(&path));
+    let mut budget = budget.beside(0, json_len(&path));
     let mut blame = Blame { path, hunks: Vec::new(), truncated: false, next_line: None };
     let (mut text, mut hash, mut line, mut long) = (String::new(), String::new(), 0_u64, None);
     let whole = if cut { out.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { out.len() };
@@ -146,15 +146,15 @@ fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, Str
             };
             let around = if joins { 1 } else { json_len(&hunk) + 2 };
             let content = if text.is_empty() {
-                // One line there is always, and as much of it as fits.
-                let left = room.beside(head.len() + 1, around);
+                // At least one line is shown, as much of it as fits.
+                let left = budget.beside(head.len() + 1, around);
                 let (part, taken) = left.text(content.as_bytes(), 0, false);
                 long = (taken < content.len()).then_some(line);
                 part
             } else {
                 content.to_owned()
             };
-            if !room.takes(head.len() + content.len() + 1, around + json_len(&content)) {
+            if !budget.takes(head.len() + content.len() + 1, around + json_len(&content)) {
                 blame.next_line = Some(line);
                 return (blame, text, long);
             }
@@ -190,11 +190,11 @@ fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, Str
     (blame, text, long)
 }
 
-/// The day of a time in seconds since 1970, in a zone such as `+0130`.
+/// The date of a Unix time in a zone such as `+0130`.
 pub(crate) fn day(seconds: i64, zone: &str) -> String {
     let number: i32 = zone.parse().unwrap_or(0);
     let offset = Offset::from_seconds((number / 100) * 3_600 + (number % 100) * 60).unwrap_or(Offset::UTC);
-    // Of what no calendar holds, the end of the calendar.
+    // Dates outside the calendar are clamped.
     let time = Timestamp::from_second(seconds).unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX });
     offset.to_datetime(time).date().to_string()
 }

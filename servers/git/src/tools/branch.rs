@@ -79,22 +79,23 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     for (flag, value) in filters {
         more.push(format!("{flag}={}", repo.commit(value).await?));
     }
-    let words = args_and(&["branch", "--no-color", "--no-column", BRANCH_FORMAT], &more);
-    let done = repo.run(words, Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX), Vec::new()).await?;
+    let command = args_and(&["branch", "--no-color", "--no-column", BRANCH_FORMAT], &more);
+    let done = repo.run(command, Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
     let records = lossy(&done.out);
     let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
     let mut listed = parts.as_chunks().0.iter().map(|record| Listed::of(record, flag == Some("-a"))).peekable();
-    // A detached HEAD is no branch. It has a line of its own, before all branches.
+    // A detached HEAD is not a branch. It gets a line of its own, before all branches.
     let detached = listed.next_if(|first| !first.is_ref).map(|first| first.line);
     let all: Vec<Listed> = listed.collect();
     let start = q.cursor.is_none();
     let detached = detached.filter(|_| start).map(|line| line + "\n").unwrap_or_default();
-    let room = repo.room().beside(detached.len(), 0);
-    let Page { items, text, mut paging } =
-        page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, room, |one| (one.line.as_str().into(), json_len(&one.branch)))?;
+    let budget = repo.budget().beside(detached.len(), 0);
+    let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, budget, |one| {
+        (one.line.as_str().into(), json_len(&one.branch))
+    })?;
     let text = format!("{detached}{text}").trim_end_matches('\n').to_owned();
     let branches = items.iter().map(|one| one.branch.clone()).collect();
     let mut notice = paging.notice();
@@ -105,11 +106,11 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     Ok(ToolOutput::outside(text, Branches { branches, paging }).notice(notice))
 }
 
-/// What is asked of each branch: with it one run gives the list for people and for programs, in the same order.
+/// The fields of each branch: a single run gives the text and the structured content, in the same order.
 const BRANCH_FORMAT: &str = "--format=%(HEAD)%00%(worktreepath)%00%(refname)%00%(refname:lstrip=2)%00%(symref:short)%00\
                              %(objectname)%00%(upstream:short)%00%(subject)%00";
 
-/// A line of `git branch`, and what it is about.
+/// A line of `git branch`, and its branch.
 struct Listed {
     line: String,
     is_ref: bool,
@@ -117,7 +118,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// From the eight parts of [`BRANCH_FORMAT`]; `both` when the list has local and remote branches.
+    /// From the eight fields of [`BRANCH_FORMAT`]; `both` if the list has local and remote branches.
     fn of([head, elsewhere, full, short, points_to, hash, upstream, subject]: &[&str; 8], both: bool) -> Self {
         let remote = full.starts_with("refs/remotes/");
         let mark = match (*head, *elsewhere) {

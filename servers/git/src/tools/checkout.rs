@@ -42,7 +42,7 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
     let full = if repo.ask(&["show-ref", "--verify", "--quiet", &direct]).await?.good() {
         direct
     } else {
-        // `HEAD` and `@{-1}` stand for branches too.
+        // `HEAD` and `@{-1}` can stand for branches too.
         repo.ask(&["rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", &q.branch_name])
             .await?
             .text()
@@ -50,11 +50,11 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
     let mut command = vec!["checkout", "--quiet", "--no-guess", "--no-recurse-submodules"];
     match full.strip_prefix("refs/heads/") {
         Some(branch) => {
-            // Another program may have made a branch of such a name.
+            // Another program may have created a branch with this name.
             no_dash("branch name", branch)?;
             command.push(branch);
         }
-        // By its name, which git then remembers as where HEAD is detached; a name does not begin with `-` here.
+        // By name, which git then remembers for the detached HEAD; here a name cannot begin with `-`.
         None => command.extend(["--detach", &q.branch_name]),
     }
     command.push("--");

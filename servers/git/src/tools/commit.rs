@@ -54,7 +54,7 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         )
         .into());
     }
-    // Verbatim from a pipe; without anything to read there would be no pipe.
+    // Read verbatim from stdin; without input there would be no pipe.
     let message = if q.message.is_empty() { "--message=" } else { "--file=-" };
     let flags = ["--quiet", "--cleanup=verbatim", "--allow-empty-message", "--no-status", repo.sign(), message];
     let mut command = args_and(&["commit"], &flags);
@@ -62,11 +62,11 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         command.push("--no-verify".into());
     }
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), q.message.into_bytes()).await?;
-    // Git says so when only the index could not be written.
+    // Git's message if only the index could not be written.
     if !done.good() && !lossy(&done.err).contains("repository has been updated") {
         return Err(repo.failed(&done).into());
     }
-    // The commit is made: a question that fails from here on does not make it a failure.
+    // The commit exists: a failed query from here on does not make it a failure.
     let place = repo.place.clone();
     let head = tokio::task::spawn_blocking(move || place.branch_head()).await.ok().flatten();
     let (branch, hash) = match head {
@@ -93,9 +93,9 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
     Ok(ToolOutput::ours(text, Committed { hash, branch, note }).notice(advice))
 }
 
-/// Whether the index holds anything that a commit would record.
+/// Whether the index contains anything to commit.
 pub(crate) async fn staged(repo: &Repo) -> Result<bool, ToolError> {
-    // Before the first commit it compares with nothing; what is only meant to be added counts as absent.
+    // Before the first commit it is compared with an empty tree; intent-to-add entries count as absent.
     let mut command = args(&["diff", "--cached", "--quiet"]);
     command.extend(args(repo.plain_diff()));
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;

@@ -61,7 +61,7 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
         let fault = ToolError::conflict(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
         return Err(fault.hint("git_checkout switches to it.").into());
     }
-    // The empty last argument says that the ref must not exist, so that a race cannot move a branch.
+    // The empty last argument requires that the ref does not exist, so a race cannot move a branch.
     let why = format!("branch: Created from {from}");
     repo.must(&["update-ref", "--create-reflog", "-m", &why, &full, &hash, ""]).await?;
     let text = format!("Created branch '{}' from '{from}'", q.branch_name);

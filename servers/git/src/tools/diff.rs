@@ -72,14 +72,14 @@ pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answer
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Unstaged changes:\n";
-    Ok(differences(&repo, heading, &[], q.shape(repo.room())).await?)
+    Ok(differences(&repo, heading, &[], q.shape(repo.budget())).await?)
 }
 
 pub(crate) async fn diff_staged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Staged changes:\n";
-    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape(repo.room())).await?)
+    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape(repo.budget())).await?)
 }
 
 pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
@@ -90,8 +90,8 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
         repo.needs_worktree()?;
     }
     let heading = format!("Diff with {}:\n", q.target);
-    let (cursor, room) = (q.cursor.as_deref(), repo.room());
-    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor, room };
+    let (cursor, budget) = (q.cursor.as_deref(), repo.budget());
+    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor, budget };
     match differences(&repo, &heading, &sides, shape).await {
         Ok(shown) => Ok(shown),
         Err(fault) if repo.resolve(&sides[0], "tree").await?.is_some() => Err(fault.into()),
@@ -105,8 +105,8 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
 }
 
 impl DiffWorkArgs {
-    fn shape(&self, room: Budget) -> DiffShape<'_> {
+    fn shape(&self, budget: Budget) -> DiffShape<'_> {
         let cursor = self.cursor.as_deref();
-        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor, room }
+        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor, budget }
     }
 }

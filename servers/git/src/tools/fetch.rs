@@ -5,7 +5,7 @@ use crate::exec::output::{Keep, lossy};
 use crate::exec::program::args_and;
 use crate::guard::Mode;
 use crate::page::LIST_BYTES_MAX;
-use crate::remote::{REFUSALS, There, Way, fetch_now, refusal, told};
+use crate::remote::{REFUSALS, Remote, RemoteArgs, describe_args, fetch_now, refusal};
 use crate::repo::Answered;
 use crate::repo::{Git, Repo, check_name};
 
@@ -27,10 +27,10 @@ pub(crate) const FETCH: ToolSpec = ToolSpec::writes(
 .needs(REMOTE);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told("The name of the remote (default origin)", "Only this branch (default: all that are configured for the remote)"))]
+#[schemars(transform = describe_args("The name of the remote (default origin)", "Only this branch (default: all that are configured for the remote)"))]
 pub(crate) struct FetchArgs {
     #[serde(flatten)]
-    there: There,
+    remote: RemoteArgs,
     /// Prune remote-tracking branches that no longer exist on the remote
     #[serde(default)]
     prune: bool,
@@ -68,9 +68,9 @@ struct Update {
 }
 
 pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched> {
-    q.there.check()?;
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.there.remote.as_deref(), false).await?;
+    q.remote.check()?;
+    let repo = git.repo(cx, &q.remote.repo_path, Mode::Remote).await?;
+    let way = Remote::to(&repo, q.remote.remote.as_deref(), false).await?;
     let before = refs(&repo, &way.remote).await?;
     let mut more = Vec::new();
     if q.prune {
@@ -79,7 +79,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     if q.tags {
         more.push("--tags".to_owned());
     }
-    if let Some(branch) = q.there.branch.as_deref().filter(|branch| !branch.is_empty()) {
+    if let Some(branch) = q.remote.branch.as_deref().filter(|branch| !branch.is_empty()) {
         check_name(&repo, "branch", "refs/heads", branch).await?;
         more.extend(["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]);
     } else {
@@ -97,7 +97,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
         }
         .into());
     }
-    // What happened is not to be called a failure because it cannot be listed.
+    // A fetch that succeeded is not a failure because its changes cannot be listed.
     let unknown = after.is_err();
     let after = after.unwrap_or_else(|_| before.clone());
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -107,7 +107,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
         .map(|name| Update { name: name.clone(), from: before.get(name).cloned(), to: after.get(name).cloned() })
         .collect();
     let all = updated.len();
-    let mut text = format!("Fetched from {}", way.told());
+    let mut text = format!("Fetched from {}", way.description());
     if unknown {
         text.push_str("; the updates could not be listed");
     } else if updated.is_empty() {
@@ -115,8 +115,8 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     }
     let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
     let line = |u: &Update| format!("\n{} {} -> {}", u.name, short(&u.from), short(&u.to));
-    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
-    let fit = updated.iter().take_while(|u| room.takes(line(u).len(), json_len(*u) + 1)).count().min(PAGE_ITEMS_MAX);
+    let mut budget = repo.budget().beside(text.len(), json_len(&way.urls));
+    let fit = updated.iter().take_while(|u| budget.takes(line(u).len(), json_len(*u) + 1)).count().min(PAGE_ITEMS_MAX);
     updated.truncate(fit);
     text.extend(updated.iter().map(line));
     let more = (fit < all).then(|| {
@@ -131,8 +131,8 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-/// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`,
-/// which would tell everything about the main branch twice.
+/// The refs that a fetch may change. Symbolic refs are excluded: since git 2.48 a fetch creates `origin/HEAD`, which
+/// would list the main branch twice.
 pub(crate) async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, ToolError> {
     let format = "--format=%(objectname) %(refname) %(symref)";
     let command = args_and(&["for-each-ref", format], &[format!("refs/remotes/{remote}/").as_str(), "refs/tags/"]);

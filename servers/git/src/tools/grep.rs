@@ -96,13 +96,13 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     if q.untracked && revision.is_none() {
         command.push("--untracked");
     }
-    // After -e, a pattern is a pattern, whatever it begins with.
+    // After -e, the pattern may begin with anything.
     command.extend(["-e", &q.pattern]);
     command.extend(revision.as_deref());
     command.push("--");
     let paths = repo.paths(&q.paths)?;
     let done = repo.run(args_and(&command, &paths), Keep::Parts(PART_BYTES_MAX, GREP_BYTES_MAX), Vec::new()).await?;
-    // Exit code 1 says that nothing was found.
+    // Exit code 1: nothing was found.
     let nothing = done.code == Some(1) && done.err.is_empty();
     if !done.good() && !nothing {
         return Err(repo.failed(&done).into());
@@ -111,7 +111,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     let found = tokio::task::spawn_blocking(move || parse_grep(&done.out, of.as_deref(), cut, &place)).await;
     let found = found.map_err(|_| ToolError::new("Checking the matches failed unexpectedly"))?;
     let most = q.max_count.map_or(GREP_DEFAULT, |most| usize::try_from(most).unwrap_or(usize::MAX)).clamp(1, GREP_MAX);
-    let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.room(), |found| {
+    let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.budget(), |found| {
         (format!("{}:{}:{}", found.path, found.line, found.text).into(), json_len(found))
     })?;
     let mut notice = paging.notice();
@@ -125,8 +125,8 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     Ok(ToolOutput::outside(text, Matches { matches: items.to_vec(), paging }).notice(notice))
 }
 
-/// Records of `path NUL line NUL column NUL text LF`; with a revision, its id and `:` come before the path.
-/// Of files of the work tree git follows links on the way to them, so those that are elsewhere are dropped here.
+/// Parses records of `path NUL line NUL column NUL text LF`; with a revision, its id and `:` precede the path. In the
+/// work tree git follows symlinks to files, so files that are elsewhere are dropped.
 fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool, place: &Place) -> Vec<Match> {
     let mut found = Vec::new();
     let mut last = (&b""[..], false);
@@ -159,7 +159,7 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool, place: &Place) -> V
     found
 }
 
-/// A path as git writes it.
+/// A path as git prints it.
 fn native(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     return PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));

@@ -74,7 +74,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     no_dash("revision", revision)?;
     let skip = Paging::start(q.cursor.as_deref(), usize::MAX)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    // HEAD is the one name that can mean nothing else.
+    // HEAD is the only name that cannot mean anything else.
     let heads = if revision == "HEAD" {
         vec![revision.to_owned()]
     } else if let Some(id) = repo.resolve(revision, "commit").await? {
@@ -102,16 +102,16 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     Ok(log_answer(&repo, &done.out, done.cut, skip, asked))
 }
 
-/// `cut` when there was more than `out`: its last commit is not whole then.
+/// `cut` if `out` is incomplete: its last commit is then partial.
 fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> ToolOutput<Log> {
     let room_for = asked.saturating_sub(skip);
     let mut found = commits(out);
     if cut {
-        // Whatever came last may be unfinished. If that is the first as well, it is shown as far as it is there.
+        // The last commit may be incomplete. If it is the only one, the part that is there is shown.
         found.truncate(((fields(out).len().max(1) - 1) / 6).max(1));
     }
     found.truncate(room_for);
-    let mut room = repo.room().beside(LOG_HEADING.len(), 0);
+    let mut budget = repo.budget().beside(LOG_HEADING.len(), 0);
     let (mut blocks, mut kept, mut long) = (String::new(), Vec::new(), None);
     let read = found.len();
     for mut commit in found.into_iter().take(PAGE_ITEMS_MAX) {
@@ -123,14 +123,14 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
             python_date(&std::mem::replace(&mut commit.date, date)),
         );
         if kept.is_empty() {
-            // One commit there is always, and as much of its message as fits.
+            // At least one commit is shown, with as much of its message as fits.
             let message = std::mem::take(&mut commit.message);
-            let left = room.beside(head.len() + 2, json_len(&commit) + 2);
+            let left = budget.beside(head.len() + 2, json_len(&commit) + 2);
             let (text, taken) = left.text(message.as_bytes(), 0, false);
             long = (taken < message.len()).then(|| commit.hash.clone());
             commit.message = text;
         }
-        if !room.takes(head.len() + commit.message.len() + 2, json_len(&commit) + 1) {
+        if !budget.takes(head.len() + commit.message.len() + 2, json_len(&commit) + 1) {
             break;
         }
         let between = if kept.is_empty() { "" } else { "\n" };
@@ -154,7 +154,7 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
 
 const LOG_HEADING: &str = "Commit history:\n";
 
-/// What is read of a log besides the text of an answer.
+/// Maximum bytes read of a log, in addition to the text of a result.
 const LOG_BYTES: usize = 64 * 1024;
 
 pub(crate) const TIME_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! The tools, one a file.
+//! The tools, one per file.
 
 pub(crate) mod add;
 pub(crate) mod blame;

@@ -4,7 +4,7 @@ use crate::config::REMOTE;
 use crate::exec::program::args;
 use crate::guard::Mode;
 use crate::joined::{Joined, joined, merge_command};
-use crate::remote::{There, Way, fetch_now, is_plain, refusal, told};
+use crate::remote::{Remote, RemoteArgs, describe_args, fetch_now, is_plain, refusal};
 use crate::repo::Answered;
 use crate::repo::{Git, check_name};
 
@@ -24,18 +24,18 @@ pub(crate) const PULL: ToolSpec = ToolSpec::writes(
 .needs(REMOTE);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told("The name of the remote (default: that of the upstream branch, or origin)", "The branch on the remote (default: the upstream branch, or the one of the same name)"))]
+#[schemars(transform = describe_args("The name of the remote (default: that of the upstream branch, or origin)", "The branch on the remote (default: the upstream branch, or the one of the same name)"))]
 pub(crate) struct PullArgs {
     #[serde(flatten)]
-    there: There,
+    remote: RemoteArgs,
     /// Fast-forward only; fail if both sides have new commits
     #[serde(default)]
     ff_only: bool,
 }
 
 pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
-    q.there.check()?;
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
+    q.remote.check()?;
+    let repo = git.repo(cx, &q.remote.repo_path, Mode::Remote).await?;
     repo.needs_worktree()?;
     let current = repo.current().await?.ok_or_else(|| {
         ToolError::invalid("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
@@ -48,16 +48,16 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
         let given = given.clone().filter(|given| !given.is_empty());
         given.unwrap_or_else(|| if followed.is_empty() { other.to_owned() } else { followed.to_owned() })
     };
-    let remote = asked(&q.there.remote, followed_remote, "origin");
-    let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
-    if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
-        // What the configuration says is not repeated.
+    let remote = asked(&q.remote.remote, followed_remote, "origin");
+    let branch = asked(&q.remote.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
+    if q.remote.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
+        // The configured name is not repeated in the error.
         return Err(ToolError::denied("The name of the upstream branch contains unusual characters")
             .hint("Pass it as branch.")
             .into());
     }
     check_name(&repo, "branch", "refs/heads", &branch).await?;
-    let way = Way::to(&repo, Some(&remote), false).await?;
+    let way = Remote::to(&repo, Some(&remote), false).await?;
     let done = fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
     if !done.good() {
         return Err(refusal(&done).into());

@@ -5,7 +5,7 @@ use crate::exec::output::{Done, lossy};
 use crate::exec::program::args;
 use crate::guard::Mode;
 use crate::page::{brief, few};
-use crate::remote::{There, Way, refusal, told};
+use crate::remote::{Remote, RemoteArgs, describe_args, refusal};
 use crate::repo::Answered;
 use crate::repo::{Git, Repo, check_name, no_dash};
 
@@ -27,10 +27,10 @@ pub(crate) const PUSH: ToolSpec = ToolSpec::writes(
 .needs(REMOTE);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = told("The name of the remote (default origin)", "The branch to push, to a branch of the same name (default: the current one)"))]
+#[schemars(transform = describe_args("The name of the remote (default origin)", "The branch to push, to a branch of the same name (default: the current one)"))]
 pub(crate) struct PushArgs {
     #[serde(flatten)]
-    there: There,
+    remote: RemoteArgs,
     /// A tag to push too
     #[serde(default)]
     tag: Option<String>,
@@ -66,7 +66,7 @@ struct PushedRef {
 }
 
 pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
-    q.there.check()?;
+    q.remote.check()?;
     no_dash("tag", q.tag.as_deref().unwrap_or_default())?;
     if q.force && !git.config().allow_force {
         let fault = ToolError::denied("Replacing commits of a remote is not allowed on this server");
@@ -74,9 +74,9 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
             .hint("git_fetch and git_merge first, then push without force; or the operator can allow it with --allow-force.")
             .into());
     }
-    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.there.remote.as_deref(), true).await?;
-    let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
+    let repo = git.repo(cx, &q.remote.repo_path, Mode::Remote).await?;
+    let way = Remote::to(&repo, q.remote.remote.as_deref(), true).await?;
+    let branch = match q.remote.branch.filter(|branch| !branch.is_empty()) {
         Some(branch) => branch,
         None => repo
             .current()
@@ -114,16 +114,16 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     let refs = pushed(&lossy(&done.out));
     let rejected: Vec<&PushedRef> = refs.iter().filter(|r| r.status == "rejected").collect();
     if !rejected.is_empty() {
-        let words = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
-        let (_, words) = few(words, repo.room().part(4));
+        let refused = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
+        let (_, refused) = few(refused, repo.budget().part(4));
         let hint = "If the remote has newer commits, git_pull (or git_fetch and git_merge) first.";
         if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
             let fault =
-                ToolError::new(format!("{} refused: {words}", way.shown())).kind(ErrorKind::Conflict).hint(hint);
+                ToolError::new(format!("{} refused: {refused}", way.shown())).kind(ErrorKind::Conflict).hint(hint);
             return Err(fault.detail(summaries(&rejected, &done)).into());
         }
-        // What arrived has arrived: that is no failure.
-        let notice = format!("[Incomplete: {} refused {}. {hint}]", way.shown(), words);
+        // A partial success is not a failure.
+        let notice = format!("[Incomplete: {} refused {}. {hint}]", way.shown(), refused);
         return Ok(sent_to(&repo, way, refs, Some(notice)));
     }
     if !done.good() {
@@ -132,12 +132,12 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     Ok(sent_to(&repo, way, refs, None))
 }
 
-/// What arrived, as much of it as fits: with several places there are as many lines.
-fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<String>) -> ToolOutput<Pushed> {
-    let (mut text, all) = (format!("Pushed to {}", way.told()), refs.len());
+/// The refs that were pushed, as many as fit: with several URLs there is a line for each.
+fn sent_to(repo: &Repo, way: Remote, mut refs: Vec<PushedRef>, rejected: Option<String>) -> ToolOutput<Pushed> {
+    let (mut text, all) = (format!("Pushed to {}", way.description()), refs.len());
     let line = |r: &PushedRef| format!("\n{} {}", r.name, r.status);
-    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
-    refs.truncate(refs.iter().take_while(|r| room.takes(line(r).len(), json_len(*r) + 1)).count());
+    let mut budget = repo.budget().beside(text.len(), json_len(&way.urls));
+    refs.truncate(refs.iter().take_while(|r| budget.takes(line(r).len(), json_len(*r) + 1)).count());
     text.extend(refs.iter().map(line));
     let more = (refs.len() < all).then(|| format!("[Truncated: {} more were pushed.]", all - refs.len()));
     let truncated = more.is_some();
@@ -145,13 +145,13 @@ fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<Str
     ToolOutput::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
 }
 
-/// What git and the remote said of refs that were rejected.
+/// The messages of git and the remote about rejected refs.
 fn summaries(rejected: &[&PushedRef], done: &Done) -> String {
     let lines = rejected.iter().map(|r| format!("{} {}", r.name, r.summary));
-    lines.chain([done.words()]).collect::<Vec<_>>().join("\n")
+    lines.chain([done.message()]).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a ref was rejected, in words that are git's own: a remote may say anything.
+/// Why a ref was rejected, if the reason is git's own: a remote may send any text.
 pub(crate) fn why(summary: &str) -> String {
     if summary.starts_with("[remote rejected]") {
         return "[remote rejected] (by a rule of the remote)".to_owned();
@@ -160,7 +160,7 @@ pub(crate) fn why(summary: &str) -> String {
     reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
 }
 
-/// The lines of `git push --porcelain`.
+/// Parses the lines of `git push --porcelain`.
 fn pushed(out: &str) -> Vec<PushedRef> {
     let line = |line: &str| {
         let mut parts = line.splitn(3, '\t');
@@ -180,7 +180,7 @@ fn pushed(out: &str) -> Vec<PushedRef> {
     out.lines().filter_map(line).collect()
 }
 
-/// Git's own reasons for not sending a ref.
+/// Git's own reasons for rejecting a ref.
 const REASONS: &[&str] = &[
     "fetch first",
     "non-fast-forward",

@@ -58,7 +58,7 @@ pub(crate) struct Object {
 pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<Object>, Error> {
     no_dash("revision", &q.revision)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    // After a colon comes a path or a text; anything else is mostly a commit.
+    // After a colon comes a path or text; anything else is usually a commit.
     if !q.revision.contains(':')
         && let Some(hash) = repo.resolve(&q.revision, "commit").await?
     {
@@ -85,7 +85,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<O
     }
 }
 
-/// A file from the byte on that the cursor holds.
+/// A file from the byte offset of the cursor on.
 async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let size: u64 = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().unwrap_or(u64::MAX);
     let start = Paging::start(cursor, usize::try_from(size).unwrap_or(usize::MAX))? as u64;
@@ -93,7 +93,7 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<To
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let (text, taken) = repo.room().text(&done.out, 0, done.cut);
+    let (text, taken) = repo.budget().text(&done.out, 0, done.cut);
     let more = done.cut || taken < done.out.len();
     let next = (start + taken as u64).to_string();
     let notice = more.then(|| {
@@ -107,7 +107,7 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<To
     Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-/// The names in a directory from the number on that the cursor holds.
+/// The names in a directory from the index of the cursor on.
 async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
@@ -120,7 +120,7 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
     let end = if done.cut { done.out.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1) } else { done.out.len() };
     let all: Vec<String> = fields(&done.out[..end]).into_iter().filter_map(name).collect();
     let Page { items, text, mut paging } =
-        page(&all, cursor, NAMES_MAX, repo.room(), |name| (name.into(), json_len(name)))?;
+        page(&all, cursor, NAMES_MAX, repo.budget(), |name| (name.into(), json_len(name)))?;
     let names = items.to_vec();
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
@@ -131,7 +131,7 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
     Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-/// A commit; the cursor holds where a long message goes on, whose changes come after its end.
+/// A commit; the cursor is the offset in a long message, which the changes follow.
 async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let start: usize = match cursor {
         None => 0,
@@ -167,8 +167,8 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
     let mut text =
         format!("commit {}\nAuthor: {} <{}>\nDate:   {}\n\n", commit.hash, commit.author, commit.email, commit.date);
     commit.date = iso_date(&commit.date);
-    let room = repo.room().beside(text.len() + 8, json_len(&commit));
-    let (part, taken) = room.lines(message.as_bytes(), 4, false);
+    let budget = repo.budget().beside(text.len() + 8, json_len(&commit));
+    let (part, taken) = budget.lines(message.as_bytes(), 4, false);
     for line in part.trim_end_matches('\n').split('\n') {
         text.push_str("    ");
         text.push_str(line);
@@ -192,16 +192,15 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
         value.paging = Paging::more(next);
         return Ok(ToolOutput::outside(text, value).notice(Some(notice)));
     }
-    let (patch, notice) = changes(repo, &value, repo.room().beside(text.len(), json_len(&value))).await?;
+    let (patch, notice) = changes(repo, &value, repo.budget().beside(text.len(), json_len(&value))).await?;
     text.push_str(&patch);
     value.content = Some(patch);
     value.paging.truncated = notice.is_some();
     Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-/// What a commit changed against its first parent; and when not all of it fits, what it is about and how to see the
-/// rest.
-pub(crate) async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(String, Option<String>), ToolError> {
+/// The changes of a commit against its first parent; if they do not fit, a summary and how to see the rest.
+pub(crate) async fn changes(repo: &Repo, of: &Object, budget: Budget) -> Result<(String, Option<String>), ToolError> {
     let empty = if of.hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
     let first = of.commit.as_ref().and_then(|commit| commit.parents.first());
     let parent = first.map_or(empty, String::as_str);
@@ -213,7 +212,7 @@ pub(crate) async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(S
         return Err(repo.failed(&done));
     }
     let patch = patches(&done.out);
-    let (text, taken) = room.lines(&patch, 0, done.cut);
+    let (text, taken) = budget.lines(&patch, 0, done.cut);
     if !done.cut && taken == patch.len() {
         return Ok((text, None));
     }
@@ -231,7 +230,7 @@ pub(crate) async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(S
     ))
 }
 
-/// The tree without entries: always known to git, whether stored or not.
+/// The empty tree: always known to git, whether stored or not.
 const EMPTY_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 const EMPTY_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";

@@ -25,7 +25,7 @@ pub(crate) const STASH: ToolSpec = ToolSpec::writes(
 .on_request()
 .destructive();
 
-/// What `git_stash` does.
+/// Actions of `git_stash`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum StashAction {
@@ -92,7 +92,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     repo.needs_worktree()?;
     let name = format!("stash@{{{}}}", q.index);
     let on_top = repo.resolve("refs/stash", "commit").await?;
-    // Reads to the end of the list; git answers with an error behind it.
+    // Lists to the end; git fails past it.
     let chosen = match on_top {
         Some(_) => repo.resolve(&format!("refs/{name}"), "commit").await?,
         None => None,
@@ -106,9 +106,10 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     let message = match q.action {
         StashAction::List => {
             let (all, cut) = stashes(&repo).await?;
-            let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |s| {
-                (format!("stash@{{{}}}: {}", s.index, s.subject).into(), json_len(s))
-            })?;
+            let Page { items, text, mut paging } =
+                page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.budget(), |s| {
+                    (format!("stash@{{{}}}: {}", s.index, s.subject).into(), json_len(s))
+                })?;
             paging.truncated |= cut;
             let notice = paging.notice();
             let text = if all.is_empty() { "No stashes".to_owned() } else { text };
@@ -118,9 +119,9 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
         }
         StashAction::Show => {
             let sides = [repo.commit(&format!("{name}^1")).await?, repo.commit(&name).await?];
-            let room = repo.room();
-            let room = room.beside(0, room.json / 4);
-            let shape = DiffShape { context_lines: 3, paths: &[], stat_only: false, cursor: None, room };
+            let budget = repo.budget();
+            let budget = budget.beside(0, budget.json / 4);
+            let shape = DiffShape { context_lines: 3, paths: &[], stat_only: false, cursor: None, budget };
             let mut shown = differences(&repo, &format!("{name}:\n"), &sides, shape).await?;
             if shown.value.paging.next_cursor.take().is_some() {
                 let about = cut_about(&shown.value.files, true, repo.max / 8);
@@ -157,15 +158,15 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             if !done.good() && conflicts.is_empty() {
                 return Err(repo.failed(&done).into());
             }
-            let told;
-            (conflicts, told) = few(conflicts, repo.room().part(4));
+            let listed;
+            (conflicts, listed) = few(conflicts, repo.budget().part(4));
             if conflicts.is_empty() {
                 format!("Restored {name}")
             } else {
                 advice = Some(format!(
                     "Resolve them and git_add the files; git_status lists them all. {name} is kept until dropped."
                 ));
-                format!("Restored {name} with conflicts in: {told}")
+                format!("Restored {name} with conflicts in: {listed}")
             }
         }
         StashAction::Drop => {
@@ -179,14 +180,14 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     Ok(ToolOutput::ours(message, value).notice(advice))
 }
 
-/// The newest that are put aside, as many as fit.
+/// The newest stashes, as many as fit.
 async fn few_stashes(repo: &Repo) -> Vec<Stash> {
     let (mut all, _) = stashes(repo).await.unwrap_or_default();
-    all.truncate(repo.room().part(5).count(&all));
+    all.truncate(repo.budget().part(5).count(&all));
     all
 }
 
-/// All that is put aside, and whether there is more.
+/// All stashes, and whether there are more.
 async fn stashes(repo: &Repo) -> Result<(Vec<Stash>, bool), ToolError> {
     if repo.resolve("refs/stash", "commit").await?.is_none() {
         return Ok((Vec::new(), false));

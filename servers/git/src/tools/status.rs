@@ -28,7 +28,7 @@ pub(crate) struct StatusArgs {
     cursor: Option<String>,
 }
 
-/// The records before the one that the limit has cut.
+/// The records before the one that was cut off by the limit.
 fn whole_records(out: &[u8], cut: bool) -> &[u8] {
     let end = if cut { out.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1) } else { out.len() };
     &out[..end]
@@ -37,26 +37,26 @@ fn whole_records(out: &[u8], cut: bool) -> &[u8] {
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
     let mark = mark(q.cursor.as_deref())?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    // Nothing here depends on the alphabet, and the plain locale is loaded faster.
+    // Nothing here depends on the locale, and the C locale loads faster.
     let plain = || vec![("LC_ALL", "C".into())];
     let limit = repo.config().limit(false);
-    let words = args(&["status", "--ignore-submodules=dirty"]);
-    let words = repo.run_with(words, Keep::From(mark.at[0], repo.max), Vec::new(), plain(), limit);
+    let long = args(&["status", "--ignore-submodules=dirty"]);
+    let long = repo.run_with(long, Keep::From(mark.at[0], repo.max), Vec::new(), plain(), limit);
     let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
     let parts = repo.run_with(parts, Keep::Upto(LIST_BYTES_MAX), Vec::new(), plain(), limit);
-    let (words, parts) = tokio::join!(words, parts);
-    let (words, parts) = (words?, parts?);
-    if !words.good() {
-        return Err(repo.failed(&words).into());
+    let (long, parts) = tokio::join!(long, parts);
+    let (long, parts) = (long?, parts?);
+    if !long.good() {
+        return Err(repo.failed(&long).into());
     }
     if !parts.good() {
         return Err(repo.failed(&parts).into());
     }
     let mut status = parse_status(whole_records(&parts.out, parts.cut));
     let entries = std::mem::take(&mut status.entries);
-    let mark = still(mark, &parts.out, &words.out, &entries)?;
-    let room = repo.room().beside(STATUS_HEADING.len(), json_len(&status));
-    let Both { text, items, next } = both(mark, &words.out, words.cut, entries, room);
+    let mark = still(mark, &parts.out, &long.out, &entries)?;
+    let budget = repo.budget().beside(STATUS_HEADING.len(), json_len(&status));
+    let Both { text, items, next } = both(mark, &long.out, long.cut, entries, budget);
     status.entries = items;
     status.paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
     let mut notice = status.paging.next_cursor.as_ref().map(|next| {

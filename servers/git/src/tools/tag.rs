@@ -21,7 +21,7 @@ pub(crate) const TAG: ToolSpec = ToolSpec::writes(
 .on_request()
 .destructive();
 
-/// What `git_tag` does.
+/// Actions of `git_tag`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TagAction {
@@ -93,7 +93,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     let repo = git.repo(cx, &q.repo_path, mode).await?;
     if q.action == TagAction::List {
         let (all, cut) = tags(&repo, "refs/tags").await?;
-        let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |tag| {
+        let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.budget(), |tag| {
             (tag.name.as_str().into(), json_len(tag))
         })?;
         let mut notice = paging.notice();
@@ -141,7 +141,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     Ok(ToolOutput::ours(text, Tags { tags: made, paging: Paging::whole() }))
 }
 
-/// The tags of a pattern, and whether there are more.
+/// The tags that match a pattern, and whether there are more.
 async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), ToolError> {
     let format = "--format=%(refname:lstrip=2)%00%(objectname)%00%(*objectname)%00%(objecttype)%00%(creatordate:iso-strict)%00%(subject)%00";
     let keep = Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX);

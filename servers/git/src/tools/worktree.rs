@@ -26,7 +26,7 @@ pub(crate) const WORKTREE: ToolSpec = ToolSpec::writes(
 .on_request()
 .destructive();
 
-/// What `git_worktree` does.
+/// Actions of `git_worktree`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum WorktreeAction {
@@ -100,9 +100,10 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
                 let what = tree.branch.clone().or_else(|| tree.head.clone()).unwrap_or_default();
                 format!("{} {what}", tree.path)
             };
-            let Page { items, text, paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |tree| {
-                (line(tree).into(), json_len(tree))
-            })?;
+            let Page { items, text, paging } =
+                page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.budget(), |tree| {
+                    (line(tree).into(), json_len(tree))
+                })?;
             let (message, notice) = (format!("Work trees: {}", all.len()), paging.notice());
             return Ok(
                 ToolOutput::outside(text, Worktrees { message, worktrees: items.to_vec(), paging }).notice(notice)
@@ -136,7 +137,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
     };
     // A failure to list the result does not make the action a failure.
     let mut worktrees = worktrees(&repo).await.unwrap_or_default();
-    worktrees.truncate(repo.room().part(2).count(&worktrees));
+    worktrees.truncate(repo.budget().part(2).count(&worktrees));
     Ok(ToolOutput::ours(message.clone(), Worktrees { message, worktrees, paging: Paging::whole() }))
 }
 
@@ -175,7 +176,7 @@ async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError
 }
 
 /// Checks the location of a new work tree: inside the allowed directories or, if everything is allowed, in the
-/// repository or beside it under a name that is not hidden. Never in a git directory.
+/// repository or next to it under a name that is not hidden. Never in a git directory.
 fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError> {
     let given = given.filter(|path| !path.is_empty()).ok_or_else(|| ToolError::invalid("path is missing"))?;
     if given.contains('\0') || given.len() > PATH_MAX {
