@@ -54,11 +54,11 @@ pub(crate) fn link(choice: &ToolChoice, id: u32) -> ContentBlock {
 const DOCUMENTS: [(&str, &str); 7] = [
     (
         "architecture.md",
-        "# Architecture\n\nOne process, no state but that of its sessions. Handlers are plain async functions.\n",
+        "# Architecture\n\nOne process, with no state except that of its sessions. Handlers are plain async functions.\n",
     ),
     (
         "extension.md",
-        "# Extension\n\nMount `Everything` on a server of your own with `add_to`, and add what you like beside it.\n",
+        "# Extension\n\nMount `Everything` on a server of your own with `add_to`, and add your own items.\n",
     ),
     (
         "features.md",
@@ -72,7 +72,8 @@ const DOCUMENTS: [(&str, &str); 7] = [
     ("startup.md", "# Start\n\n    linchpin serve everything\n"),
     (
         "structure.md",
-        "# Structure\n\n`content` answers, `ask` asks, `session` lasts, `gzip` compresses, `offers` holds resources and prompts.\n",
+        "# Structure\n\n`content`: tools that return content. `ask`: server requests. `session`: session state. `gzip`: compression. `offers`: \
+         resources and prompts.\n",
     ),
 ];
 

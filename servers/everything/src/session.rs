@@ -113,8 +113,8 @@ pub(crate) const TOGGLE_EXTRA: ToolSpec = toggles(
 /// Added and removed by a call; cannot be enabled by options.
 const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", "Exists only temporarily.");
 
-/// Adds the tools. `server` leads to the one they are put on, where other servers may have put theirs; the extra tool
-/// is named as `prefix` names all of ours.
+/// Adds the tools. `server` is a handle to the server, which may have tools of others too; the extra tool gets the same
+/// `prefix` as all others here.
 pub(crate) fn add(tools: ToolSet<Everything>, server: Handle, prefix: &ToolPrefix) -> ToolSet<Everything> {
     let other = server.clone();
     let extra: Arc<str> = prefix.apply(SERVICE.name, EXTRA.name).into();
@@ -132,7 +132,7 @@ pub(crate) fn add(tools: ToolSet<Everything>, server: Handle, prefix: &ToolPrefi
 
 async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
     let Some(peer) = cx.peer() else {
-        // Where requests are stateless, logs belong to the request and only come if it asks for them.
+        // In stateless mode, logs belong to a request and are sent only if it asks for them.
         for level in LoggingLevel::ALL {
             log(cx, level);
         }
@@ -145,7 +145,7 @@ async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
             state.logging =
                 Some(Running(tokio::spawn(simulate_logs(peer.clone(), s.shared.options.clone())).abort_handle()));
             format!(
-                "Simulated logging started: a message every {} ms, at the levels that the session lets through.",
+                "Simulated logging started: a message every {} ms, at the levels that the session enabled.",
                 s.shared.options.log_ms
             )
         }

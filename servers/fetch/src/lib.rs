@@ -1,15 +1,15 @@
 //! Web pages for models: an MCP server with SSRF protection.
 //!
 //! It has the tool and the prompt of PyPI's `mcp-server-fetch` under the same names and with the same texts, plus
-//! absolute links, structured content, PDF documents, feeds, formatted JSON, selectors, and slices of one download.
+//! absolute links, structured content, PDF documents, feeds, formatted JSON, selectors, and consistent slices.
 //!
-//! All requests use `linchpin::transport::web`, which connects to checked addresses only. Page content is data: it is
-//! converted in a process of its own, with limits of memory and time ([`Converter`]), and marked as third-party content.
-//! This crate must never run scripts, store cookies, follow anything but redirects, or write files.
+//! All requests use `linchpin::transport::web`, which connects only to checked addresses. Page content is data: it is
+//! converted in a separate process with memory and time limits ([`Converter`]), and marked as third-party content. This
+//! crate must never run scripts, store cookies, follow anything but redirects, or write files.
 //!
 //! - [`Config`]: the configuration; [`Fetch`]: the server;
 //! - `get`: fetches a page: requests, robots.txt, the cache;
-//! - `convert`: makes text of it: HTML, feeds, PDF documents, and where that runs.
+//! - `convert`: converts it to text: HTML, feeds, PDF documents; and the process that does so.
 
 // Files import downwards, in this order:
 //
@@ -77,7 +77,7 @@ struct Inner {
 const RENDERED_KEPT_MAX: usize = 64;
 const RENDERED_BYTES_MAX: usize = 32 << 20;
 const LENGTH_MAX: u32 = 999_999;
-/// A day, which no clock overflows.
+/// One day, which overflows no clock.
 const TIMEOUT_MS_MAX: u64 = 24 * 3_600 * 1_000;
 
 impl Fetch {
@@ -148,8 +148,8 @@ impl Fetch {
         Ok(answer(&url, &got, args.start_index, args.max_length))
     }
 
-    /// The text is that of the published server, which does not name its source: the description does, and the audience
-    /// annotation.
+    /// The text is that of the published server, which does not name its source; the description does, and the audience
+    /// annotation marks it.
     async fn prompt(&self, args: PromptArgs) -> GetPromptResult {
         let read = async {
             let url = parse(&args.url)?;

@@ -52,7 +52,7 @@ pub(crate) struct History {
     bytes: usize,
 }
 
-/// The state of a history after a step.
+/// The state of a history after a thought.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) branches: Vec<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Standing {
 }
 
 impl History {
-    /// Adds a step. Its text is stored only `with_text`.
+    /// Adds a thought. Its text is stored only `with_text`.
     pub(crate) fn add(&mut self, step: &Step, limits: &Limits, with_text: bool) -> Standing {
         let warnings = self.warnings(step);
         if let (Some(_), Some(branch)) = (step.branch_from, &step.branch_id)
@@ -146,7 +146,7 @@ impl History {
         warnings
     }
 
-    /// Whether the step continues a known branch.
+    /// Whether the thought continues a known branch.
     fn is_on_branch(&self, step: &Step) -> bool {
         step.branch_id.as_ref().is_some_and(|id| self.branches.contains(id))
     }

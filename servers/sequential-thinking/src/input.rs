@@ -92,20 +92,19 @@ impl ThinkArgs {
     }
 }
 
-/// The arguments that are numbers, and whether each must be there.
+/// The numeric arguments, and whether each is required.
 const NUMBERS: [(&str, bool); 4] =
     [("thoughtNumber", true), ("totalThoughts", true), ("revisesThought", false), ("branchFromThought", false)];
-/// The same of those that are true or false.
+/// The boolean arguments, and whether each is required.
 const SWITCHES: [(&str, bool); 3] = [("nextThoughtNeeded", true), ("isRevision", false), ("needsMoreThoughts", false)];
 
-/// The arguments with every number as one: the schema says `integer` and its bounds, as the published does, and a text
-/// that is a number is taken all the same. `None` when there is nothing to change.
+/// Converts numeric strings in the arguments to numbers: the schema says `integer` with bounds, as the published one
+/// does, but models also send strings. `None` if there is nothing to convert.
 ///
 /// # Errors
-/// When one of them is no number, or another is neither true nor false: in words that are shorter than those of the
-/// schema.
+/// When an argument is not a number, or not a boolean; the message is shorter than that of schema validation.
 pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, ToolError> {
-    // What is no object is explained by whoever reads it next.
+    // Anything but an object is rejected later.
     let Ok(mut arguments) = serde_json::from_str::<serde_json::Map<String, Value>>(arguments) else { return Ok(None) };
     let mut changed = false;
     for (name, required) in NUMBERS {
@@ -145,12 +144,12 @@ pub(crate) struct ExportArgs {
     pub(crate) cursor: Option<String>,
 }
 
-/// A number, or a text that is one. Its schema is the number's alone: the text is what models send by mistake.
+/// A number, or a string that contains one. The schema is that of the number: strings are a mistake of models.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Number(Value);
 
-/// True or false, or a text that is one.
+/// A boolean, or a string that contains one.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Switch(Value);

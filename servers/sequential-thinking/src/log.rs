@@ -54,7 +54,7 @@ impl ThoughtLog {
         let (sender, lines) = sync_channel::<String>(WAITING_MAX);
         let (on_shutdown, done) = sync_channel::<()>(0);
         let writer = std::thread::Builder::new().name("thoughts".to_owned()).spawn(move || {
-            // Its drop is the word that all is done.
+            // Dropping it signals that everything is written.
             let _at_end = on_shutdown;
             for line in lines {
                 if place.write_all(line.as_bytes()).and_then(|()| place.flush()).is_err() {
@@ -67,7 +67,7 @@ impl ThoughtLog {
 
     pub(crate) fn show(&self, step: &Step) {
         if let Some(sender) = self.0.as_ref().and_then(|writer| writer.thoughts.as_ref()) {
-            // Full or closed: this one is left out.
+            // Full or closed: this thought is dropped.
             let _ = sender.try_send(entry(step));
         }
     }

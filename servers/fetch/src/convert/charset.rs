@@ -1,4 +1,4 @@
-//! From bytes to text: the charsets that pages name, or the likeliest.
+//! Decodes bytes to text: by the declared charset, or else the likeliest.
 
 use encoding_rs::Encoding;
 

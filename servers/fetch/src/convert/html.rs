@@ -1,8 +1,8 @@
 //! HTML: the tree, the main content, and links.
 //!
-//! The parser is html5ever, the tree dom_query's, the search for the main content dom_smoothie's. None of them has limits:
-//! [`super::worker`] has. Here only the depth of the tree is limited, because what follows is recursive, and the number of
-//! its nodes, which a short page can multiply.
+//! The parser is html5ever, the tree dom_query's, and the main content is found by dom_smoothie. None of them has
+//! limits; [`super::worker`] does. This module limits only the depth of the tree, because its own functions are
+//! recursive, and the number of nodes, which a short page can multiply.
 
 use super::markdown::{Links, Style, render};
 use super::plain;
@@ -29,7 +29,7 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) url: &'a Url,
-    /// Whether links stay as they are written, as in the published server.
+    /// Whether links stay as written, as in the published server.
     pub(super) published: bool,
 }
 
@@ -57,9 +57,9 @@ pub(super) enum Failed {
 const DEPTH_MAX: usize = 512;
 /// Larger pages are not searched for their main content, which takes longer than everything else.
 const READABLE_NODES_MAX: usize = 150_000;
-/// Bytes between two counts of the nodes.
+/// Bytes parsed between two checks of the number of nodes.
 const PIECE_BYTES: usize = 64;
-/// Nodes of a text in a feed.
+/// Maximum nodes of a text in a feed.
 const TEXT_NODES_MAX: usize = 50_000;
 /// A longer `<base>` is ignored: every link would become as long.
 const BASE_BYTES_MAX: usize = 2_048;
@@ -240,9 +240,9 @@ fn parse(html: &str, nodes_max: usize) -> Option<Document> {
         parser.process(StrTendril::from_slice(&rest[..end]));
         rest = &rest[end..];
         let doc = &parser.tokenizer.sink.sink;
-        // A hostile page causes millions.
+        // A malicious page causes millions.
         doc.errors.borrow_mut().clear();
-        // The time of the parser grows with the square of the depth, so that it must not go on.
+        // The parser's time is quadratic in the depth, so it must stop.
         let last = std::iter::successors(Some(doc.root()), NodeRef::last_child);
         if doc.tree.len() > nodes_max || last.take(DEPTH_MAX + 1).count() > DEPTH_MAX {
             return None;

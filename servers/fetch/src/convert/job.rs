@@ -1,4 +1,4 @@
-//! A page to convert, and what becomes of it.
+//! A page to convert, and the result.
 
 use super::html::{Failed, Form};
 use super::kind::{Kind, type_shown};
@@ -29,29 +29,29 @@ pub(crate) struct Job {
     pub(crate) compat: bool,
 }
 
-/// What may be converted, where it is converted.
+/// What a converter accepts, depending on where it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Caps {
-    /// Bytes of an HTML page or a feed.
+    /// Maximum bytes of an HTML page or a feed.
     bytes: usize,
-    /// Nodes of an HTML page.
+    /// Maximum nodes of an HTML page.
     nodes: usize,
     pdf: bool,
 }
 
 impl Caps {
-    /// In a process with limits of memory and time.
+    /// In a process with memory and time limits.
     pub(super) const CONFINED: Caps = Caps { bytes: usize::MAX, nodes: 1_000_000, pdf: true };
-    /// In a process with a limit of time.
+    /// In a process with a time limit.
     pub(super) const TIMED: Caps = Caps { nodes: 300_000, ..Caps::CONFINED };
-    /// In a process that has other things to do.
+    /// In the server's process.
     pub(super) const IN_PROCESS: Caps = Caps { bytes: 2 << 20, nodes: 50_000, pdf: false };
 }
 
 /// A page in the requested form.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rendered {
-    /// The prefix of a text that was not simplified.
+    /// The prefix of a text that was not converted.
     pub(crate) prefix: String,
     #[serde(skip)]
     pub(crate) text: String,
@@ -59,7 +59,7 @@ pub(crate) struct Rendered {
     pub(crate) note: Option<String>,
 }
 
-/// Why a page was not converted, and what to do.
+/// Why a page was not converted, and a hint.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     kind: FailureKind,
@@ -70,11 +70,11 @@ pub(crate) struct Failure {
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FailureKind {
-    /// The request asks for what the page has not.
+    /// The page does not have what was requested.
     Invalid,
-    /// The page is too much.
+    /// The page is too large or too complex.
     Limited,
-    /// The page is not what it should be.
+    /// The page is invalid or cannot be read.
     Unreadable,
 }
 
@@ -111,7 +111,7 @@ impl Job {
         if kind::is_html(&beginning, &self.content_type) { Kind::Html } else { Kind::Plain }
     }
 
-    /// Whether converting this page takes no more than time and memory proportional to its length.
+    /// Whether converting this page takes time and memory at most proportional to its length.
     pub(super) fn is_plain(&self, body: &[u8]) -> bool {
         self.want.raw || matches!(self.kind(body), Kind::Plain | Kind::Json | Kind::Binary)
     }
@@ -129,7 +129,7 @@ impl Job {
         match kind {
             Kind::Pdf if !want.raw && caps.pdf => return self.pdf(body).map(harmless),
             Kind::Pdf if !want.raw => {
-                let message = format!("{} is a PDF document, which this server does not read", self.asked);
+                let message = format!("{} is a PDF document, which this server cannot read", self.asked);
                 return Err(Failure::new(FailureKind::Unreadable, message, ELSEWHERE));
             }
             Kind::Pdf | Kind::Binary => return Err(self.no_text(body)),

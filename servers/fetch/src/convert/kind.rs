@@ -1,4 +1,4 @@
-//! What a body is, by its content type and its first bytes.
+//! The kind of a body, by its content type and its first bytes.
 
 use super::charset::declared;
 use encoding_rs::Encoding;

@@ -1,4 +1,4 @@
-//! Marks of this server in text of others.
+//! Protects this server's own markup in third-party text.
 
 use std::borrow::Cow;
 

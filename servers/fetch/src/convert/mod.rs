@@ -1,5 +1,5 @@
-//! From the bytes of a page to text. It takes time, memory and stack that only the page decides about, so `worker` runs
-//! it in a process of its own.
+//! Converts the bytes of a page to text. The page determines how much time, memory and stack that takes, so `worker`
+//! runs it in a separate process.
 //!
 //! Files import downwards, in this order: `worker`; `job`; `feed`, `pdf`; `html`; `plain`; `markdown`; `kind`, `marks`;
 //! `charset`.

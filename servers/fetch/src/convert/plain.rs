@@ -1,4 +1,4 @@
-//! The text of HTML without its structure: for pages of which no tree can be built. It takes time and memory proportional
+//! The text of HTML without its structure, for pages whose tree would be too large. Takes time and memory proportional
 //! to the length of the page.
 
 use super::markdown::is_block;
@@ -7,7 +7,7 @@ use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use std::cell::{Cell, RefCell};
 
-/// Elements whose content is not shown, and how it ends.
+/// Elements whose content is not shown, and their ends.
 const HIDDEN: [(&str, Option<RawKind>); 8] = [
     ("script", Some(RawKind::ScriptData)),
     ("style", Some(RawKind::Rawtext)),

@@ -1,9 +1,10 @@
-//! Where pages are converted: in a process of its own, or in a thread of this one.
+//! Converts pages in a separate process, or in a thread of this one.
 //!
-//! HTML, feeds and PDF documents are written by strangers, and what parsing one takes cannot be told from its length. So
-//! a program converts one page and ends: it has a limit of memory, of processor time, of time and of output
-//! (`linchpin_process::Confined`), and whatever it does, the server goes on. Text and JSON need no such care.
+//! HTML, feeds and PDF documents come from strangers, and the cost of parsing one cannot be estimated from its length.
+//! So a child process converts one page and exits. It has limits on memory, CPU time, wall-clock time and output
+//! (`linchpin_process::Confined`), and the server survives whatever it does. Text and JSON are converted in the server.
 //!
+//! In both directions a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 //! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
 use super::job::{Caps, ELSEWHERE, Failure, FailureKind, Job, RAW, Rendered};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Where HTML, feeds and PDF documents are converted.
+/// The process that converts HTML, feeds and PDF documents.
 ///
 /// ```no_run
 /// use linchpin_fetch::{Config, Converter};
@@ -32,35 +33,35 @@ use tokio::sync::{Semaphore, oneshot};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Converter {
-    /// In a thread of this process, without limits of memory and time: pages of more than 2 MiB and PDF documents are
-    /// refused, and of pages with more than 50,000 nodes only the text is returned. A thread that takes too long goes on
-    /// by itself, and as long as four do, others wait. The default, for want of a program.
+    /// A thread of this process, without memory and time limits: pages of more than 2 MiB and PDF documents are
+    /// refused, and pages with more than 50,000 nodes are reduced to their text. A thread that takes too long keeps
+    /// running, and while four do, other pages wait. The default.
     #[default]
     InProcess,
-    /// In a program that calls [`convert_stdin`], for each page anew.
+    /// A child process that calls [`convert_stdin`], a new one for each page.
     Program(Confined),
 }
 
 impl Converter {
-    /// This very program with these arguments, told by which it calls [`convert_stdin`] and ends.
+    /// This executable with these arguments, which make it call [`convert_stdin`] and exit.
     ///
     /// # Errors
-    /// When its file is not known.
+    /// When the path of the executable is unknown.
     pub fn this_program<const N: usize>(args: [&str; N]) -> io::Result<Converter> {
         Confined::this_program(args.map(Into::into)).map(Converter::Program)
     }
 
-    /// The program in this file, which calls [`convert_stdin`].
+    /// The executable at this path, which calls [`convert_stdin`].
     pub fn program(file: impl Into<std::path::PathBuf>) -> Converter {
         Converter::Program(Confined::new(file))
     }
 }
 
-/// Converts the page on standard input, and writes the result to standard output: all that a program named by
-/// [`Converter`] does.
+/// Converts the page on standard input and writes the result to standard output: the whole job of an executable named
+/// by [`Converter`].
 ///
 /// # Errors
-/// When standard input is no such page, or standard output is closed.
+/// When standard input is not such a page, or standard output is closed.
 pub fn convert_stdin() -> io::Result<()> {
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;
@@ -81,20 +82,20 @@ pub fn convert_stdin() -> io::Result<()> {
     out.flush()
 }
 
-/// The first line, and the rest.
+/// The first line and the rest.
 fn split(bytes: &[u8]) -> io::Result<(&[u8], &[u8])> {
     let end = bytes.iter().position(|b| *b == b'\n').ok_or(io::ErrorKind::UnexpectedEof)?;
     Ok((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// For trees of the greatest depth.
+/// Stack size, for trees of the maximum depth.
 const STACK_BYTES: usize = 16 << 20;
-/// Pages that are converted at once.
+/// Pages converted at the same time.
 const CONCURRENT_MAX: usize = 4;
-/// Memory of a program: this, or so much for each byte of the longest page.
+/// Memory limit of a child process: this, or a multiple of the maximum page size.
 const MEMORY_BYTES: u64 = 256 << 20;
 const MEMORY_EACH: u64 = 24;
-/// Longest result: this, or so much for each byte of the longest page.
+/// Maximum result: this, or a multiple of the maximum page size.
 const OUTPUT_BYTES: usize = 16 << 20;
 const OUTPUT_EACH: usize = 4;
 
@@ -141,7 +142,7 @@ impl Worker {
         by: Instant,
     ) -> Result<Result<Rendered, Failure>, Stopped> {
         let left = by.saturating_duration_since(Instant::now());
-        // A little earlier than the fetch as a whole, whose error is less clear.
+        // Slightly earlier than the deadline of the whole fetch, whose error is less clear.
         let left = left.saturating_sub((left / 20).min(Duration::from_millis(500)));
         let limits = self.limits.with(|limits| (limits.cpu, limits.wall_clock) = (left, left));
         let broken = |e: io::Error| Stopped::Failed(e.to_string());
@@ -160,7 +161,7 @@ impl Worker {
         }
     }
 
-    /// The error of a program that has no result. Its last words may quote the page and are left out.
+    /// The error of a child process without a result. Its stderr may quote the page and is omitted.
     fn stopped(&self, job: &Job, body: &[u8], stopped: &Stopped) -> ToolError {
         let asked = &job.asked;
         let memory = self.limits.memory >> 20;
@@ -188,7 +189,7 @@ impl Worker {
 async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (send, receive) = oneshot::channel();
     let worker = std::thread::Builder::new().name("fetch".to_owned()).stack_size(STACK_BYTES);
-    // A panic of a parser drops the sender, and nothing else.
+    // If the parser panics, only the sender is dropped.
     let started = worker.spawn(move || {
         let _ = send.send(work());
     });

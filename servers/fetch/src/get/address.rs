@@ -1,4 +1,4 @@
-//! URLs: parsing what was asked for, and what of a URL may be shown in errors.
+//! URLs: parsing the requested one, and showing URLs in errors.
 
 use linchpin::transport::web::{WebError, WebErrorKind};
 use linchpin_kit::{ErrorKind, ToolError};
@@ -105,7 +105,7 @@ pub(crate) fn failed(asked: &Url, here: &Url, error: &WebError) -> ToolError {
     }
 }
 
-/// What kind of tool error a failed request is.
+/// The error kind of a failed request.
 pub(crate) fn kind_of(kind: WebErrorKind) -> ErrorKind {
     match kind {
         WebErrorKind::Refused => ErrorKind::Denied,

@@ -1,4 +1,4 @@
-//! Content codings: what the HTTP client leaves undecoded.
+//! Content codings that the HTTP client does not decode.
 
 use bytes::Bytes;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};

@@ -1,4 +1,4 @@
-//! Getting a page: requests, robots.txt, the cache. Knows nothing of what is done with a page.
+//! Fetches pages: requests, robots.txt, the cache. Does not depend on how pages are converted.
 
 pub(crate) mod address;
 pub(crate) mod cache;

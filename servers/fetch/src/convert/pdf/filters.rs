@@ -1,4 +1,4 @@
-//! What undoes the filters of streams, beside zlib.
+//! Decodes stream filters other than zlib.
 
 use super::lexer::Dict;
 

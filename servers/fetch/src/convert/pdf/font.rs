@@ -1,19 +1,19 @@
-//! Fonts: which text a code means, and how wide it is.
+//! Fonts: the text and width of character codes.
 
 use super::file::File;
 use super::lexer::{Dict, Lexer, Value, is};
 use std::collections::HashMap;
 
-/// Longest text of a document.
+/// Maximum length of a document's text.
 pub(super) const TEXT_BYTES_MAX: usize = 8 << 20;
 
 /// The encoding of a font.
 #[derive(Debug, Default)]
 pub(super) struct Font {
-    /// Bytes of a code.
+    /// Bytes per code.
     wide: bool,
     pub(super) mapped: HashMap<u32, String>,
-    /// For codes that are not mapped.
+    /// For unmapped codes.
     plain: Option<&'static encoding_rs::Encoding>,
     pub(super) widths: HashMap<u32, f64>,
     usual_width: f64,

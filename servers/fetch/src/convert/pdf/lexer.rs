@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Nested lists and dictionaries.
+/// Maximum nesting of lists and dictionaries.
 pub(super) const DEPTH_MAX: usize = 40;
 
 pub(super) type Dict = BTreeMap<String, Value>;

@@ -1,10 +1,10 @@
 //! Extracts the text of PDF documents, in drawing order.
 //!
-//! A custom reader: of 59 documents (Debian's, and the samples of pypdf) it finds 97 % of the words that poppler finds,
-//! `lopdf` 92 % and `pdf-extract` 95 %, which takes fifteen times as long and panicked. It never trusts offsets (objects are
-//! found by scanning, which also reads damaged files), and limits nesting, objects, decompressed bytes, operators and
-//! text, to return a part of a long document rather than nothing; time and memory are limited by `worker`. It reads only
-//! text: no images, forms, scripts or encryption.
+//! A custom parser: of 59 documents (Debian's, and the samples of pypdf) it finds 97 % of the words that poppler finds,
+//! `lopdf` 92 %, and `pdf-extract` 95 %, but that takes fifteen times as long and panicked. It never trusts offsets
+//! (objects are found by scanning, so damaged files work too). It limits nesting, objects, decompressed bytes,
+//! operators and text, to return a part of a long document rather than nothing; `worker` limits time and memory. It
+//! extracts text only: no images, forms, scripts or encryption.
 
 mod file;
 mod filters;

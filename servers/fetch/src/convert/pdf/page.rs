@@ -1,4 +1,4 @@
-//! A page: its operators in order, and where text begins a word, a line or a paragraph.
+//! A page: runs its operators, and decides where text begins a word, a line or a paragraph.
 
 use super::file::{File, Leaf, STREAM_BYTES_MAX, find};
 use super::font::{Font, TEXT_BYTES_MAX};
@@ -6,10 +6,10 @@ use super::lexer::{Dict, Lexer, Value, is};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Operators of all pages.
+/// Maximum operators of all pages.
 pub(super) const OPERATORS_MAX: usize = 5_000_000;
 const FORMS_DEEP_MAX: usize = 6;
-/// Maximum cached fonts; further ones, and those inline in the resources, are read on each use, and have room for few
+/// Maximum cached fonts; others, and those inline in the resources, are parsed on each use, with a small budget of
 /// codes.
 const FONTS_MAX: usize = 4_096;
 const CODES_UNKEPT_MAX: usize = 512;
@@ -23,7 +23,7 @@ type Matrix = [f64; 6];
 
 const IDENTITY: Matrix = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
 
-/// First `m`, then `n`.
+/// The product: first `m`, then `n`.
 fn times(m: &Matrix, n: &Matrix) -> Matrix {
     [
         m[0] * n[0] + m[1] * n[2],
