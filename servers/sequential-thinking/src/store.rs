@@ -283,10 +283,10 @@ mod tests {
         Caller { session, handle, principal: None, now }
     }
 
+    type Thought = Result<(String, Standing), ToolError>;
+
     /// A store, and a thought of a session that ends with it.
-    fn alone(
-        limits: Limits,
-    ) -> (Arc<Store>, impl Fn(Option<&str>, Instant, u64) -> Result<(String, Standing), ToolError>) {
+    fn alone(limits: Limits) -> (Arc<Store>, impl Fn(Option<&str>, Instant, u64) -> Thought) {
         let store = Arc::new(Store::new(limits, true));
         let of = store.clone();
         (store, move |handle, now, number| of.think(by(&Session::new(of.clone()), handle, now), &step(number)))
