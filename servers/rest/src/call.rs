@@ -1,8 +1,7 @@
 //! The rows of the table.
 
-use crate::answer::Answer;
 use crate::arg::{Arg, Args};
-use crate::{Ask, Pages, Rest};
+use crate::{Answer, Ask, Pages, Rest};
 use http::Method;
 use linchpin::BoxFuture;
 use linchpin_kit::{Alias, ToolError, ToolSpec};

@@ -45,9 +45,8 @@
 //! ```text
 //! testing
 //! rest
-//! ask
+//! answer  ask
 //! call
-//! answer
 //! config  path  problem
 //! api  arg  cache  clean  exchange  keep  pace
 //! ```
