@@ -275,7 +275,7 @@ impl Limits {
     }
 }
 
-/// What an operator can restrict a server to, with `--only`.
+/// What an operator can restrict a server to, see [`Config::only`](crate::Config::only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {

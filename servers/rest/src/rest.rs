@@ -73,7 +73,7 @@ impl Rest {
             return Err(ToolError::new("The timeout must not be 0"));
         }
         if !config.only.is_empty() && api.scope == Scope::None {
-            return Err(ToolError::new(format!("{} has nothing to restrict with --only", api.title)));
+            return Err(ToolError::new(format!("{} has nothing that it could be restricted to", api.title)));
         }
         let parse = |paths: &'static str| Keep::parse(paths.split_whitespace());
         let keeps = api.calls.iter().map(|call| Ok((call.spec.name, [parse(call.keep)?, parse(call.beside)?])));

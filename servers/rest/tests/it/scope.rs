@@ -109,5 +109,5 @@ fn the_environment_says_what_flags_say_and_nothing_to_restrict_is_an_error() {
     const OTHER: Api = Api::new("other", "Other", "https://api.other.example", &[]);
     config.only = vec!["o/r".into()];
     let error = Rest::open(&OTHER, config).unwrap_err();
-    assert_eq!(error.message(), "Other has nothing to restrict with --only");
+    assert_eq!(error.message(), "Other has nothing that it could be restricted to");
 }
