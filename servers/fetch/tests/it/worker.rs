@@ -101,7 +101,7 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
     assert!(many["note"].as_str().unwrap().ends_with("this is its plain text."), "{many}");
     for (path, want) in [
         ("/large", "is too large to be converted by this server (2400003 bytes)\nHint: Fetch it with raw=true"),
-        ("/pdf", "is a PDF document, which this server does not read\nHint: Look for the same content"),
+        ("/pdf", "is a PDF document, which this server cannot read\nHint: Look for the same content"),
     ] {
         let error = caller.error(&site.url(path)).await;
         assert!(error.contains(want), "{error}");
