@@ -1,4 +1,4 @@
-//! What several tools that write do.
+//! Shared by the tools that write.
 
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! The errors of system calls, as the published server words them.
+//! Errors of system calls, in the published server's wording.
 
 use linchpin_kit::{ErrorKind, ToolError, io_text};
 

@@ -1,4 +1,4 @@
-//! Opens what tools read, with the errors of the published server.
+//! Opens files for reading, with the errors of the published server.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Changes to the same file, one after the other.
+//! Serializes changes to the same file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the results of several tools share: warnings, notices, truncation.
+//! Shared by the results of several tools: warnings, notices, truncation.
 
 use crate::format::{Entity, Relation};
 use crate::part::{self, Piece};
@@ -22,7 +22,7 @@ pub(crate) fn pretty(value: &impl Serialize) -> Result<String, ToolError> {
 }
 
 impl<T> Done<T> {
-    /// What did not work, and what is not right with the file.
+    /// Problems of the operation and of the file.
     pub(crate) fn warnings(&mut self, memory: &Memory) -> Warnings {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.extend(self.graph.warnings());
@@ -30,8 +30,7 @@ impl<T> Done<T> {
     }
 }
 
-/// Warnings that take no more than a quarter of `bytes_max` bytes (0 is no bound), at least one, and how many there are
-/// besides.
+/// The warnings that fit into a quarter of `bytes_max` bytes (0: unlimited), at least one, and how many were left out.
 pub(crate) fn within(mut warnings: Warnings, bytes_max: usize) -> Warnings {
     let mut bytes = 0;
     let too_many = warnings.iter().position(|warning| {
@@ -45,7 +44,7 @@ pub(crate) fn within(mut warnings: Warnings, bytes_max: usize) -> Warnings {
     warnings
 }
 
-/// What clients that only read text are told of a cut.
+/// The truncation notice for clients that only read text.
 pub(crate) fn notice(cut: Option<&str>, next: Option<String>) -> Option<String> {
     match (cut, next) {
         (Some(cut), Some(next)) => Some(format!("[Truncated: {cut}]\n{next}")),
@@ -54,7 +53,7 @@ pub(crate) fn notice(cut: Option<&str>, next: Option<String>) -> Option<String> 
     }
 }
 
-/// What a change is answered with: as much as fits, whether that is less than there is, and what to do about it.
+/// The result of a change: as much as fits, whether it is truncated, and how to get the rest.
 pub(crate) fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, bool, Option<String>) {
     let (values, all) = part::fit(values, memory.inner.config.max_result_bytes);
     let notice = all.map(|all| {

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// Bytes of a name where it is only mentioned.
+/// Maximum bytes of a name that is only mentioned.
 pub(crate) const NAME_BYTES: usize = 1_000;
 
-/// Where entities are, for a batch in which none is removed: a table when the batch is large enough to be worth one.
+/// Positions of entities, for a batch that removes none: a map if the batch is large enough to be worth one.
 pub(crate) struct Places(HashMap<String, usize>);
 
 impl Places {
@@ -29,13 +29,13 @@ impl Places {
     pub(crate) fn find(&self, graph: &Graph, name: &str) -> Option<usize> {
         match self.0.get(name) {
             Some(at) => Some(*at),
-            // Not in the table, or there since the table was made, or there is no table.
+            // Added after the map was built, or there is no map.
             None => graph.position(name),
         }
     }
 }
 
-/// Adds entities whose names are new; those added.
+/// Adds entities with new names; returns those.
 pub(crate) fn create_entities(edit: &mut Edit, entities: Vec<Entity>) -> Vec<Entity> {
     let mut added = Vec::new();
     for entity in entities {
@@ -47,7 +47,7 @@ pub(crate) fn create_entities(edit: &mut Edit, entities: Vec<Entity>) -> Vec<Ent
     added
 }
 
-/// Adds relations that are new; those added.
+/// Adds new relations; returns those.
 pub(crate) fn create_relations(edit: &mut Edit, relations: Vec<Relation>) -> Vec<Relation> {
     let mut added = Vec::new();
     for relation in relations {
@@ -86,7 +86,7 @@ pub(crate) fn no_entity(name: &str) -> ToolError {
         .hint("Nothing was saved. Look for it with memory_search, or create it with create_entities.")
 }
 
-/// Adds observations that are new, to all or to none.
+/// Adds new observations, to all entities or to none.
 pub(crate) fn add_observations(
     edit: &mut Edit,
     all: Vec<NewObservations>,
@@ -104,7 +104,7 @@ pub(crate) fn add_observations(
     Ok(results)
 }
 
-/// The entity with those of `contents` that it does not have, and these.
+/// The entity with the `contents` that it lacks, and these.
 pub(crate) fn with_observations(entity: &Entity, contents: impl IntoIterator<Item = String>) -> (Entity, Vec<String>) {
     let mut known: HashSet<&str> = entity.observations.iter().map(String::as_str).collect();
     let contents: Vec<String> = contents.into_iter().collect();
@@ -146,7 +146,7 @@ pub(crate) struct Deletion {
     pub(crate) observations: Vec<String>,
 }
 
-/// Deletes observations; entities that do not exist are passed over, as published.
+/// Deletes observations; missing entities are skipped, as in the published server.
 pub(crate) fn delete_observations(edit: &mut Edit, deletions: &[Deletion]) -> Deleted {
     let mut deleted = Deleted::default();
     let places = Places::of(&edit.graph, deletions.len());

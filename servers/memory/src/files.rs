@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Options that neither follow a link at the end of the path nor wait for the other end of a pipe; new files are for
-/// this user only.
+/// Options that do not follow a symlink at the end of the path and do not block on a pipe; new files are private to
+/// this user.
 pub(crate) fn options() -> OpenOptions {
     #[cfg_attr(not(unix), allow(unused_mut, reason = "the flags are Unix's"))]
     let mut options = OpenOptions::new();
@@ -41,7 +41,7 @@ pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> ToolError 
     }
 }
 
-/// `path` with `.suffix` behind its name.
+/// `path` with `.suffix` appended to its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -71,7 +71,7 @@ impl Stamp {
         }
     }
 
-    /// Whether `later` can be the same file with more at its end.
+    /// Whether `later` can be the same file with more appended.
     pub(crate) fn continues_in(&self, later: &Stamp) -> bool {
         #[cfg(unix)]
         let same = (self.identity.0, self.identity.1) == (later.identity.0, later.identity.1);
@@ -81,9 +81,9 @@ impl Stamp {
     }
 }
 
-/// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed
-/// over it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too. Call it
-/// under the lock: whoever holds that removes temporary files.
+/// Atomically replaces a file with `bytes`: a temporary file in the same directory, flushed to disk, renamed over it.
+/// `like` gives owner and mode. Returns the new file and whether the directory was flushed too. Call it under the lock:
+/// its holder removes temporary files.
 pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), ToolError> {
     let random = || RandomState::new().build_hasher().finish();
     let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
@@ -94,9 +94,9 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) ->
             #[cfg(unix)]
             {
                 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-                // Only root can give files away; everybody else's file stays their own.
+                // Only root can change owners; for others the file stays their own.
                 let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
-                // What has new content does not run with the rights of the old.
+                // New content must not run with the rights of the old file.
                 file.set_permissions(fs::Permissions::from_mode(like.mode() & 0o777))?;
             }
             #[cfg(not(unix))]
@@ -115,7 +115,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) ->
     }
 }
 
-/// Flushes the directory, without which a power failure could bring the old file back.
+/// Flushes the directory, without which a power failure could restore the old file.
 fn sync_parent(path: &Path) -> bool {
     if cfg!(windows) {
         return true;
@@ -123,11 +123,11 @@ fn sync_parent(path: &Path) -> bool {
     path.parent().is_some_and(|parent| File::open(parent).and_then(|dir| dir.sync_all()).is_ok())
 }
 
-/// What stands between the name of the memory file and the random part of a temporary file's: of itself, and of each
-/// file beside it that is replaced.
+/// The part between the name of the memory file and the random part in names of temporary files: for the file itself,
+/// and for each other file that is replaced.
 const TEMPORARY: [&str; 3] = ["", "history.", "bak.1."];
 
-/// Temporary files of this memory: somebody is writing them, or was killed at it.
+/// Temporary files of this memory: being written, or left by a killed process.
 fn temporary_files(path: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
@@ -141,14 +141,14 @@ fn temporary_files(path: &Path) -> Vec<PathBuf> {
     names.filter(|name| name.to_str().and_then(is_ours).is_some()).map(|name| parent.join(name)).collect()
 }
 
-/// Removes what killed processes left. Call it under the lock: then nobody is writing a temporary file.
+/// Removes files of killed processes. Call it under the lock: then nobody is writing a temporary file.
 pub(crate) fn sweep(path: &Path) {
     for left in temporary_files(path) {
         let _ = fs::remove_file(left);
     }
 }
 
-/// The same where there is something to remove and nobody has the lock, which is not waited for.
+/// The same if there are any and the lock is free, without waiting for it.
 pub(crate) fn sweep_if_free(path: &Path) {
     if !temporary_files(path).is_empty()
         && let Ok(_held) = lock(path, &Patience::until(Instant::now()))
@@ -157,12 +157,12 @@ pub(crate) fn sweep_if_free(path: &Path) {
     }
 }
 
-/// Keeps the newest `count` states of a file as `FILE.bak.1`, `FILE.bak.2`, …: makes a new one when there is none or the
+/// Keeps the newest `count` states of a file as `FILE.bak.1`, `FILE.bak.2`, …: makes a new one if there is none or the
 /// newest is older than `age`.
 pub(crate) fn back_up(path: &Path, count: u32, age: Duration) -> io::Result<()> {
     let name = |number: u32| beside(path, &format!("bak.{number}"));
     if let Ok(newest) = fs::symlink_metadata(name(1)) {
-        // A date in the future is no reason to make one at every change.
+        // A date in the future must not cause a backup at every change.
         if newest.modified().ok().and_then(|at| at.elapsed().ok()).is_none_or(|elapsed| elapsed < age) {
             return Ok(());
         }
@@ -185,7 +185,7 @@ pub(crate) struct Patience {
     gone: Arc<AtomicBool>,
 }
 
-/// Whoever waits: when it is dropped, nobody does any more.
+/// Upgradable while somebody waits.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<AtomicBool>);
 
@@ -200,7 +200,7 @@ impl Patience {
         Self { until, gone: Arc::default() }
     }
 
-    /// The patience of a caller that may be cancelled.
+    /// For a caller that may be cancelled.
     pub(crate) fn waiting(&self) -> Waiting {
         Waiting(self.gone.clone())
     }
@@ -215,8 +215,8 @@ impl Patience {
     }
 }
 
-/// Takes the advisory lock of a file: an exclusive lock on a file beside it, which is never renamed or removed. Released
-/// when the answer is dropped, or the process ends in whatever way.
+/// Takes the advisory lock of a file: an exclusive lock on a separate file, which is never renamed or removed. Released
+/// when the result is dropped, or the process ends in any way.
 pub(crate) fn lock(path: &Path, patience: &Patience) -> Result<File, ToolError> {
     let lock = beside(path, "lock");
     let fail = |error: &io::Error| io_fault("lock", &lock, error);
@@ -233,17 +233,17 @@ pub(crate) fn lock(path: &Path, patience: &Patience) -> Result<File, ToolError> 
             }
             pause = (pause * 2).min(Duration::from_millis(8));
         }
-        // Somebody may have removed the lock file while we waited; then others lock a new one.
+        // If the lock file was removed while we waited, others lock a new one.
         if same_file(&file, &lock).map_err(|e| fail(&e))? {
             return Ok(file);
         }
     }
 }
 
-/// Longest note in a lock file, in bytes.
+/// Maximum bytes of a note in a lock file.
 const NOTE_BYTES_MAX: u64 = 100;
 
-/// Writes a note into the lock file, which its lock guards too.
+/// Writes a note into the lock file, which is protected by its own lock.
 pub(crate) fn note_in_lock(locked: &mut File, note: &str) -> io::Result<()> {
     locked.set_len(0)?;
     locked.seek(SeekFrom::Start(0))?;
@@ -277,7 +277,7 @@ fn same_file(file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(not(unix))]
 fn same_file(_: &File, _: &Path) -> io::Result<bool> {
-    // An open file cannot be removed there.
+    // There, an open file cannot be removed.
     Ok(true)
 }
 

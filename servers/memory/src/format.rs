@@ -36,11 +36,11 @@ pub(crate) struct Relation {
     pub(crate) relation_type: String,
 }
 
-/// A record and the line it is written as.
+/// A record and its line in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Written<T> {
     pub(crate) value: T,
-    /// The whole line; holds unknown keys where there are any.
+    /// The whole line, including unknown keys.
     pub(crate) line: Box<str>,
 }
 
@@ -51,15 +51,15 @@ pub(crate) enum Line {
     Relation(Written<Relation>),
     /// An object of another type: kept and ignored.
     Other,
-    /// An invalid line, kept and reported: what is wrong with it.
+    /// An invalid line, kept and reported, with what is wrong with it.
     Unreadable(&'static str),
 }
 
-/// A record that has a line of its own in the file.
+/// A record with a line of its own in the file.
 pub(crate) trait Record: Sized {
     /// The line as the published server writes it.
     fn line(&self) -> Box<str>;
-    /// The keys that are this record's; the first is the type.
+    /// The keys of this record; the first is the type.
     const KEYS: &'static [&'static str];
     /// The values of the keys after the first.
     fn values(&self) -> Vec<Box<RawValue>>;
@@ -70,7 +70,7 @@ pub(crate) trait Record: Sized {
     }
 }
 
-/// An entity's line; the order of the fields is that of the keys.
+/// An entity's line; fields are in the order of the keys.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EntityLine<N, O> {
@@ -103,7 +103,7 @@ enum RelationTag {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // Strings and lists of strings always have a JSON form.
+    // Strings and lists of strings always serialize.
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -138,14 +138,14 @@ impl Record for Relation {
 }
 
 impl<T: Record> Written<T> {
-    /// The same line with another value: unknown keys keep their place and their text.
+    /// The same line with another value: unknown keys keep their position and text.
     pub(crate) fn with(&self, value: T) -> Written<T> {
         if self.line == self.value.line() {
             return value.plain();
         }
         let Ok(Members(mut members)) = serde_json::from_str::<Members>(&self.line) else { return value.plain() };
         for (key, new) in T::KEYS[1..].iter().zip(value.values()) {
-            // Where a key is there twice, the last one counts, as in JavaScript.
+            // Of a repeated key the last one counts, as in JavaScript.
             match members.iter_mut().rev().find(|(name, _)| name == key) {
                 Some(member) => member.1 = new,
                 None => members.push(((*key).to_owned(), new)),
@@ -154,7 +154,7 @@ impl<T: Record> Written<T> {
         Written { line: write_members(&members), value }
     }
 
-    /// The same value with the unknown keys of `other` that this line does not have.
+    /// The same value with the unknown keys of `other` that this line lacks.
     pub(crate) fn adopting(&self, other: &Written<T>) -> Written<T>
     where
         T: Clone,
@@ -176,7 +176,7 @@ impl<T: Record> Written<T> {
     }
 }
 
-/// The members of an object in their order, values as they were written.
+/// The members of an object in order, with values as written.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -213,9 +213,9 @@ fn write_members(members: &[(String, Box<RawValue>)]) -> Box<str> {
     line.into()
 }
 
-/// Reads one line, without its line feed. `None` for a blank one.
+/// Parses a line without its line feed. `None` for a blank one.
 pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
-    // All of them, so that the line stays the same however often it is written and read.
+    // All of them, so that the line does not change however often it is read and written.
     let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
     let line = &line[..end];
     let Ok(text) = std::str::from_utf8(line) else {
@@ -224,7 +224,7 @@ pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
     if text.trim().is_empty() {
         return None;
     }
-    // Nearly every line has exactly the known keys; the type comes first, so that a wrong guess costs little.
+    // Nearly every line has exactly the known keys, type first, so a wrong guess costs little.
     if let Ok(EntityLine { name, entity_type, observations, .. }) = serde_json::from_str(text) {
         return Some(Line::Entity(Entity { name, entity_type, observations }.plain()));
     }
@@ -266,7 +266,7 @@ fn read_members(text: &str) -> Line {
     }
 }
 
-/// With unknown keys the line stays as it was written; without, it takes the published form.
+/// A line with unknown keys stays as written; others get the published form.
 fn kept<T: Record>(value: T, text: &str, only_known: bool) -> Written<T> {
     if only_known { value.plain() } else { Written { line: text.into(), value } }
 }
@@ -290,15 +290,15 @@ impl std::io::Write for Count {
     }
 }
 
-/// Bytes of something as JSON.
+/// The length of a value as JSON.
 pub(crate) fn written(value: &impl Serialize) -> usize {
     let mut count = Count::default();
-    // Strings and lists of strings always have a JSON form, and counting does not fail.
+    // Strings and lists of strings always serialize, and counting does not fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.bytes
 }
 
-/// Bytes of something in JSON that is indented, inside of `depth` lists and objects, with what divides it from the next.
+/// The length of a value in indented JSON at this depth, with its separator.
 pub(crate) fn indented(value: &impl Serialize, depth: usize) -> usize {
     let mut count = Count::default();
     let _ = serde_json::to_writer_pretty(&mut count, value);
@@ -319,11 +319,11 @@ pub(crate) fn fitting(text: &str, bytes_max: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// Bytes that a text takes in an indented list beyond its own, and an entity beyond its texts.
+/// Additional bytes of a text in an indented list, and of an entity besides its texts.
 const LINE_BYTES: usize = 12;
 pub(crate) const ENTITY_BYTES: usize = 100;
 
-/// The first texts that take at most `bytes_max` bytes in an indented list, at least the beginning of one.
+/// The first texts that take at most `bytes_max` bytes in an indented list, but at least the beginning of one.
 pub(crate) fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
     let mut room = bytes_max;
     let fits = |text: &&String| {
@@ -338,7 +338,7 @@ pub(crate) fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
     }
 }
 
-/// The text, or its beginning where it takes more than `bytes_max` bytes as JSON.
+/// The text, or its beginning if it takes more than `bytes_max` bytes as JSON.
 pub(crate) fn shown(text: &str, bytes_max: usize) -> String {
     let part = fitting(text, bytes_max);
     if part.len() == text.len() { text.to_owned() } else { format!("{part}…") }

@@ -1,7 +1,7 @@
 //! The graph in memory: the records of the file in order, an index, and reversible changes.
 //!
-//! A graph never changes once it is shared: readers keep the one they have while a writer prepares the next. Records are
-//! shared between the two, so that the next one costs a list of pointers and not a copy of the texts.
+//! A shared graph never changes: readers keep theirs while a writer prepares the next one. The two share their records,
+//! so a new graph costs a list of pointers rather than a copy of the texts.
 
 use crate::format::{Entity, Line, Record, Relation, Written, read_line};
 use linchpin_kit::{Cursor, clip};
@@ -11,12 +11,12 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Warnings an answer lists before it only counts them.
+/// Maximum warnings listed in a result; the rest is only counted.
 const WARNINGS_MAX: usize = 20;
-/// Bytes of a name in a warning.
+/// Maximum bytes of a name in a warning.
 const WARNED_NAME_BYTES: usize = 200;
 
-/// A line of the file that is no record of ours.
+/// A line of the file that is not a record.
 #[derive(Debug, Clone)]
 struct Foreign {
     bytes: Box<[u8]>,
@@ -36,7 +36,7 @@ impl<T> Item<T> {
     }
 }
 
-/// An entity, found by its name.
+/// An entity, indexed by its name.
 #[derive(Debug, Clone)]
 struct ByName(Arc<Item<Entity>>);
 
@@ -60,7 +60,7 @@ impl PartialEq for ByName {
 
 impl Eq for ByName {}
 
-/// A relation, found by its three parts.
+/// A relation, indexed by its three parts.
 #[derive(Debug, Clone)]
 struct ByParts(Arc<Item<Relation>>);
 
@@ -84,25 +84,25 @@ impl PartialEq for ByParts {
 
 impl Eq for ByParts {}
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     /// Foreign lines before the first record.
     head: Vec<Foreign>,
     entities: Vec<Arc<Item<Entity>>>,
     relations: Vec<Arc<Item<Relation>>>,
-    /// How often each name and each relation is there: the published server can write duplicates.
+    /// How often each name and relation occurs: the published server can write duplicates.
     names: HashMap<ByName, u32>,
     parts: HashMap<ByParts, u32>,
-    /// Foreign lines that are worth a warning.
+    /// Foreign lines that deserve a warning.
     unreadable: usize,
-    /// Foreign lines that are not.
+    /// Other foreign lines.
     others: usize,
-    /// A digest of the file's content: cursors are for one.
+    /// A digest of the file's content, which cursors refer to.
     version: u64,
 }
 
-/// What `read` found, to tell a memory file from another one.
+/// The counts of `read`, to tell a memory file from another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) records: usize,
@@ -162,7 +162,7 @@ impl Graph {
         graph
     }
 
-    /// The file's bytes: entities, then relations, each with the foreign lines behind it.
+    /// The content of the file: entities, then relations, each followed by its foreign lines.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.each_line(|line, _| {
@@ -183,12 +183,12 @@ impl Graph {
         self.relations.iter().for_each(|item| foreign(&item.after, Some(&item.record.line)));
     }
 
-    /// Says that this is the content of its file.
+    /// Sets this as the content of its file.
     pub(crate) fn written_as(&mut self, bytes: &[u8]) {
         self.version = Cursor::<1>::digest(bytes);
     }
 
-    /// What changes with the content of its file.
+    /// Changes with the content of the file.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -198,7 +198,7 @@ impl Graph {
         Census { records, others: self.others, unreadable: self.unreadable }
     }
 
-    /// What is wrong with lines of the file, by their numbers in it.
+    /// Warnings about invalid lines, with their numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.unreadable > 0 {
@@ -217,7 +217,7 @@ impl Graph {
         warnings
     }
 
-    /// Warnings about these relations: which of them name an entity that is not there.
+    /// Warnings about relations that refer to unknown entities.
     pub(crate) fn dangling<'a>(&self, relations: impl Iterator<Item = &'a Relation>) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut more = 0;
@@ -251,7 +251,7 @@ impl Graph {
         self.names.contains_key(name)
     }
 
-    /// Whether there are several entities of this name, which only other programs make.
+    /// Whether several entities have this name, which only other programs can cause.
     pub(crate) fn is_there_twice(&self, name: &str) -> bool {
         self.names.get(name).is_some_and(|count| *count > 1)
     }
@@ -260,7 +260,7 @@ impl Graph {
         self.parts.contains_key(relation)
     }
 
-    /// Where the first entity of this name is.
+    /// The index of the first entity of this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         if !self.has(name) {
             return None;
@@ -268,7 +268,7 @@ impl Graph {
         self.entities.iter().position(|item| item.value().name == name)
     }
 
-    /// The entities that `wanted` says, and the relations with at least one end among them.
+    /// The `wanted` entities, and the relations with at least one end among them.
     pub(crate) fn around(&self, wanted: impl Fn(&Entity) -> bool) -> (Vec<&Item<Entity>>, Vec<&Item<Relation>>) {
         let entities: Vec<&Item<Entity>> =
             self.entities.iter().map(|item| &**item).filter(|item| wanted(item.value())).collect();
@@ -278,7 +278,7 @@ impl Graph {
         (entities, relations)
     }
 
-    /// The next graph, to be changed.
+    /// The next graph, to be edited.
     pub(crate) fn edit(&self) -> Edit {
         let graph = Graph {
             head: self.head.clone(),
@@ -294,7 +294,7 @@ impl Graph {
     }
 }
 
-/// What a change is about.
+/// The record that a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -302,32 +302,31 @@ pub(crate) enum Kind {
     Relation,
 }
 
-/// One record that came, went or changed, as its lines before and after.
+/// A record that was added, removed or changed, with its lines before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
     pub(crate) kind: Kind,
-    /// Its place in the list of its kind.
+    /// Its index in its list.
     pub(crate) at: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<String>,
-    /// Of an entity that went: when it had been created, if that was known.
+    /// For a removed entity: when it was created, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) created: Option<String>,
 }
 
-/// The next graph while it is being made, and what makes it different. Undone from the last change to the first, the
-/// changes give the graph before.
+/// The next graph under construction, and its changes. Undone from last to first, these give the previous graph.
 #[derive(Debug)]
 pub(crate) struct Edit {
     pub(crate) graph: Graph,
     pub(crate) changes: Vec<Change>,
-    /// The number of the change in the history that this one undoes.
+    /// The number of the change that this one undoes.
     pub(crate) undoes: Option<u64>,
 }
 
-/// What an undoing has put back so far: of what the file had twice, the second is no sign of a later change.
+/// Records that an undo has restored so far: the second of a duplicate is not a sign of a later change.
 #[derive(Debug, Default)]
 struct Back {
     names: HashSet<String>,
@@ -355,7 +354,7 @@ impl Edit {
         self.note(Kind::Entity, at, Some(&old.record.line), Some(&record.line));
         let new = Arc::new(Item { record, after: old.after.clone() });
         self.graph.entities[at] = new.clone();
-        // The old record must not live on as a key.
+        // The old record must not stay in use as a key.
         forget(&mut self.graph.names, &ByName(old));
         *self.graph.names.entry(ByName(new)).or_insert(0) += 1;
     }
@@ -372,7 +371,7 @@ impl Edit {
         self.graph.relations.insert(at, item);
     }
 
-    /// Removes entities; how many.
+    /// Removes entities; returns their number.
     pub(crate) fn remove_entities(&mut self, mut unwanted: impl FnMut(&Written<Entity>) -> bool) -> usize {
         let mut removed = Vec::new();
         let mut orphans = Vec::new();
@@ -393,7 +392,7 @@ impl Edit {
         }
         self.graph.entities = kept;
         self.graph.head.extend(orphans);
-        // From the last to the first, so that undoing in reverse finds every place as it was.
+        // From last to first, so that undoing in reverse finds every index as it was.
         for (at, item) in removed.iter().rev() {
             self.note(Kind::Entity, *at, Some(&item.record.line), None);
         }
@@ -402,7 +401,7 @@ impl Edit {
         count
     }
 
-    /// Removes relations; how many.
+    /// Removes relations; returns their number.
     pub(crate) fn remove_relations(&mut self, mut unwanted: impl FnMut(&Written<Relation>) -> bool) -> usize {
         let mut removed = Vec::new();
         let mut kept: Vec<Arc<Item<Relation>>> = Vec::with_capacity(self.graph.relations.len());
@@ -430,8 +429,7 @@ impl Edit {
         count
     }
 
-    /// Undoes changes that were made earlier. `false` if what they made is not there any more as they made it; the edit
-    /// is then of no use.
+    /// Undoes earlier changes. `false` if their result is no longer there; the edit is then unusable.
     pub(crate) fn undo(&mut self, changes: &[Change]) -> bool {
         let mut back = Back::default();
         changes.iter().rev().all(|change| self.undo_one(change, &mut back).is_some())
@@ -507,7 +505,7 @@ pub(crate) fn entity_of(line: &str) -> Option<Written<Entity>> {
     }
 }
 
-/// Where the record with this line is; looked for at `at` first.
+/// The index of the record with this line; tries `at` first.
 fn find<T: Record>(items: &[Arc<Item<T>>], at: usize, line: &str) -> Option<usize> {
     let is = |item: &Arc<Item<T>>| &*item.record.line == line;
     match items.get(at) {
@@ -516,7 +514,7 @@ fn find<T: Record>(items: &[Arc<Item<T>>], at: usize, line: &str) -> Option<usiz
     }
 }
 
-/// Counts one less; the last one takes the key with it.
+/// Decrements a count, and removes the key at zero.
 fn forget<K: Hash + Eq>(counts: &mut HashMap<K, u32>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

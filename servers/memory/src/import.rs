@@ -1,4 +1,4 @@
-//! The import of another memory.
+//! Imports another memory.
 
 use crate::changes::{Places, with_observations};
 use crate::graph::{Edit, Graph};

@@ -1,12 +1,12 @@
-//! The history and the times, in one file beside the memory file, which keeps the published format.
+//! The history and the times, in one file next to the memory file, whose published format has no place for them.
 //!
-//! A change adds a line for each entity it touched, with when that was created and changed and a fingerprint of its line in
-//! the memory file as this server wrote it, and a line for itself, with the records before and after. A time counts only as
-//! long as the fingerprint fits, so that what another program wrote is never given a time of ours.
+//! A change adds a line for each entity it touched, with the times of creation and change and a fingerprint of its line
+//! in the memory file; and a line for itself, with the records before and after. A time is valid only while the
+//! fingerprint matches, so lines written by other programs never get a time of this server.
 //!
-//! They are written after the change itself, in one piece and under the same lock. A process that is killed in between
-//! leaves a change without them: undoing an older one then finds other records than it expects and refuses, and the time is
-//! one that is not known. A torn line is skipped.
+//! The lines are written after the change itself, in a single write and under the same lock. If the process is killed
+//! in between, the change has no lines: undoing an older change then finds unexpected records and refuses, and the time
+//! is unknown. An incomplete line is skipped.
 
 use crate::files::{self, Stamp, io_fault};
 use crate::format::Entity;
@@ -21,19 +21,19 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of the file before it is written anew without what is out of date; then a quarter of it is changes at most, and
-/// a quarter times, the newest ones.
+/// Maximum bytes of the file before it is rewritten without outdated lines; then at most a quarter of it is changes,
+/// and a quarter times, the newest ones.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// Bytes of a change's line; one that needs more is listed but cannot be undone.
+/// Maximum bytes of a change's line; a larger change is listed but cannot be undone.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// Lines of times beyond twice those that count before the file is written anew.
+/// Outdated lines of times, beyond as many as the valid ones, before the file is rewritten.
 const TIMES_LINES_SPARE: usize = 1_000;
 
-/// One change.
+/// A change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) id: u64,
-    /// When, RFC 3339 in UTC.
+    /// The time, RFC 3339 in UTC.
     pub(crate) time: String,
     pub(crate) tool: String,
     /// The change that this one undoes.
@@ -41,12 +41,12 @@ pub(crate) struct Entry {
     pub(crate) undoes: Option<u64>,
     /// The number of changed records.
     pub(crate) records: usize,
-    /// What; nothing when it was too much to keep.
+    /// The records before and after; empty if they were too large to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<Vec<Change>>,
 }
 
-/// Which entries are undone: those with an undoing entry that is not undone itself.
+/// The changes that are undone: those with an undo that is not undone itself.
 pub(crate) fn undone(entries: &[Entry]) -> HashSet<u64> {
     let mut undone = HashSet::new();
     for entry in entries.iter().rev() {
@@ -57,7 +57,7 @@ pub(crate) fn undone(entries: &[Entry]) -> HashSet<u64> {
     undone
 }
 
-/// When an entity came and changed, as far as that is known.
+/// When an entity was created and changed, as far as known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
@@ -73,16 +73,16 @@ pub(crate) struct When {
     pub(crate) changed_after: Option<String>,
 }
 
-/// When an entity was changed last, in seconds since 1970.
+/// The last change of an entity, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     At(u64),
-    /// Later than this.
+    /// After this time.
     After(u64),
     Unknown,
 }
 
-/// What a line of times says.
+/// The content of a line of times.
 #[derive(Debug)]
 struct Known {
     created: Option<u64>,
@@ -91,7 +91,7 @@ struct Known {
     line: u64,
 }
 
-/// A line of times; without `updated` it says that nothing is known any more.
+/// A line of times; without `updated` the times are unknown from then on.
 #[derive(Debug, Serialize, Deserialize)]
 struct TimesLine {
     name: String,
@@ -103,21 +103,21 @@ struct TimesLine {
     line: Option<String>,
 }
 
-/// As much of a change's line as tells it from others.
+/// The fields of a change's line that identify it.
 #[derive(Deserialize)]
 struct Numbered {
     id: u64,
 }
 
-/// How the lines begin, also those that a killed process left unfinished: of times, and of changes.
+/// The beginnings of lines, also of incomplete ones: of times and of changes.
 const TIMES_START: &[u8] = b"{\"name\":\"";
 const CHANGE_START: &[u8] = b"{\"id\":";
 
-/// The file, and what it says.
+/// The file and its content.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    /// How many changes count; 0 keeps none.
+    /// The number of changes to keep; 0 keeps none.
     pub(crate) keep: usize,
     /// Whether times are kept.
     times: bool,
@@ -127,16 +127,16 @@ pub(crate) struct Journal {
     lines: usize,
     next: u64,
     seen: Option<Seen>,
-    /// Why the file as it was seen is of no use.
+    /// Why the file cannot be used in this state.
     wrong: Option<ToolError>,
 }
 
 #[derive(Debug)]
 struct Seen {
     stamp: Stamp,
-    /// Up to the end of the last whole line.
+    /// The end of the last complete line.
     read: u64,
-    /// Open, so that its number is not given to another file.
+    /// Kept open, so that its inode number is not reused.
     _held: Option<File>,
 }
 
@@ -150,7 +150,7 @@ impl Journal {
         self.times
     }
 
-    /// Whether the file is as it was when it was read.
+    /// Whether the file is unchanged since it was read.
     pub(crate) fn is_fresh(&self) -> bool {
         let stamp = fs::symlink_metadata(&self.path).ok().map(|meta| Stamp::of(&meta));
         stamp.as_ref() == self.seen.as_ref().map(|seen| &seen.stamp)
@@ -164,7 +164,7 @@ impl Journal {
         *self = Self::new(std::mem::take(&mut self.path), self.keep, self.times);
     }
 
-    /// Reads what is new in the file. After an error nothing is known.
+    /// Reads new lines of the file. After an error nothing is known.
     pub(crate) fn refresh(&mut self) -> Result<(), ToolError> {
         if !self.is_fresh()
             && let Err(fault) = self.read_on()
@@ -206,7 +206,7 @@ impl Journal {
         let read =
             file.seek(SeekFrom::Start(from)).and_then(|_| (&mut file).take(FILE_BYTES_MAX * 2).read_to_end(&mut bytes));
         read.map_err(|e| self.fail("read the history", &e))?;
-        // The last line may still be being written; it is looked at again.
+        // The last line may still be incomplete; it is read again next time.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         bytes[..whole].split(|byte| *byte == b'\n').for_each(|line| self.take(line));
         let (changes, lines) = (self.changes, self.lines);
@@ -224,7 +224,7 @@ impl Journal {
         Ok(())
     }
 
-    /// One line of the file; lines that are torn or not ours say nothing.
+    /// Parses a line of the file; incomplete and foreign lines are skipped.
     fn take(&mut self, bytes: &[u8]) {
         if bytes.trim_ascii().is_empty() {
             return;
@@ -247,7 +247,7 @@ impl Journal {
         }
     }
 
-    /// The changes that count, oldest first.
+    /// The changes kept, oldest first.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, ToolError> {
         self.newest(self.keep)
     }
@@ -266,11 +266,11 @@ impl Journal {
         Ok(entries.split_off(surplus))
     }
 
-    /// When this entity was changed last. `graph` must not be older than what is known here.
+    /// The last change of this entity. `graph` must not be older than this state.
     pub(crate) fn last(&self, graph: &Graph, item: &Item<Entity>) -> Last {
         let name = &item.value().name;
         match self.known.get(name) {
-            // Which of two entities of one name is meant nobody knows.
+            // With two entities of the same name, the time could belong to either.
             Some(_) if graph.is_there_twice(name) => Last::Unknown,
             Some(known) if known.line == fingerprint(&*item.record.line) => Last::At(known.updated),
             Some(known) => Last::After(known.updated),
@@ -278,7 +278,7 @@ impl Journal {
         }
     }
 
-    /// The same in words, with when it was created.
+    /// The same as text, with the creation time.
     pub(crate) fn when(&self, graph: &Graph, item: &Item<Entity>) -> When {
         match self.last(graph, item) {
             Last::Unknown => When::default(),
@@ -290,8 +290,8 @@ impl Journal {
         }
     }
 
-    /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. With
-    /// `undoes`, what comes back was created when the history says, not now.
+    /// Records that these changes were made now; call it under the lock. `graph` is the resulting graph. With `undoes`,
+    /// restored entities keep their creation time from the history.
     pub(crate) fn record(
         &mut self,
         graph: &Graph,
@@ -324,7 +324,7 @@ impl Journal {
             return Ok(());
         }
         if let Err(error) = self.append(text) {
-            // The file says less than is known here: go by the file again.
+            // The file contains less than this state: read it again.
             self.forget();
             return Err(self.fail("write the history", &error));
         }
@@ -338,8 +338,8 @@ impl Journal {
         if spare { self.shorten(graph) } else { Ok(()) }
     }
 
-    /// Gives the entities of these changes their times; their names. A change that takes an entity away learns when that
-    /// was created.
+    /// Sets the times of the entities in these changes; returns their names. A change that removes an entity records
+    /// when it was created.
     fn touch(&mut self, changes: &mut [Change], undoing: bool, now: u64) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();
         for change in changes.iter_mut().filter(|change| change.kind == Kind::Entity) {
@@ -347,7 +347,7 @@ impl Journal {
             let before = change.before.as_deref().map(fingerprint);
             let created = match (self.known.remove(&name), before) {
                 (Some(known), Some(before)) if known.line == before => known.created,
-                // What somebody else changed in between may have been made anew by them.
+                // An entity that another program changed in between may have been recreated by it.
                 (_, Some(_)) => None,
                 (_, None) if undoing => change.created.as_deref().and_then(seconds),
                 (_, None) => Some(now),
@@ -367,7 +367,7 @@ impl Journal {
     fn append(&mut self, mut text: String) -> std::io::Result<()> {
         let mut file = files::options().read(true).append(true).create(true).open(&self.path)?;
         let bytes = file.metadata()?.len();
-        // A process that was killed while it wrote left a line without an end.
+        // A process killed during a write left an incomplete line.
         if bytes > self.seen.as_ref().map_or(0, |seen| seen.read) {
             text.insert(0, '\n');
         }
@@ -377,7 +377,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the file anew with what counts: entities that are there and changes, the newest ones if it would be too much.
+    /// Rewrites the file with what is still valid: times of existing entities, and changes, the newest ones if it would
+    /// be too large.
     fn shorten(&mut self, graph: &Graph) -> Result<(), ToolError> {
         let most = usize::try_from(FILE_BYTES_MAX / 4).unwrap_or(usize::MAX);
         let mut times: Vec<(&String, &Known)> = self.known.iter().filter(|(name, _)| graph.has(name)).collect();
@@ -432,7 +433,7 @@ fn name_of(line: &str) -> Option<String> {
     serde_json::from_str::<Named>(line).ok().map(|named| named.name)
 }
 
-/// Tells one text from another (FNV-1a). It is in files, so it must stay the same in every build.
+/// Hashes a text (FNV-1a). The hash is stored in files, so it must be the same in every build.
 pub(crate) fn fingerprint(text: impl AsRef<[u8]>) -> u64 {
     let one = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     text.as_ref().iter().fold(0xcbf2_9ce4_8422_2325, one)
@@ -442,7 +443,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The opposite of [`rfc3339`]; `None` for everything that it would write otherwise. A day alone is its beginning.
+/// The inverse of [`rfc3339`]; `None` for any other format. A date alone is the start of that day.
 pub(crate) fn seconds(text: &str) -> Option<u64> {
     let midnight = || format!("{text}T00:00:00Z");
     let text = if text.len() == 10 { midnight() } else { text.to_owned() };
@@ -450,7 +451,7 @@ pub(crate) fn seconds(text: &str) -> Option<u64> {
     (rfc3339(seconds) == text).then_some(seconds)
 }
 
-/// Seconds since 1970 as `2026-11-21T09:14:06Z`.
+/// Formats seconds since 1970 as `2026-11-21T09:14:06Z`.
 fn rfc3339(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     time.unwrap_or(Timestamp::MAX).to_string()

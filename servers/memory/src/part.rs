@@ -7,31 +7,31 @@ use linchpin_kit::{Cursor, Paging, ToolError};
 use serde::Serialize;
 use std::borrow::{Borrow, Cow};
 
-/// A part of a graph that fits into an answer.
+/// A part of a graph that fits into a result.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
-    /// The place of the first of the entities.
+    /// The index of the first of these entities.
     pub(crate) first: usize,
     pub(crate) entities: Vec<Entity>,
     pub(crate) relations: Vec<Relation>,
     pub(crate) paging: Paging,
-    /// What is left out of a record that is too large for an answer of its own, or was left to this answer.
+    /// What is left out of a record that is too large for a result of its own, or was continued from the previous one.
     pub(crate) cut: Option<String>,
 }
 
-/// How much an answer may hold.
+/// The size limit of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     /// Records.
     pub(crate) most: usize,
-    /// Bytes of their text, which is indented; that of programs is shorter. 0 is no bound.
+    /// Bytes of the indented text; structured content is shorter. 0 is unlimited.
     pub(crate) bytes_max: usize,
-    /// Bytes that are added to each entity.
+    /// Additional bytes for each entity.
     pub(crate) beside: usize,
 }
 
-/// Cuts a graph of this version: from `cursor` on, as much as there is room for, entities first. There is always at least
-/// one record; an entity that alone is too large is shown in several answers, each with some of its observations.
+/// The part of this graph that fits, from `cursor` on, entities first. Contains at least one record; an entity that is
+/// too large is returned in several results, each with some of its observations.
 pub(crate) fn part<E, R>(
     entities: &[E],
     relations: &[R],
@@ -45,7 +45,7 @@ where
 {
     let Budget { most, bytes_max, beside } = room;
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
-    // The record, and the first of its observations.
+    // The index of the record, and of its first observation.
     let cursor = Cursor::<2>::parse(cursor)?.map(|cursor| cursor.still(version)).transpose()?;
     let [first, observation] =
         cursor.map_or([0, 0], |cursor| cursor.at.map(|at| usize::try_from(at).unwrap_or(usize::MAX)));
@@ -116,7 +116,7 @@ where
     Ok(part)
 }
 
-/// One of the things that a change answers with.
+/// An item in the result of a change.
 pub(crate) trait Piece: Serialize {
     /// As much of it as fits into about `bytes_max` bytes.
     fn shortened(&self, bytes_max: usize) -> Self;
@@ -143,8 +143,8 @@ impl Piece for AddedObservations {
     }
 }
 
-/// What a change answers with, cut to about `bytes_max` bytes (0 is no bound), and how many it was when it was cut.
-/// There is always at least one; if it alone is too large, in part.
+/// The items of a change, cut to about `bytes_max` bytes (0: unlimited), and their total if cut. Contains at least one,
+/// in part if it is too large.
 pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Option<usize>) {
     let mut bytes = 0_usize;
     let fits = |value: &T| {
@@ -163,7 +163,7 @@ pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Op
     (values, Some(all))
 }
 
-/// The entity with as many observations as fit, and how many of them are whole.
+/// The entity with as many observations as fit, and the number of complete ones.
 fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
     let name = fitting(&entity.name, bytes_max / 3);
     let entity_type = fitting(&entity.entity_type, bytes_max / 3);

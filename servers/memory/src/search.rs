@@ -1,45 +1,44 @@
-//! Ranked search: words of a question against the words of names, types and observations.
+//! Ranked search: matches the words of a query with the words of names, types and observations.
 //!
-//! It reads the whole graph for each question instead of keeping an index of words. Five megabytes take some tens of
-//! milliseconds, nothing has to be rebuilt after a change, and memory does not depend on how many different words there
-//! are.
+//! It reads the whole graph for each query instead of keeping an index. Five megabytes take a few tens of milliseconds,
+//! nothing needs updating after a change, and memory use does not depend on the number of distinct words.
 
 use crate::format::Entity;
 use crate::graph::Item;
 use std::sync::Arc;
 
-/// Words of a question that count; the others are left out.
+/// Maximum words of a query; the others are ignored.
 const WORDS_MAX: usize = 32;
-/// Characters of a word that count.
+/// Maximum characters of a word.
 const WORD_CHARS_MAX: usize = 64;
-/// What a word is worth by where it is found.
+/// The weight of a word by where it is found.
 const IN_NAME: f32 = 4.0;
 const IN_TYPE: f32 = 2.0;
 const IN_OBSERVATION: f32 = 1.0;
-/// What the beginning of a longer word is worth, compared with the whole word.
+/// The weight of a prefix, relative to the whole word.
 const PREFIX: f32 = 0.5;
-/// How soon repeating a word stops helping (BM25's k1), and how much long texts are held back (b).
+/// BM25's k1 (how soon repetition saturates) and b (length normalization).
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.4;
 
-/// A question as words.
+/// The words of a query.
 #[derive(Debug)]
 pub(crate) struct Query {
     words: Vec<String>,
-    /// Which first bytes any of the words has, so that most words of the graph cost one look.
+    /// The first bytes of all words, to skip most words of the graph quickly.
     firsts: [bool; 256],
 }
 
-/// An entity that answers a question.
+/// An entity that matches a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hit {
-    /// Its place in the graph.
+    /// Its index in the graph.
     pub(crate) at: usize,
     pub(crate) score: f32,
 }
 
 impl Query {
-    /// `None` when there is no word in it.
+    /// `None` if it contains no word.
     pub(crate) fn of(text: &str) -> Option<Query> {
         let (mut words, mut firsts) = (Vec::new(), [false; 256]);
         each_word(text, |word| {
@@ -51,7 +50,7 @@ impl Query {
         (!words.is_empty()).then_some(Query { words, firsts })
     }
 
-    /// Adds to `found` what each word of the question is worth in `text`; how many words the text has.
+    /// Adds the weight of each query word in `text` to `found`; returns the number of words in the text.
     fn weigh(&self, text: &str, worth: f32, found: &mut [f32]) -> usize {
         let mut count = 0;
         each_word(text, |word| {
@@ -70,7 +69,7 @@ impl Query {
         count
     }
 
-    /// The entities that have at least one of the words, best first; those of equal worth in the graph's order.
+    /// The entities that contain at least one word, best first; ties in the order of the graph.
     pub(crate) fn rank<'a>(&self, entities: impl Iterator<Item = (usize, &'a Arc<Item<Entity>>)>) -> Vec<Hit> {
         let words = self.words.len();
         let mut all = 0_usize;
@@ -96,7 +95,7 @@ impl Query {
             }
         }
         let average = total_length as f32 / all.max(1) as f32;
-        // A word that few entities have says more than one that all have.
+        // A rare word tells more than a common one.
         let rarity: Vec<f32> = holders
             .iter()
             .map(|count| (1.0 + (all as f32 - *count as f32 + 0.5) / (*count as f32 + 0.5)).ln())
@@ -117,7 +116,7 @@ impl Query {
         hits
     }
 
-    /// The observations of an entity, those that have most of the words first, otherwise in their order.
+    /// The observations of an entity, those with most words first, otherwise in order.
     pub(crate) fn best<'a>(&self, entity: &'a Entity, count: usize) -> Vec<&'a str> {
         let mut found = vec![0.0_f32; self.words.len()];
         let mut worth = |text: &str| {
@@ -131,8 +130,8 @@ impl Query {
     }
 }
 
-/// Calls `see` with each word in lower case: runs of letters and digits. A word in `CamelCase` is also seen in its
-/// parts. Of scripts that are written without blanks each character is a word.
+/// Calls `see` with each word in lower case: runs of letters and digits. The parts of a `CamelCase` word count too. In
+/// scripts written without spaces each character is a word.
 fn each_word(text: &str, mut see: impl FnMut(&str)) {
     let mut word = String::new();
     for run in text.split(|c: char| !c.is_alphanumeric()) {
@@ -176,7 +175,7 @@ fn each_word(text: &str, mut see: impl FnMut(&str)) {
     }
 }
 
-/// Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese: words are not separated.
+/// Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese: written without spaces between words.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')

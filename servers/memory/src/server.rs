@@ -1,4 +1,4 @@
-//! The server: opening it, and running what tools do.
+//! The server: opens the file and runs the tools.
 
 use crate::config::{self, Config};
 use crate::files::{self, Patience};
@@ -73,7 +73,7 @@ impl Memory {
         self.inner.store.path()
     }
 
-    /// Answers from the graph as it is now.
+    /// Runs a read on the current graph.
     pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
@@ -90,7 +90,7 @@ impl Memory {
         .await
     }
 
-    /// The same, with what is known of when entities were changed.
+    /// The same, with the times of changes.
     pub(crate) async fn read_dated<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
@@ -108,8 +108,8 @@ impl Memory {
         .await
     }
 
-    /// Changes the graph, one change at a time. If the answer is not waited for any more (the client cancelled the
-    /// call) the change is not made, unless the file is being replaced already; then it is made to its end.
+    /// Changes the graph, one change at a time. A change that is cancelled before the file is replaced is not made;
+    /// after that it is completed.
     pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, ToolError>
     where
         T: Send + 'static,
@@ -149,14 +149,14 @@ impl Memory {
         }
     }
 
-    /// Notifies this server's subscribers of changes from now on.
+    /// From now on, notifies this server's subscribers of changes.
     pub(crate) fn attach(&self, server: Handle) {
         self.inner.servers.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         self.watch();
     }
 
-    /// Looks at the file now and then, for as long as the runtime runs, so that subscribers hear of changes by others.
-    /// Looking is one system call, and only done while a client is there.
+    /// Checks the file periodically while the runtime runs, so that subscribers learn of changes by other processes. A
+    /// check is one system call, and made only while a client is connected.
     fn watch(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.inner.watched.swap(true, Ordering::Relaxed) {

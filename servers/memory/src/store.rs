@@ -1,11 +1,11 @@
-//! The file and the graph that was read from it: reading only when it changed, changing it all or nothing.
+//! The file and the graph read from it. The file is read only when it changed, and changed atomically.
 //!
-//! A change takes the lock beside the file, reads the file again if somebody else changed it, makes the next graph,
-//! writes it to a temporary file, flushes that, renames it over the old one and flushes the directory. Only then it is
-//! acknowledged. A process that is killed at any moment leaves the old file or the new one, and no lock.
+//! A change takes the lock file, reads the file again if another process changed it, makes the next graph, writes it to
+//! a temporary file, flushes that, renames it over the old one and flushes the directory. Only then is it acknowledged.
+//! A process killed at any moment leaves either the old or the new file, and no lock.
 //!
-//! The published format has entities before relations and no line feed at the end, so that every change rewrites the
-//! whole file; appending could leave half a line behind, which the published server cannot read at all.
+//! The published format has entities before relations and no final line feed, so every change rewrites the whole file;
+//! appending could also leave an incomplete line, which the published server cannot read at all.
 
 use crate::config::{Config, may_become_memory};
 use crate::files::{self, Patience, Stamp, io_fault};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// How old the newest backup must be before another one is made.
+/// Minimum age of the newest backup before another one is made.
 const BACKUP_AGE: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Debug)]
@@ -35,35 +35,35 @@ pub(crate) struct Store {
 #[derive(Debug, Default)]
 struct State {
     graph: Arc<Graph>,
-    /// What the file was when it was read; `None` when there was none.
+    /// The state of the file when it was read; `None` if it did not exist.
     seen: Option<Seen>,
-    /// Whether it was ever looked at.
+    /// Whether it was ever read.
     looked: bool,
-    /// Whether somebody else changed the file since it was last asked.
+    /// Whether another process changed the file since the last query.
     news: bool,
 }
 
 #[derive(Debug)]
 struct Seen {
     stamp: Stamp,
-    /// Open, so that its number is not given to another file. Not on Windows, where that would hinder replacing it.
+    /// Kept open, so that its inode number is not reused. Not on Windows, where that would prevent replacing it.
     _held: Option<File>,
 }
 
-/// A change that was made.
+/// The outcome of a change.
 #[derive(Debug)]
 pub(crate) struct Done<T> {
     pub(crate) value: T,
-    /// The graph now.
+    /// The current graph.
     pub(crate) graph: Arc<Graph>,
-    /// Whether anything is different from before.
+    /// Whether anything changed.
     pub(crate) changed: bool,
-    /// What did not work although the change is made.
+    /// Problems after the change was saved.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Store {
-    /// Looks at the file, which need not exist. Nothing is created or written.
+    /// Inspects the file, which need not exist. Nothing is created or written.
     pub(crate) fn open(config: &Config) -> Result<(Self, Vec<String>), ToolError> {
         let (path, ours) = config.path()?;
         let mut warnings = Vec::new();
@@ -112,11 +112,11 @@ impl Store {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is replaced, never half changed, so that a panic elsewhere does not make it wrong.
+        // The state is replaced as a whole, so a panic elsewhere cannot leave it inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The graph of the file as it is now; the file is read only if it changed.
+    /// The current graph; the file is read only if it changed.
     pub(crate) fn graph(&self) -> Result<Arc<Graph>, ToolError> {
         let mut state = self.state();
         self.refresh(&mut state)?;
@@ -124,22 +124,22 @@ impl Store {
     }
 
     fn journal_to_change(&self) -> RwLockWriteGuard<'_, Journal> {
-        // What a panic left half learnt is read from the file again, or was right.
+        // After a panic the history is read again if it is incomplete.
         self.journal.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The history and the times as the file has them now. Take them before the graph: what they say must not be newer than
-    /// the graph that they are asked about. Where they cannot be read nothing is known.
+    /// The current history and times. Take them before the graph, which must not be older. If they cannot be read,
+    /// nothing is known.
     pub(crate) fn journal(&self) -> RwLockReadGuard<'_, Journal> {
         let read = || self.journal.read().unwrap_or_else(PoisonError::into_inner);
         if !read().is_fresh() {
-            // Whoever started the server was told, and whoever changes something is.
+            // It is reported at start and by every change.
             let _ = self.journal_to_change().refresh();
         }
         read()
     }
 
-    /// Whether somebody else changed the file since this was last asked.
+    /// Whether another process changed the file since the last query.
     pub(crate) fn news(&self) -> bool {
         std::mem::take(&mut self.state().news)
     }
@@ -198,12 +198,12 @@ impl Store {
         Ok((graph, Seen { stamp: Stamp::of(&meta), _held: cfg!(unix).then_some(file) }))
     }
 
-    /// Settings, scripts, keys and other programs' logs are not to be written to, whatever the path says.
+    /// Never write to settings, scripts, keys or other programs' logs, whatever the path says.
     fn must_be_a_memory(&self, graph: &Graph, bytes: &[u8]) -> Result<(), ToolError> {
         let census = graph.census();
         let nothing = census.records + census.others + census.unreadable == 0;
         let records = census.records > 0 && census.unreadable <= census.records + census.others;
-        // When only foreign lines were left, the lock file says which.
+        // If only foreign lines are left, the lock file identifies the file.
         let left = |note: String| note == left_over(bytes) || note == left_over_before(bytes);
         if nothing || records || files::lock_note(&self.path).is_some_and(left) {
             return Ok(());
@@ -214,8 +214,8 @@ impl Store {
         ))
     }
 
-    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing,
-    /// nor when nobody waits any more before the file is replaced; from then on the change is made to its end.
+    /// Changes the graph and the file; `tool` is named in the history. Nothing is written if `work` fails or changes
+    /// nothing, or if the caller is gone before the file is replaced; after that the change is completed.
     pub(crate) fn change<T>(
         &self,
         tool: &str,
@@ -249,7 +249,7 @@ impl Store {
         if graph.census().records == 0 && !bytes.is_empty() {
             files::note_in_lock(&mut locked, &left_over(&bytes)).map_err(|e| io_fault("write", &self.path, &e))?;
         }
-        // Held until the times are written too, so that no reader here sees the change without its time.
+        // Held until the times are written too, so no reader in this process sees the change without its time.
         let mut journal = self.journal_to_change();
         patience.lasts()?;
         let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
@@ -262,7 +262,7 @@ impl Store {
         {
             let mut state = self.state();
             state.graph = graph.clone();
-            // Without its data the file counts as unseen, and is read again.
+            // Without its metadata the file counts as unread, and is read again.
             let seen = |meta| Seen { stamp: Stamp::of(&meta), _held: cfg!(unix).then_some(file) };
             state.seen = meta.map(seen);
         }
@@ -281,7 +281,7 @@ impl Store {
             ))
             .hint("Nothing was saved. Delete or merge unneeded entities, or ask the user to raise --max-entities."));
         }
-        // What makes the file smaller is always allowed; it cannot be larger than the limit by much.
+        // A change that makes the file smaller is always allowed.
         if bytes as u64 > self.max_file_bytes && bytes > before.write().len() {
             return Err(limited(format!(
                 "The memory file would be too large: {bytes} bytes, the limit is {}",
@@ -297,21 +297,21 @@ fn limited(message: String) -> ToolError {
     ToolError::new(message).kind(ErrorKind::Limited { retry_after: None })
 }
 
-/// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any
-/// more, and is still the one that this server left.
+/// The note in the lock file for a file with only foreign lines: it no longer looks like a memory file, but this server
+/// left it.
 fn left_over(bytes: &[u8]) -> String {
     format!("left {} fnv1a {:016x}", bytes.len(), fingerprint(bytes))
 }
 
-/// The same as earlier builds noted it, by the hash of Rust's standard library, which may change with Rust: it still
-/// opens their files where it did not.
+/// The note of earlier builds, with the hash of Rust's standard library, which may change between versions; files with
+/// it still open.
 fn left_over_before(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     format!("left {} {:016x}", bytes.len(), hasher.finish())
 }
 
-/// Makes a directory with its parents, for this user only.
+/// Creates a directory and its parents, private to this user.
 fn make_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -325,7 +325,7 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Reads a memory file that is only read, for `--import`. Links are followed: nothing is written to it.
+/// Reads a memory file for `--import`. Symlinks are followed, because nothing is written to it.
 pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, ToolError> {
     let fail = |error: std::io::Error| io_fault("read the file to import,", path, &error);
     let meta = fs::metadata(path).map_err(fail)?;

@@ -1,4 +1,4 @@
-//! The operating system: everything that is done to files goes through here.
+//! The operating system: every file operation goes through here.
 
 mod name;
 mod temp;

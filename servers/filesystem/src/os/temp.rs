@@ -1,4 +1,4 @@
-//! Files that get their names when they are complete.
+//! Files that get their names once they are complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::name::{Meta, NEVER_FOLLOW, meta_of, rename_new};
 
-/// A file that gets its name when it is complete. Until then it is unnamed, so that a killed process leaves nothing
-/// behind, or, where the system does not support that, it has a temporary name beside its destination.
+/// A file that gets its name once it is complete. Until then it is unnamed, so a killed process leaves nothing behind;
+/// or, where the system does not support that, it has a temporary name next to its destination.
 pub(crate) struct Temp<'a> {
     at: BorrowedFd<'a>,
     /// Its final name.

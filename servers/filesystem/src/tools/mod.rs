@@ -1,4 +1,4 @@
-//! The tools, one a file: arguments, result, definition, and the work as a method of [`Inner`](crate::inner::Inner).
+//! The tools, one per file: arguments, result, definition, and the work as a method of [`Inner`](crate::inner::Inner).
 //! Here they become async methods of [`Filesystem`] and are registered on a server.
 
 pub(crate) mod append;

@@ -1,4 +1,4 @@
-//! What the tools that return a part of the graph share.
+//! Shared by the tools that return a part of the graph.
 
 use crate::answer::{PublishedGraph, Warnings, notice, pretty, within};
 use crate::format::{Entity, Relation};
@@ -22,7 +22,7 @@ pub(super) struct GraphPart {
     pub(super) warnings: Warnings,
 }
 
-/// A part of the graph, as the published server answers a whole one. `next` says how to go on.
+/// A part of the graph in the published format. `next` says how to continue.
 pub(super) fn graph_part<T: From<GraphPart>>(
     part: Part,
     mut more: Warnings,
@@ -39,8 +39,7 @@ pub(super) fn graph_part<T: From<GraphPart>>(
     Ok(ToolOutput::outside(text, T::from(part)).notice(notice))
 }
 
-/// The entities that are wanted and all their relations, from `cursor` on. `about` sets its cursors apart from those of other
-/// requests.
+/// The wanted entities with all their relations, from `cursor` on. `about` ties the cursor to this request.
 pub(super) async fn some_nodes(
     memory: &Memory,
     wanted: impl Fn(&Entity) -> bool + Send + 'static,
@@ -53,7 +52,7 @@ pub(super) async fn some_nodes(
             let bytes_max = inner.config.max_result_bytes;
             let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
             let part = part(&entities, &relations, graph.version() ^ about, cursor.as_deref(), room)?;
-            // Said once, on the first page, of all relations.
+            // Reported once, on the first page, for all relations.
             let mut warnings = match &cursor {
                 None => graph.dangling(relations.iter().map(|item| item.value())),
                 Some(_) => Vec::new(),

@@ -21,10 +21,10 @@ pub(crate) const HISTORY: ToolSpec = ToolSpec::reads(
 .extra()
 .on_request();
 
-/// Default hits and changes per page.
+/// Default changes per page.
 const PAGE_HITS: usize = 20;
 
-/// Records named of one entry of the history.
+/// Maximum records listed per change.
 const SHOWN_CHANGES: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -112,8 +112,8 @@ pub(super) async fn history(memory: &Memory, args: History) -> Result<ToolOutput
         .map_err(Error::from)
 }
 
-/// The history, newest first; only what touched the entity `name`, if one is given. With it what is left out of a change
-/// that is too large for an answer.
+/// The history, newest first; with `name`, only changes that touched this entity. Also what was omitted from a change
+/// that is too large for a result.
 fn listed(
     entries: &[Entry],
     name: Option<&str>,
@@ -165,7 +165,7 @@ fn listed(
 }
 
 impl ShownChange {
-    /// With names that are cut where they are long.
+    /// Truncates long names.
     fn shortened(self, bytes_max: usize) -> Self {
         let part = |text: String| shown(&text, bytes_max);
         let relation = self.relation.map(|Relation { from, to, relation_type }| Relation {

@@ -65,7 +65,7 @@ pub(super) async fn merge(memory: &Memory, args: Merge) -> Result<ToolOutput<Mer
     Ok(ToolOutput::json(MergedAnswer { merged, truncated, warnings }, Provenance::ThirdParty)?.notice(notice))
 }
 
-/// Merges the entities of these names into another: their observations, their relations, their unknown keys.
+/// Merges the entities of these names into another: observations, relations and unknown keys.
 fn merge_entities(edit: &mut Edit, names: &[String], into: &str) -> Result<Merged, ToolError> {
     let target = edit.graph.position(into).ok_or_else(|| no_entity(into))?;
     if let Some(missing) = names.iter().find(|name| !edit.graph.has(name)) {
@@ -94,7 +94,7 @@ fn merge_entities(edit: &mut Edit, names: &[String], into: &str) -> Result<Merge
         let Relation { from, to, relation_type } = &record.value;
         let inner = |name: &String| name == into || sources.contains(name.as_str());
         let moved = Relation { from: renamed(from), to: renamed(to), relation_type: relation_type.clone() };
-        // What one of them was to another says nothing any more; what it was to itself still does.
+        // Relations between merged entities are dropped; an entity's relation to itself is kept.
         if from != to && inner(from) && inner(to) || edit.graph.has_relation(&moved) {
             dropped += 1;
         } else {

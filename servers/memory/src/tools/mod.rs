@@ -1,4 +1,4 @@
-//! The tools, one a file: arguments, result, definition, handler. Here they are registered on a server.
+//! The tools, one per file: arguments, result, definition, handler. Registers them on a server.
 
 pub(crate) mod add_observations;
 pub(crate) mod create_entities;

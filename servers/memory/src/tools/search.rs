@@ -18,12 +18,12 @@ pub(crate) const SEARCH: ToolSpec = ToolSpec::reads(
     "Finds entities by words, best first, and returns the matching facts. Start here; open_nodes then returns the whole entity.",
 ).extra();
 
-/// Observations shown of an entity that a search found, and bytes of each.
+/// Maximum observations shown per entity, and bytes of each.
 const SHOWN_OBSERVATIONS: usize = 3;
 
 const SHOWN_BYTES: usize = 500;
 
-/// Default hits and changes per page.
+/// Default hits per page.
 const PAGE_HITS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub(crate) struct FoundPage {
 pub(crate) struct Wanted<'a> {
     pub(crate) text: &'a str,
     pub(crate) entity_type: Option<&'a str>,
-    /// Only what was changed at this time or later.
+    /// Only entities changed at this time or later.
     pub(crate) changed_since: Option<&'a str>,
     pub(crate) cursor: Option<&'a str>,
     pub(crate) most: usize,
@@ -120,7 +120,7 @@ pub(super) async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<F
         .map_err(Error::from)
 }
 
-/// Ranked search; without words but with a time, what was changed since, the newest first.
+/// Ranked search; without words but with a time, all later changes, newest first.
 fn ranked(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>) -> Result<FoundPage, ToolError> {
     let query = Query::of(wanted.text);
     let since = wanted.changed_since.map(since).transpose()?;
@@ -136,7 +136,7 @@ fn ranked(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>) -> Result
         }
     };
     let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
-    // Of this memory, and of this search.
+    // The cursor belongs to this memory and this search.
     let of = graph.version() ^ Cursor::<1>::digest((wanted.text, wanted.entity_type, wanted.changed_since));
     let cursor = Cursor::<1>::parse(wanted.cursor)?.map(|cursor| cursor.still(of)).transpose()?;
     let start = cursor.map_or(0, |cursor| usize::try_from(cursor.at[0]).unwrap_or(usize::MAX).min(hits.len()));
@@ -150,7 +150,7 @@ fn ranked(graph: &Graph, times: Option<&Journal>, wanted: &Wanted<'_>) -> Result
             Some(query) => query.best(entity, SHOWN_OBSERVATIONS),
             None => entity.observations.iter().rev().take(SHOWN_OBSERVATIONS).rev().map(String::as_str).collect(),
         };
-        // Three quarters of the room at most, so that at least one always fits.
+        // At most three quarters of the budget, so that at least one always fits.
         let found = Found {
             name: shown(&entity.name, bytes_max / 4),
             entity_type: shown(&entity.entity_type, bytes_max / 4),
@@ -180,8 +180,8 @@ fn since(text: &str) -> Result<u64, ToolError> {
     })
 }
 
-/// Leaves those that were certainly changed at `since` or later, in their order or the newest first; how many may have
-/// been.
+/// Keeps the entities that were certainly changed at `since` or later, in order or newest first; returns how many are
+/// uncertain.
 fn only_since(graph: &Graph, times: Option<&Journal>, since: u64, newest_first: bool, hits: &mut Vec<Hit>) -> usize {
     let mut undated = 0;
     let last = |hit: &Hit| times.map_or(Last::Unknown, |times| times.last(graph, &graph.entities()[hit.at]));

@@ -55,7 +55,7 @@ pub(super) async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<Undon
     Ok(ToolOutput::ours(text, UndoneAnswer { undone: done.value, warnings }))
 }
 
-/// Undoes a change of the history: this one, or the newest that is neither undone nor an undoing.
+/// Undoes this change, or the newest one that is neither undone nor an undo itself.
 fn undo_change(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Result<Undone, ToolError> {
     if journal.keep == 0 {
         return Err(ToolError::new("The history is disabled").hint("The operator can enable it with --history."));
