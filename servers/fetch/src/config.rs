@@ -50,9 +50,9 @@ linchpin_kit::options! {
         /// Timeout of a fetch, in seconds.
         ///
         /// In milliseconds here; with robots.txt, redirects and conversion.
-        pub timeout_ms: u64 = 30_000 => seconds("timeout").default("30"),
+        pub timeout_ms: u64 = 30_000 => flag::seconds_in_ms().named("timeout"),
         /// How long pages are cached, in seconds; 0 disables the cache.
-        pub cache_ttl_ms: u64 = 300_000 => seconds("cache-ttl").default("300"),
+        pub cache_ttl_ms: u64 = 300_000 => flag::seconds_in_ms().named("cache-ttl"),
         /// Number of retries for a busy site, at most 3.
         pub retries_max: u32 = 3 => flag::number("N").named("retries"),
         /// Header for one host; its value is secret. May be repeated.
@@ -72,16 +72,6 @@ linchpin_kit::options! {
 
 fn hosts(name: &str) -> Flag<Vec<HostRule>> {
     flag::repeated_with("HOST", ',', read_host).named(name).host().adds()
-}
-
-/// A time that is kept in milliseconds.
-fn seconds(name: &str) -> Flag<u64> {
-    let read = |ms: &mut u64, text: &str| {
-        let seconds = text.trim().parse::<u64>();
-        *ms = seconds.map_err(|_| ToolError::new(format!("invalid number: {text}")))?.saturating_mul(1_000);
-        Ok(())
-    };
-    flag::with("SECONDS", read).named(name)
 }
 
 impl Config {

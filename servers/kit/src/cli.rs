@@ -28,15 +28,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 /// Adds the options of a configuration to a command.
 #[must_use]
 pub fn augment<C: Options>(command: Command) -> Command {
-    augment_as::<C>(C::VARIABLES, command)
-}
-
-/// The same with another prefix of variables, see [`Options::read_as`].
-#[must_use]
-pub fn augment_as<C: Options>(variables: &str, command: Command) -> Command {
     let mut defaults = C::default();
     let mut command = command;
-    for option in C::options(variables).iter().filter(|option| !option.form.hidden) {
+    for option in C::options(C::VARIABLES).iter().filter(|option| !option.form.hidden) {
         let default = option.default_of(&mut defaults);
         command = command.args(arguments(&option.form, default.as_deref()));
     }

@@ -97,6 +97,12 @@ pub fn number<N: FromStr + Display + 'static>(value: &str) -> Flag<N> {
     flag
 }
 
+/// A number that may be absent.
+#[must_use]
+pub fn maybe_number<N: FromStr + 'static>(value: &str) -> Flag<Option<N>> {
+    with(value, |target, text| number_in(text).map(|number| *target = Some(number)))
+}
+
 /// A number of bytes.
 #[must_use]
 pub fn bytes<N: FromStr + Display + 'static>() -> Flag<N> {
@@ -120,6 +126,14 @@ pub fn bytes<N: FromStr + Display + 'static>() -> Flag<N> {
 pub fn seconds() -> Flag<Duration> {
     let mut flag = with("SECONDS", |time, text| number_in(text).map(|n| *time = Duration::from_secs(n)));
     flag.shown = |time| Some(time.as_secs().to_string());
+    flag
+}
+
+/// A time in whole seconds, kept as milliseconds.
+#[must_use]
+pub fn seconds_in_ms() -> Flag<u64> {
+    let mut flag = with("SECONDS", |ms: &mut u64, text| number_in(text).map(|n: u64| *ms = n.saturating_mul(1_000)));
+    flag.shown = |ms| Some((ms / 1_000).to_string());
     flag
 }
 

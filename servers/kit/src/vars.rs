@@ -1,12 +1,11 @@
 //! Environment variables, with errors that name them, and secrets from variables, files and keyrings.
 
-use crate::{Given, Options, ToolChoice, ToolError};
+use crate::ToolError;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Maximum bytes of a secret file.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
@@ -175,39 +174,6 @@ impl<'a> Vars<'a> {
         let items = value.split([separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
         Some(items.map(str::to_owned).collect())
     }
-
-    /// A switch: `1/true/yes/on` or `0/false/no/off`, case-insensitive.
-    ///
-    /// # Errors
-    /// When it is anything else.
-    pub fn switch(self, name: &str, target: &mut bool) -> Result<(), ToolError> {
-        let Some(value) = self.text(name) else { return Ok(()) };
-        *target = match value.trim().to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => true,
-            "0" | "false" | "no" | "off" => false,
-            other => return Err(ToolError::new(format!("invalid value for {name}: {other}")).hint("Use 1 or 0.")),
-        };
-        Ok(())
-    }
-
-    /// An integer.
-    ///
-    /// # Errors
-    /// When it is not a number, or out of range.
-    pub fn number<N: FromStr>(self, name: &str, target: &mut N) -> Result<(), ToolError> {
-        let Some(value) = self.text(name) else { return Ok(()) };
-        *target = value.trim().parse().map_err(|_| ToolError::new(format!("invalid number for {name}: {value}")))?;
-        Ok(())
-    }
-
-    /// The choice of tools from `<PREFIX>_READ_ONLY`, `_ENABLE_TOOLS`, `_DISABLE_TOOLS`, `_TOOLSETS` (separated by `,`)
-    /// and `_TOOL_PREFIX`; `prefix` for example `MCP_GIT`.
-    ///
-    /// # Errors
-    /// When a variable is invalid.
-    pub fn tool_choice(self, prefix: &str) -> Result<ToolChoice, ToolError> {
-        ToolChoice::read_as(prefix, self, &Given::default())
-    }
 }
 
 /// The error, prefixed with the name of the variable.
@@ -312,28 +278,17 @@ mod tests {
             // The files and the keyring's entries of secrets are empty too.
             let get = |name: &str| value.filter(|value| name == "X" || value.is_empty()).map(str::to_owned);
             let vars = Vars::new(&get);
-            let (mut on, mut number) = (true, 7_u32);
-            vars.switch("X", &mut on)?;
-            vars.number("X", &mut number)?;
-            let choice = vars.tool_choice("X")?;
             let secret = vars.secret("X")?.map(|secret| secret.reveal().to_owned());
             let lists = (vars.list("X", ',').unwrap_or_default(), vars.secret_lines("X")?.len());
-            Ok((on, number, choice, (vars.text("X"), vars.path("X"), secret), lists))
+            Ok((vars.text("X"), vars.path("X"), secret, lists))
         };
         let unset: Result<_, ToolError> = read(None);
         assert!(unset.is_ok());
         assert_eq!(read(Some("")), unset);
         let set = read(Some("1")).unwrap();
-        assert_eq!((set.0, set.1), (true, 1));
-        assert_eq!(set.3, (Some("1".into()), Some("1".into()), Some("1".into())));
+        assert_eq!(set, (Some("1".into()), Some("1".into()), Some("1".into()), (vec!["1".into()], 1)));
         let get = |_: &str| Some(String::new());
         assert_eq!(Vars::new(&get).raw("X").as_deref(), Some(""), "for other programs it is what it is");
-        for off in ["0", "false", "No", " off "] {
-            let get = |_: &str| Some(off.to_owned());
-            let mut on = true;
-            Vars::new(&get).switch("X", &mut on).unwrap();
-            assert!(!on, "{off}");
-        }
     }
 
     #[test]

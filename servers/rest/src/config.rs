@@ -32,7 +32,7 @@ linchpin_kit::options! {
         /// Timeout of a request with its turn and its retries, in seconds.
         ///
         /// In milliseconds here.
-        pub timeout_ms: u64 = 30_000 => flag::with("SECONDS", seconds).named("timeout").default("30"),
+        pub timeout_ms: u64 = 30_000 => flag::seconds_in_ms().named("timeout"),
         /// Longest response in bytes, decompressed.
         pub body_bytes_max: usize = 10 << 20,
         /// Retries when the server is busy, at most 3.
@@ -40,24 +40,10 @@ linchpin_kit::options! {
         /// Shortest time between two requests, in milliseconds.
         ///
         /// Instead of the API's.
-        pub pace_ms: Option<u64> = None => flag::with("MS", millis).default("what the API allows everybody"),
+        pub pace_ms: Option<u64> = None => flag::maybe_number("MS").default("what the API allows everybody"),
         /// The enabled tools and their names.
         pub tools: ToolChoice = ToolChoice::default() => flag::group(),
     }
-}
-
-fn seconds(ms: &mut u64, text: &str) -> Result<(), ToolError> {
-    *ms = number(text)?.saturating_mul(1_000);
-    Ok(())
-}
-
-fn millis(ms: &mut Option<u64>, text: &str) -> Result<(), ToolError> {
-    *ms = Some(number(text)?);
-    Ok(())
-}
-
-fn number(text: &str) -> Result<u64, ToolError> {
-    text.trim().parse().map_err(|_| ToolError::new(format!("invalid number: {text}")))
 }
 
 impl Config {
