@@ -339,13 +339,24 @@ mod tests {
     #[tokio::test]
     async fn what_it_started_ends_with_it() {
         let folder = std::env::temp_dir().join(format!("linchpin-confined-{}", std::process::id()));
-        let script = format!("sleep 600 & echo $! > {}; wait", folder.display());
+        let starts = format!("sleep 600 >/dev/null 2>&1 & echo $! > {};", folder.display());
         let short = Limits::default().with(|limits| limits.wall_clock = Duration::from_millis(500));
-        assert!(matches!(run(&script, &short).await, Err(Stopped::Time)));
-        let id = std::fs::read_to_string(&folder).unwrap();
-        let _ = std::fs::remove_file(&folder);
-        let state = || std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
-        // Killed; whoever adopts it may not have reaped it.
+        for (script, limits, ends_well) in
+            [(format!("{starts} wait"), short, false), (format!("{starts} cat"), Limits::default(), true)]
+        {
+            match run(&script, &limits).await {
+                Ok(out) => assert!(ends_well && out == "the input"),
+                Err(stopped) => assert!(!ends_well && matches!(stopped, Stopped::Time), "{stopped}"),
+            }
+            let id = std::fs::read_to_string(&folder).unwrap();
+            let _ = std::fs::remove_file(&folder);
+            is_gone(id.trim()).await;
+        }
+    }
+
+    /// Killed; whoever adopts it may not have reaped it.
+    async fn is_gone(id: &str) {
+        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         for _ in 0..200 {
             if state().is_empty() || state().contains(") Z") {
                 return;

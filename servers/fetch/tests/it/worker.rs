@@ -108,3 +108,20 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
     }
     assert!(caller.call(json!({"url": site.url("/large"), "raw": true})).await.is_ok());
 }
+
+/// Where the system does not let the limits of a child be set, the converter finds out by itself.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_converter_whose_memory_is_not_limited_reads_no_huge_trees() {
+    let site = Site::of(vec![("/page", typed("text/html"), "<p>x</p>".repeat(160_000).into_bytes())]).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let job = folder.path().join("job");
+    let caller = Caller::of(converting(script(&format!("cat > {}; exit 3", job.display())))).await;
+    caller.error(&site.url("/page")).await;
+    let converter = env!("CARGO_BIN_EXE_linchpin-fetch-convert");
+    let done = std::process::Command::new(converter).stdin(std::fs::File::open(job).expect("a job")).output();
+    let done = done.expect("it starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let result = String::from_utf8_lossy(&done.stdout);
+    assert!(result.lines().next().unwrap_or_default().contains("this is its plain text"), "{:.200}", result);
+}

@@ -11,6 +11,12 @@ pub(crate) fn fields(out: &[u8]) -> Vec<String> {
     if out.is_empty() { Vec::new() } else { out.split(|byte| *byte == 0).map(lossy).collect() }
 }
 
+/// The records of output, without one that its limit has cut. Each ends with `end`.
+pub(crate) fn whole_records(out: &[u8], cut: bool, end: u8) -> &[u8] {
+    let whole = if cut { out.iter().rposition(|byte| *byte == end).map_or(0, |at| at + 1) } else { out.len() };
+    &out[..whole]
+}
+
 /// How to read the output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
@@ -185,6 +191,17 @@ mod tests {
                 "in pieces of {size}"
             );
         }
+    }
+
+    #[test]
+    fn a_record_that_was_cut_is_left_out() {
+        let whole = b"one\0two\0three\0";
+        for (limit, kept) in [(0, &b""[..]), (3, b""), (4, b"one\0"), (7, b"one\0"), (8, b"one\0two\0"), (14, whole)] {
+            let mut sink = Sink::new(Keep::Upto(limit));
+            sink.take(whole, limit);
+            assert_eq!(whole_records(&sink.out, sink.cut, 0), kept, "{limit}");
+        }
+        assert_eq!(whole_records(b"a\nb", false, b'\n'), b"a\nb", "the last line need not end");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `git_blame`.
 
-use crate::exec::output::{Keep, lossy};
+use crate::exec::output::{Keep, lossy, whole_records};
 use crate::exec::program::args;
 use crate::guard::Mode;
 
@@ -127,8 +127,7 @@ fn parse_blame(path: String, out: &[u8], budget: Budget, cut: bool) -> (Blame, S
     let mut budget = budget.beside(0, json_len(&path));
     let mut blame = Blame { path, hunks: Vec::new(), truncated: false, next_line: None };
     let (mut text, mut hash, mut line, mut long) = (String::new(), String::new(), 0_u64, None);
-    let whole = if cut { out.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { out.len() };
-    for record in out[..whole].split_inclusive(|byte| *byte == b'\n') {
+    for record in whole_records(out, cut, b'\n').split_inclusive(|byte| *byte == b'\n') {
         let record = lossy(record.strip_suffix(b"\n").unwrap_or(record));
         if let Some(content) = record.strip_prefix('\t') {
             let origin = origins.get(&hash).cloned().unwrap_or_default();

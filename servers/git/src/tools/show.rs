@@ -1,7 +1,7 @@
 //! `git_show`.
 
 use crate::compare::cut_about;
-use crate::exec::output::{Keep, fields};
+use crate::exec::output::{Keep, fields, whole_records};
 use crate::exec::program::args;
 use crate::guard::Mode;
 
@@ -117,8 +117,7 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
         let (meta, name) = record.split_once('\t')?;
         Some(if meta.contains(" tree ") { format!("{name}/") } else { name.to_owned() })
     };
-    let end = if done.cut { done.out.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1) } else { done.out.len() };
-    let all: Vec<String> = fields(&done.out[..end]).into_iter().filter_map(name).collect();
+    let all: Vec<String> = fields(whole_records(&done.out, done.cut, 0)).into_iter().filter_map(name).collect();
     let Page { items, text, mut paging } =
         page(&all, cursor, NAMES_MAX, repo.budget(), |name| (name.into(), json_len(name)))?;
     let names = items.to_vec();

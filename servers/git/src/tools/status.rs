@@ -1,6 +1,6 @@
 //! `git_status`.
 
-use crate::exec::output::Keep;
+use crate::exec::output::{Keep, whole_records};
 use crate::exec::program::args;
 use crate::guard::Mode;
 use crate::page::{Both, LIST_BYTES_MAX, both, mark, still};
@@ -28,12 +28,6 @@ pub(crate) struct StatusArgs {
     cursor: Option<String>,
 }
 
-/// The records before the one that was cut off by the limit.
-fn whole_records(out: &[u8], cut: bool) -> &[u8] {
-    let end = if cut { out.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1) } else { out.len() };
-    &out[..end]
-}
-
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
     let mark = mark(q.cursor.as_deref())?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
@@ -52,7 +46,7 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     if !parts.good() {
         return Err(repo.failed(&parts).into());
     }
-    let mut status = parse_status(whole_records(&parts.out, parts.cut));
+    let mut status = parse_status(whole_records(&parts.out, parts.cut, 0));
     let entries = std::mem::take(&mut status.entries);
     let mark = still(mark, &parts.out, &long.out, &entries)?;
     let budget = repo.budget().beside(STATUS_HEADING.len(), json_len(&status));
