@@ -5,48 +5,29 @@ use linchpin::client::Client;
 use linchpin::prelude::*;
 use linchpin::transport::web::Lookup;
 use linchpin_everything::{Everything, Options, allowed_domains};
+use linchpin_testing::site::{Do, Site, answer};
 use serde_json::json;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 /// A site on this machine: `/to?URL` redirects there, `/endless` never ends, `/slow` says nothing, everything else is `hello`.
-async fn site() -> (u16, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let log = seen.clone();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let log = log.clone();
-            tokio::spawn(async move {
-                let mut head = [0; 4_096];
-                let read = stream.read(&mut head).await.unwrap_or(0);
-                let head = String::from_utf8_lossy(&head[..read]).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                log.lock().unwrap().push(path.clone());
-                let answer = match path.as_str() {
-                    "/endless" => {
-                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
-                        while stream.write_all(&[b'x'; 65_536]).await.is_ok() {}
-                        return;
-                    }
-                    "/huge" => "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n".to_owned(),
-                    "/slow" => std::future::pending().await,
-                    "/404" => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
-                    path => match path.strip_prefix("/to?") {
-                        Some(to) => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
-                        None => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_owned(),
-                    },
-                };
-                let _ = stream.write_all(answer.as_bytes()).await;
-            });
+async fn site() -> (u16, Site) {
+    let site = Site::new(|_, request| match request.path() {
+        "/endless" => vec![Do::Write(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Do::Flood(vec![b'x'; 65_536])],
+        "/huge" => {
+            vec![Do::Write(b"HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n".to_vec()), Do::Close]
         }
-    });
-    (port, seen)
+        "/slow" => vec![Do::Hold],
+        "/404" => vec![Do::Write(answer(404, "", ""))],
+        "/to" => vec![Do::Write(answer(302, &format!("location: {}\r\n", request.query()), ""))],
+        _ => vec![Do::Write(answer(200, "", "hello"))],
+    })
+    .await;
+    (site.port(), site)
+}
+
+fn paths(site: &Site) -> Vec<String> {
+    site.requests().into_iter().map(|request| request.target).collect()
 }
 
 struct Names;
@@ -99,7 +80,7 @@ async fn private_addresses_are_refused_and_nothing_is_sent() {
     }
     assert!(zip(allowing(""), "file:///etc/passwd").await.unwrap_err().contains("are refused"));
     assert!(zip(allowing(""), "http://127.0.0.1:22/").await.unwrap_err().starts_with("refused: "));
-    assert_eq!(*seen.lock().unwrap(), Vec::<String>::new(), "no packet");
+    assert_eq!(paths(&seen), Vec::<String>::new(), "no packet");
 }
 
 #[tokio::test]
@@ -123,13 +104,13 @@ async fn an_allowed_address_is_fetched_and_its_redirects_are_checked() {
     let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/to?file:///etc/passwd")).await.unwrap_err();
     assert!(error.contains("not an http:// or https:// URL"), "{error}");
     assert!(zip(options, &format!("http://127.0.0.1:{port}/404")).await.unwrap_err().contains("status 404"));
-    assert_eq!(*inside.lock().unwrap(), Vec::<String>::new(), "no packet");
-    assert!(seen.lock().unwrap().contains(&"/y".to_owned()));
+    assert_eq!(paths(&inside), Vec::<String>::new(), "no packet");
+    assert!(paths(&seen).contains(&"/y".to_owned()));
 }
 
 #[tokio::test]
 async fn size_and_time_are_bounded() {
-    let (port, _) = site().await;
+    let (port, _site) = site().await;
     let options = allowing(&format!("127.0.0.1:{port}")).with(|options| {
         options.fetch_bytes_max = 1_000;
         options.fetch_ms_max = 5_000;

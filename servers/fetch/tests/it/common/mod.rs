@@ -4,6 +4,7 @@
 use linchpin::BoxFuture;
 use linchpin::client::{Client, Connection};
 use linchpin::prelude::*;
+use linchpin::testing::site::{self, Do};
 use linchpin::transport::web::Lookup;
 use linchpin::types::version::Revision;
 use linchpin_fetch::{Config, Converter, Fetch};
@@ -13,14 +14,18 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub path: String,
     pub headers: Vec<(String, String)>,
+}
+
+impl From<site::Seen> for Seen {
+    fn from(request: site::Seen) -> Self {
+        Self { path: request.target, headers: request.headers }
+    }
 }
 
 impl Seen {
@@ -41,35 +46,27 @@ pub enum Does {
     Waits,
 }
 
+impl Does {
+    fn steps(self) -> Vec<Do> {
+        match self {
+            Does::Answers(bytes) => vec![Do::Write(bytes), Do::Close],
+            Does::Drips(bytes) => vec![Do::Write(bytes), Do::Drip(vec![b'x'; 100_000], Duration::from_millis(50))],
+            Does::Floods(first, more) => vec![Do::Write(first), Do::Flood(more)],
+            Does::Waits => vec![Do::Hold],
+        }
+    }
+}
+
 /// A web site on a port of this machine that writes down what it is asked.
 pub struct Site {
     pub port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    site: site::Site,
 }
 
 impl Site {
     pub async fn new(script: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> Site {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (script, log) = (Arc::new(script), seen.clone());
-        let task = tokio::spawn(async move {
-            loop {
-                let Ok((stream, _)) = listener.accept().await else { continue };
-                let (script, log) = (script.clone(), log.clone());
-                tokio::spawn(async move {
-                    let _ = serve(stream, &*script, &log).await;
-                });
-            }
-        });
-        Site { port, seen, task }
+        let site = site::Site::new(move |_, request| script(&request.clone().into()).steps()).await;
+        Site { port: site.port(), site }
     }
 
     /// A site of pages: path, head and body. Everything else is 404, `/robots.txt` too.
@@ -82,59 +79,17 @@ impl Site {
     }
 
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.site.url(path)
     }
 
     /// What was asked for, in order.
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("nobody panicked").clone()
+        self.site.requests().into_iter().map(Seen::from).collect()
     }
 
     /// The paths that were asked for, in order, separated by blanks.
     pub fn paths(&self) -> String {
         self.seen().iter().map(|seen| seen.path.clone()).collect::<Vec<_>>().join(" ")
-    }
-}
-
-async fn serve(
-    mut stream: TcpStream,
-    script: &(dyn Fn(&Seen) -> Does + Send + Sync),
-    log: &Mutex<Vec<Seen>>,
-) -> io::Result<()> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let mut piece = [0; 4_096];
-        let read = stream.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        head.extend_from_slice(&piece[..read]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let mut lines = head.lines();
-    let path = lines.next().unwrap_or_default().split(' ').nth(1).unwrap_or_default().to_owned();
-    let headers = lines.filter_map(|line| line.split_once(": ")).map(|(n, v)| (n.to_ascii_lowercase(), v.to_owned()));
-    let seen = Seen { path, headers: headers.collect() };
-    log.lock().expect("nobody panicked").push(seen.clone());
-    match script(&seen) {
-        Does::Answers(bytes) => {
-            stream.write_all(&bytes).await?;
-            stream.shutdown().await
-        }
-        Does::Drips(bytes) => {
-            stream.write_all(&bytes).await?;
-            loop {
-                stream.write_all(b"x").await?;
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-        Does::Floods(first, more) => {
-            stream.write_all(&first).await?;
-            loop {
-                stream.write_all(&more).await?;
-            }
-        }
-        Does::Waits => std::future::pending().await,
     }
 }
 
