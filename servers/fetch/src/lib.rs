@@ -128,10 +128,10 @@ impl Fetch {
     /// When the configuration names an unknown tool.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let choice = self.inner.config.tools.clone();
-        let toolbox = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
-        let toolbox = toolbox.tool(&FETCH, Self::fetch);
+        let toolset = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
+        let toolset = toolset.tool(&FETCH, Self::fetch);
         let about = "Fetches a web page and adds it to the conversation as Markdown.";
-        Ok(toolbox.prompt("fetch", about, |prompt| prompt.title("Fetch a web page"), Self::prompt).close())
+        Ok(toolset.prompt("fetch", about, |prompt| prompt.title("Fetch a web page"), Self::prompt).close())
     }
 
     async fn fetch(&self, args: FetchArgs) -> linchpin::Result<ToolOutput<Fetched>> {

@@ -55,7 +55,7 @@ impl Inner {
                 place.shown()
             ))
             .hint("Handle the other entries one by one.")),
-            Err(stop) => Err(stop.words(place)),
+            Err(stop) => Err(stop.into_error(place)),
         }
     }
 }

@@ -5,7 +5,7 @@ use linchpin_kit::{ErrorKind, ToolError, io_text};
 /// The error of a failed system call in the format of the published server: `CODE: text, call 'path'`.
 pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> ToolError {
     use rustix::io::Errno;
-    let (code, text, hint) = errno_words(error);
+    let (code, text, hint) = describe_errno(error);
     let fault = ToolError::new(format!("{code}: {text}, {call} '{path}'"));
     let kind = match error {
         Errno::NOENT | Errno::NOTDIR => Some(ErrorKind::NotFound),
@@ -23,7 +23,7 @@ pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> Tool
 }
 
 /// The symbolic name, message and hint for an error number.
-fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str>) {
+fn describe_errno(error: rustix::io::Errno) -> (String, String, Option<&'static str>) {
     use rustix::io::Errno;
     let known = match error {
         Errno::NOENT => (

@@ -54,7 +54,7 @@ pub(crate) struct Scan<'a> {
     ignore: Option<Vec<Gitignore>>,
 }
 
-type Look<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
+type Visitor<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
 
 impl<'a> Scan<'a> {
     /// A walk that starts after the entry `after`, a path below `place` that need not exist any more.
@@ -122,7 +122,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Walks everything below `place`.
-    pub(crate) fn run(&mut self, place: &Place, visit: &mut Look<'_>) -> Result<(), ToolError> {
+    pub(crate) fn run(&mut self, place: &Place, visit: &mut Visitor<'_>) -> Result<(), ToolError> {
         let on_path = !self.after.is_empty();
         self.directory(place.dir(), place.name(), Path::new(""), 0, on_path, visit)
             .map_err(|error| io_fault(error, "scandir", &place.shown()))
@@ -135,7 +135,7 @@ impl<'a> Scan<'a> {
         rest: &Path,
         depth: usize,
         on_path: bool,
-        visit: &mut Look<'_>,
+        visit: &mut Visitor<'_>,
     ) -> Result<(), Errno> {
         let (fd, entries, more) = entries(at, name, NAMES_MAX)?;
         self.skipped += usize::from(more);

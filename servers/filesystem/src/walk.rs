@@ -39,7 +39,7 @@ impl From<Errno> for Stop {
 }
 
 impl Stop {
-    pub(crate) fn words(self, place: &Place) -> ToolError {
+    pub(crate) fn into_error(self, place: &Place) -> ToolError {
         match self {
             Self::System(error) => io_fault(error, "open", &place.shown()),
             _ => ToolError::new(format!("Too many entries or levels for one operation: {}", place.shown()))

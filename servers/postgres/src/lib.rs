@@ -175,9 +175,9 @@ impl Postgres {
         let writes = self.config.writes();
         let mut choice = self.config.tools.clone();
         choice.grant(WRITE, writes);
-        let toolbox = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
+        let toolset = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
         let databases = self.databases.clone();
-        let server = tools::add(toolbox, writes).close().on_shutdown(move || {
+        let server = tools::add(toolset, writes).close().on_shutdown(move || {
             let databases = databases.clone();
             async move {
                 for database in databases.iter() {

@@ -199,10 +199,10 @@ impl Sqlite {
     /// When the configuration names unknown tools or tool sets.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let choice = self.inner.config.tools.clone();
-        let toolbox = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
+        let toolset = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
         let (writes, insights) =
-            (toolbox.has(&WRITE_QUERY) && toolbox.has(&CREATE_TABLE), toolbox.has(&APPEND_INSIGHT));
-        let toolbox = toolbox
+            (toolset.has(&WRITE_QUERY) && toolset.has(&CREATE_TABLE), toolset.has(&APPEND_INSIGHT));
+        let toolset = toolset
             .tool(&READ_QUERY, read::read_query)
             .tool(&WRITE_QUERY, write::write_query)
             .tool(&CREATE_TABLE, write::create_table)
@@ -214,12 +214,12 @@ impl Sqlite {
             .tool(&SQLITE_IMPORT_CSV, import::import_csv);
         let description = "A guided demonstration of this database, about a topic of your choice.";
         let titled = |prompt: Prompt| prompt.title("Demonstration");
-        let toolbox = if writes && insights {
-            toolbox.prompt("mcp-demo", description, titled, memo::demo)
+        let toolset = if writes && insights {
+            toolset.prompt("mcp-demo", description, titled, memo::demo)
         } else {
-            toolbox.prompt("mcp-demo", description, titled, memo::demo_reading)
+            toolset.prompt("mcp-demo", description, titled, memo::demo_reading)
         };
-        Ok(schema::add(memo::add(toolbox, &self), &self).close())
+        Ok(schema::add(memo::add(toolset, &self), &self).close())
     }
 
     /// The instructions of the server.

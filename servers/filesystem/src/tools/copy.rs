@@ -130,7 +130,7 @@ impl Inner {
         };
         let done = each_entry(source, self.config.max_scan, &mut visit);
         done.map_err(|stop| {
-            let words = stop.words(source);
+            let words = stop.into_error(source);
             let text = format!("{} (after {} files)", words.message(), more.files);
             ToolError::new(text)
                 .hint(format!("The copied files are in {}; choose a new destination to try again.", target.shown()))

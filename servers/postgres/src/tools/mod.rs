@@ -24,7 +24,7 @@ use linchpin::types::tool::ToolAnnotations;
 use linchpin_kit::ToolSet;
 
 /// Registers the tools on a server.
-pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres> {
+pub(crate) fn add(toolset: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres> {
     let query = |tool: Tool| {
         let tool = tool.output_schema(lean(&[
             ("columns", "array"),
@@ -48,7 +48,7 @@ pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
             .annotations(hints(false))
     };
     let items = |tool: Tool| tool.output_schema(lean(&[("items", "array")]));
-    toolbox
+    toolset
         .tool_as(&QUERY, query, Postgres::query_tool)
         .tool_as(&LIST_SCHEMAS, items, Postgres::list_schemas)
         .tool_as(&LIST_OBJECTS, items, Postgres::list_objects)

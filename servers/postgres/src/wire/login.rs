@@ -20,10 +20,10 @@ pub(super) async fn open_at(target: &Target, host: &Host) -> Result<Connection, 
         match login(target, host, false).await {
             // The server does not accept unencrypted connections from here.
             Err(Failure::Server(error)) if error.code == "28000" => {}
-            other => return other.map_err(|failure| failure.told(host)),
+            other => return other.map_err(|failure| failure.into_error(host)),
         }
     }
-    login(target, host, target.ssl >= SslMode::Allow).await.map_err(|failure| failure.told(host))
+    login(target, host, target.ssl >= SslMode::Allow).await.map_err(|failure| failure.into_error(host))
 }
 
 /// Why connecting failed.
@@ -53,7 +53,7 @@ impl Failure {
         }
     }
 
-    fn told(self, host: &Host) -> ToolError {
+    fn into_error(self, host: &Host) -> ToolError {
         let error = match self {
             Self::Server(error) => error,
             Self::Other(error) => return error,

@@ -190,13 +190,13 @@ async fn read_memo(db: &Sqlite, _: NoArgs) -> String {
 }
 
 /// Adds the resource.
-pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
+pub(crate) fn add(toolset: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
     let memo = Resource::new(db.uri(MEMO_URI))
         .name("Business Insights Memo")
         .description("The insights collected so far, as one document.")
         .mime_type("text/plain")
         .annotations(Annotations::new().with_audience([Role::Assistant]));
-    toolbox.resource(memo, read_memo)
+    toolset.resource(memo, read_memo)
 }
 
 /// Arguments of the prompt `mcp-demo`.

@@ -261,7 +261,7 @@ struct ByTable {
 }
 
 /// Adds the resources.
-pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
+pub(crate) fn add(toolset: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
     let annotations = Annotations::new().with_audience([Role::Assistant]);
     let whole = Resource::new(db.uri(SCHEMA_URI))
         .name("schema")
@@ -287,7 +287,7 @@ pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
             }
         });
     }
-    toolbox.resource(whole, whole_schema).resource(table, one_schema)
+    toolset.resource(whole, whole_schema).resource(table, one_schema)
 }
 
 async fn whole_schema(db: &Sqlite, cx: &Cx, _: NoArgs) -> Result<String, Error> {
