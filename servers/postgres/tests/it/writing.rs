@@ -35,9 +35,8 @@ async fn no_select_with_effects_runs_again_for_its_next_rows() {
     );
     let client = connect(cluster.config("writer").with(|config| config.access = Access::Write)).await;
     let sql = "SELECT noted(i) FROM generate_series(1, 9) i";
-    let (text, page) = ok(&client, "query", json!({ "sql": sql, "max_rows": 4 })).await;
+    let (_, page) = ok(&client, "query", json!({ "sql": sql, "max_rows": 4 })).await;
     assert_eq!((&page["truncated"], page.get("next_cursor")), (&json!(true), None), "{page}");
-    assert!(text.contains("LIMIT and OFFSET"), "{text}");
     // A cursor of a server that only read.
     let reads = connect(cluster.config("writer")).await;
     let some = "SELECT i FROM generate_series(1, 9) i";
