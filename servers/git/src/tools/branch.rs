@@ -1,6 +1,6 @@
 //! `git_branch`.
 
-use crate::exec::output::{Keep, lossy};
+use crate::exec::output::{Keep, lossy, whole_records};
 use crate::exec::program::args_and;
 use crate::guard::Mode;
 use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, brief};
@@ -84,7 +84,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let records = lossy(&done.out);
+    let records = lossy(whole_records(&done.out, done.cut, 0));
     let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
     let mut listed = parts.as_chunks().0.iter().map(|record| Listed::of(record, flag == Some("-a"))).peekable();
     // A detached HEAD is not a branch. It gets a line of its own, before all branches.

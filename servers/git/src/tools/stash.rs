@@ -1,7 +1,7 @@
 //! `git_stash`.
 
 use crate::compare::{Diff, DiffShape, cut_about, differences};
-use crate::exec::output::{Keep, fields};
+use crate::exec::output::{Keep, fields, whole_records};
 use crate::exec::program::args_and;
 use crate::guard::Mode;
 use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, brief, few};
@@ -199,7 +199,7 @@ async fn stashes(repo: &Repo) -> Result<(Vec<Stash>, bool), ToolError> {
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let fields = fields(&done.out);
+    let fields = fields(whole_records(&done.out, done.cut, 0));
     let stash = |(index, record): (usize, &[String])| Stash {
         index,
         hash: record[0].clone(),

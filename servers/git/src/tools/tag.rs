@@ -1,6 +1,6 @@
 //! `git_tag`.
 
-use crate::exec::output::{Keep, lossy};
+use crate::exec::output::{Keep, lossy, whole_records};
 use crate::exec::program::args;
 use crate::guard::Mode;
 use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, brief};
@@ -149,7 +149,7 @@ async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), ToolError>
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let text = lossy(&done.out);
+    let text = lossy(whole_records(&done.out, done.cut, 0));
     let parts: Vec<&str> = text.split('\0').map(|part| part.trim_start_matches('\n')).collect();
     let tag = |record: &[&str]| Tag {
         name: record[0].to_owned(),
