@@ -8,19 +8,19 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../servers/sqlite/src/statement.rs"]
 mod statement;
 
-use statement::{Look, quote};
+use statement::{Outline, quote};
 
 fuzz_target!(|sql: &str| {
     let name = quote(sql);
     assert!(name.len() >= 2 && name[1..name.len() - 1].replace("\"\"", "").find('"').is_none());
-    let Some(look) = Look::at(sql) else { return };
+    let Some(look) = Outline::at(sql) else { return };
     assert!(look.verb().chars().all(|c| !c.is_ascii_lowercase()));
     // Panics where it is no place between characters.
     let rest = &sql[look.start..];
-    let again = Look::at(&format!(" /* ; */ ;-- x\n{rest}")).expect("a statement");
+    let again = Outline::at(&format!(" /* ; */ ;-- x\n{rest}")).expect("a statement");
     assert_eq!((again.verb(), again.more), (look.verb(), look.more));
     // A name in quotes is one token, whatever is in it.
     let whole = format!("SELECT {name}");
-    assert!(!Look::at(&whole).expect("a statement").more);
-    assert!(Look::at(&format!("{whole};{rest}")).expect("a statement").more);
+    assert!(!Outline::at(&whole).expect("a statement").more);
+    assert!(Outline::at(&format!("{whole};{rest}")).expect("a statement").more);
 });

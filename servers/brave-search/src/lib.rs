@@ -32,6 +32,7 @@ pub const API: Api = Api::new("brave", "Brave Search", "https://api.search.brave
     .items("results")
     .limits(Limits {
         statuses: &[],
+        size: "x-ratelimit-limit",
         remaining: "x-ratelimit-remaining",
         reset: Reset::In("x-ratelimit-reset"),
         // What the free plan allows.

@@ -230,6 +230,8 @@ pub enum Step {
 pub struct Limits {
     /// Other statuses than 429 that may mean a limit, if the headers say so.
     pub statuses: &'static [u16],
+    /// The header with the size of each window; one of size 0 is no limit. Empty if there is no such header.
+    pub size: &'static str,
     /// The header with what is left; several windows are separated by commas.
     pub remaining: &'static str,
     /// The header that says when a window begins anew.
@@ -250,29 +252,38 @@ pub enum Reset {
 
 impl Limits {
     /// Nothing but status 429 and `Retry-After`.
-    pub const NONE: Limits = Limits { statuses: &[], remaining: "", reset: Reset::In(""), pace_ms: 0 };
+    pub const NONE: Limits = Limits { statuses: &[], size: "", remaining: "", reset: Reset::In(""), pace_ms: 0 };
 
     /// How long nothing more is allowed, by the headers of a response. The windows that have nothing left count.
     pub(crate) fn closed_for(&self, headers: &HeaderMap, epoch: Duration) -> Option<Duration> {
-        let numbers = |name: &str| -> Vec<Option<u64>> {
-            let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            text.split(',').map(|one| one.trim().parse().ok()).collect()
-        };
         let (name, absolute) = match self.reset {
             Reset::In(name) => (name, false),
             Reset::At(name) => (name, true),
         };
         let seconds = |reset: u64| if absolute { reset.saturating_sub(epoch.as_secs()) } else { reset };
-        let windows = numbers(self.remaining).into_iter().zip(numbers(name));
-        let closed = windows.filter_map(|(left, reset)| (left? == 0).then(|| reset.map(seconds))?);
+        let windows = self.empty(headers).into_iter().zip(numbers(headers, name));
+        let closed = windows.filter_map(|(empty, reset)| empty.then(|| reset.map(seconds))?);
         closed.max().map(Duration::from_secs)
     }
 
     /// Whether there is nothing left.
     pub(crate) fn is_closed(&self, headers: &HeaderMap) -> bool {
-        let left = headers.get(self.remaining).and_then(|value| value.to_str().ok());
-        left.is_some_and(|left| left.split(',').any(|one| one.trim() == "0"))
+        self.empty(headers).contains(&true)
     }
+
+    /// Whether each window has nothing left.
+    fn empty(&self, headers: &HeaderMap) -> Vec<bool> {
+        let sizes = numbers(headers, self.size);
+        let is_limit = |at: usize| sizes.get(at).copied().flatten() != Some(0);
+        let left = numbers(headers, self.remaining).into_iter().enumerate();
+        left.map(|(at, left)| left == Some(0) && is_limit(at)).collect()
+    }
+}
+
+/// The numbers in a header, one for each window.
+fn numbers(headers: &HeaderMap, name: &str) -> Vec<Option<u64>> {
+    let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(',').map(|one| one.trim().parse().ok()).collect()
 }
 
 /// What an operator can restrict a server to, see [`Config::only`](crate::Config::only).
@@ -285,4 +296,27 @@ pub enum Scope {
     Segments(&'static [&'static str]),
     /// The value of this parameter in the query or the body: a channel.
     Parameter(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_size_0_is_no_limit() {
+        let limits = Limits { size: "l", remaining: "r", reset: Reset::In("t"), ..Limits::NONE };
+        let closed = |size: &'static str, remaining: &'static str| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("l", size), ("r", remaining), ("t", "1, 719977")] {
+                headers.insert(name, value.parse().unwrap());
+            }
+            let wait = limits.closed_for(&headers, Duration::ZERO);
+            assert_eq!(limits.is_closed(&headers), wait.is_some());
+            wait.map(|wait| wait.as_secs())
+        };
+        assert_eq!(closed("50, 0", "49, 0"), None);
+        assert_eq!(closed("50, 0", "0, 0"), Some(1));
+        assert_eq!(closed("1, 15000", "0, 0"), Some(719_977));
+        assert_eq!(closed("", "1, 0"), Some(719_977));
+    }
 }

@@ -28,7 +28,7 @@ pub struct Ask {
     pub(crate) form: Option<Vec<(String, String)>>,
     pub(crate) json: Option<Value>,
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// Whether it may be sent again.
+    /// Whether it only reads, and may be sent again.
     pub(crate) repeatable: bool,
     pub(crate) always: bool,
     pub(crate) narrow: Option<Narrow>,
@@ -141,7 +141,8 @@ impl Ask {
         self
     }
 
-    /// Says that sending it twice is the same as once, so that it is retried when the server is busy. GET always is.
+    /// Says that it only reads, so that it is retried when the server is busy. GET always is. A write is not, also one that is
+    /// idempotent: if the first attempt took effect, the second may be told that it is too late.
     #[must_use]
     pub fn repeatable(mut self) -> Ask {
         self.repeatable = true;
@@ -159,7 +160,7 @@ impl Ask {
     #[must_use]
     pub fn of(call: &Call, args: &Args) -> Ask {
         let mut ask = Ask::new(call.verb.method(), call.path);
-        ask.repeatable = call.spec.idempotent;
+        ask.repeatable = !call.spec.writes;
         ask.always = matches!(call.scope, InScope::Always);
         ask.narrow = if let InScope::Narrowed(narrow, _) = call.scope { Some(narrow) } else { None };
         ask.headers = call.headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();

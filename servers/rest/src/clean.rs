@@ -53,13 +53,17 @@ const TAGS: [&str; 20] = [
 pub fn without_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
+    let mut may_end = true;
     while let Some(at) = rest.find('<') {
         let (before, tag) = rest.split_at(at);
         out.push_str(before);
         let inner = tag[1..].strip_prefix('/').unwrap_or(&tag[1..]);
         let name = &inner[..inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len())];
         let is_tag = TAGS.contains(&name.to_ascii_lowercase().as_str());
-        match tag.find('>').filter(|_| is_tag) {
+        let end = if is_tag && may_end { tag.find('>') } else { None };
+        // Once there is no end, there is none for what follows either, which is not searched again.
+        may_end &= !is_tag || end.is_some();
+        match end {
             Some(end) => {
                 let breaks = matches!(name.to_ascii_lowercase().as_str(), "br" | "p" | "div" | "li");
                 if breaks && !out.is_empty() && !out.ends_with(char::is_whitespace) {

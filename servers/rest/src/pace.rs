@@ -41,7 +41,10 @@ impl Pace {
             let at = {
                 let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let now = Instant::now();
-                let at = mine.or(state.next).unwrap_or(now).max(state.closed.unwrap_or(now)).max(now);
+                let closed = state.closed.filter(|closed| *closed > now);
+                // A turn that has become too early is given up for a new one, behind those that wait already.
+                mine = mine.filter(|mine| closed.is_none_or(|closed| *mine >= closed));
+                let at = mine.or(state.next).unwrap_or(now).max(closed.unwrap_or(now)).max(now);
                 if at - now > by.saturating_duration_since(now) / 2 {
                     return Err(at - now);
                 }
@@ -91,6 +94,26 @@ mod tests {
         let want: Vec<Result<Duration, Duration>> =
             (0..8).map(|n| if n < 5 { Ok(n * SECOND) } else { Err(5 * SECOND) }).collect();
         assert_eq!(began, want);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_wait_begin_an_interval_apart_after_a_pause_too() {
+        let (pace, begin) = (Arc::new(Pace::default()), Instant::now());
+        let all: Vec<_> = (0..4)
+            .map(|_| {
+                let pace = pace.clone();
+                tokio::spawn(async move { pace.turn(SECOND, begin + 60 * SECOND).await.map(|()| Instant::now()) })
+            })
+            .collect();
+        tokio::time::sleep(SECOND / 4).await;
+        pace.close(5 * SECOND);
+        let mut began = Vec::new();
+        for one in all {
+            began.push(one.await.unwrap().unwrap() - begin);
+        }
+        began.sort();
+        assert!(began[0] < SECOND && began[1] >= 5 * SECOND, "{began:?}");
+        assert!(began.windows(2).all(|pair| pair[1] - pair[0] >= SECOND), "{began:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -50,7 +50,14 @@ impl Problems {
     }
 
     /// The error for a status; the API's words are a block of their own.
-    pub(crate) fn error(&self, title: &str, status: StatusCode, kind: ErrorKind, body: &str) -> ToolError {
+    pub(crate) fn error(
+        &self,
+        title: &str,
+        status: StatusCode,
+        kind: ErrorKind,
+        body: &str,
+        hide: impl Fn(String) -> String,
+    ) -> ToolError {
         // A limit may have the status of a missing permission.
         let number = if matches!(kind, ErrorKind::Limited { .. }) { 429 } else { status.as_u16() };
         let own = self.words.iter().find(|(known, _)| *known == number);
@@ -60,7 +67,8 @@ impl Problems {
             Some(words) => words.replace("{status}", status.as_str()).replace("{reason}", reason),
             None => format!("{title} answered with status {} {reason}", status.as_u16()),
         };
-        ToolError::new(line).kind(kind).detail(self.own_words(body))
+        // Hidden once it is decoded: a JSON text may be written with escapes.
+        ToolError::new(line).kind(kind).detail(hide(self.own_words(body)))
     }
 
     /// The API's own words. A page for browsers has none that help.

@@ -4,6 +4,7 @@ use crate::answer::{Answer, Position};
 use crate::api::KeyPlace;
 use crate::arg::{Args, settled};
 use crate::cache::Cache;
+use crate::clean::without_key;
 use crate::exchange::{Exchange, Network};
 use crate::keep::Keep;
 use crate::pace::Pace;
@@ -283,13 +284,15 @@ impl Rest {
             let url = Url::parse(&request.uri().to_string()).map_err(|_| self.no_redirect("to no URL"))?;
             let key = (request.method() == Method::GET).then(|| cache_key(&request));
             let mut sent = request.clone();
-            if let Some(tag) = key.as_ref().and_then(|key| self.cache(|cache| cache.tag(key))) {
+            let mut asked_with = None;
+            if let Some((tag, kept)) = key.as_ref().and_then(|key| self.cache(|cache| cache.tag(key))) {
                 sent.headers_mut().insert(IF_NONE_MATCH, tag);
+                asked_with = Some(kept);
             }
             self.sign(&mut sent, url.clone()).await?;
             let mut response = inner.exchange.exchange(sent, by.into_std()).await?;
             if let Some(key) = key {
-                response = self.cache(|cache| cache.settle(&key, response));
+                response = self.cache(|cache| cache.settle(&key, asked_with, response));
             }
             let status = response.status().as_u16();
             let reading = request.method() == Method::GET;
@@ -364,8 +367,9 @@ impl Rest {
 
     fn problem(&self, response: &Response<Bytes>, kind: ErrorKind) -> ToolError {
         let (api, status) = (self.inner.api, response.status());
-        let body = crate::clean::without_key(&String::from_utf8_lossy(response.body()), self.key());
-        let error = api.problems.error(api.title, status, kind, &redact_urls(&body));
+        let body = String::from_utf8_lossy(response.body());
+        let hide = |words: String| redact_urls(&without_key(&words, self.key()));
+        let error = api.problems.error(api.title, status, kind, &body, hide);
         match kind {
             ErrorKind::Limited { retry_after: Some(wait) } => error.hint(again_in(wait)),
             ErrorKind::Limited { .. } => error.hint("Try again later."),

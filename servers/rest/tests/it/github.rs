@@ -91,6 +91,7 @@ pub(crate) const API: Api = Api::new("github", "GitHub", "https://api.github.exa
     .pages(Pages::Link(&["page", "after"]))
     .limits(Limits {
         statuses: &[403],
+        size: "x-ratelimit-limit",
         remaining: "x-ratelimit-remaining",
         reset: Reset::At("x-ratelimit-reset"),
         pace_ms: 0,

@@ -114,7 +114,7 @@ async fn only_what_may_be_repeated_is() {
     for (tool, names, sent) in [
         ("get_issue", &["owner", "repo", "issue_number"][..], 4),
         ("create_issue", &["owner", "repo", "title"], 1),
-        ("update_issue", &["owner", "repo", "issue_number"], 4),
+        ("update_issue", &["owner", "repo", "issue_number"], 1),
         ("merge_pull_request", &["owner", "repo", "pull_number"], 1),
     ] {
         let (times, api) = api(vec![(503, "retry-after", "1")]);
