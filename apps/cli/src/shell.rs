@@ -9,9 +9,8 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, Failure> {
 
 /// Joins words into a line that a shell splits into the same words. A word that needs no quotes gets none.
 pub(crate) fn joined(words: &[String]) -> String {
-    let plain = |word: &str| {
-        !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
-    };
+    let plain =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b));
     let words = words.iter().map(|word| if plain(word) { word.into() } else { shell_words::quote(word) });
     words.collect::<Vec<_>>().join(" ")
 }

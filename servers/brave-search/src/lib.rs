@@ -137,7 +137,7 @@ pub(crate) const WEB: Call = get(
      infobox.results.title infobox.results.url infobox.results.description locations.results.id locations.results.title",
 )
 .pages(PAGES)
-.tidy(tidy_markup)
+.tidy(summary::tidy_but_key)
 .text(show::web);
 
 pub(crate) const LOCAL: Call = get(

@@ -21,7 +21,7 @@ pub(crate) async fn search(rest: &Rest, args: Args) -> Result<Answer, ToolError>
     let places = rest.send(about("/local/pois")).await?.json()?;
     let descriptions = rest.send(about("/local/descriptions")).await?.json()?;
     let places = places["results"].as_array().into_iter().flatten();
-    let places: Vec<Value> = places.map(|place| told(place, &descriptions)).collect();
+    let places: Vec<Value> = places.map(|place| described(place, &descriptions)).collect();
     Ok(json!({ "results": places }).into())
 }
 
@@ -39,7 +39,7 @@ fn pick(value: &Value, names: &[&str]) -> Value {
 }
 
 /// A place under names of our own. The API has changed its names; both forms are read.
-fn told(place: &Value, descriptions: &Value) -> Value {
+fn described(place: &Value, descriptions: &Value) -> Value {
     let first = |paths: &[&str]| {
         let mut found = paths.iter().filter_map(|path| place.pointer(path));
         found.find(|value| !value.is_null() && *value != "").cloned()
@@ -87,7 +87,7 @@ fn hours(place: &Value) -> Option<Value> {
     Some(json!(all.filter_map(day).collect::<Vec<_>>())).filter(|days| *days != json!([]))
 }
 
-/// What is told of a place: by id, or in a list.
+/// What is said of a place: by id, or in a list.
 fn description(id: &str, all: &Value) -> Option<Value> {
     let listed = || all["results"].as_array()?.iter().find(|one| one["id"] == id)?.get("description");
     all["descriptions"].get(id).or_else(listed).filter(|text| text.is_string()).cloned()

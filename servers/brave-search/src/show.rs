@@ -14,7 +14,8 @@ pub(crate) fn web(found: &Value) -> String {
         let [question, answer, url] = ["question", "answer", "url"].map(|name| one_line(&page[name]));
         format!("Question: {question}\nAnswer: {answer}\nURL: {url}")
     });
-    let key = found.pointer("/summarizer/key").map(|key| format!("Summarizer key: {}", one_line(key)));
+    let key =
+        found.pointer("/summarizer/key").map(|key| format!("Summarizer key: {}", key.as_str().unwrap_or_default()));
     key.into_iter().chain(blocks).chain(answers).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn summary(found: &Value) -> String {
 }
 
 /// A value in one line, so that no result can look like two.
-fn one_line(value: &Value) -> String {
+pub(crate) fn one_line(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),

@@ -392,6 +392,11 @@ impl Args {
         self.1.as_ref()
     }
 
+    /// Sets an argument.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
     /// The value of an argument, if it has one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -425,7 +430,7 @@ impl Args {
 
 /// The arguments as they are listed, if they came otherwise: under another name, one text where a list is expected, an
 /// integer written as a fraction, `null` for nothing.
-pub(crate) fn settled(json: &str, known: &[Arg]) -> Option<String> {
+pub(crate) fn normalized(json: &str, known: &[Arg]) -> Option<String> {
     let mut given: Map<String, Value> = serde_json::from_str(json).ok()?;
     let all = given.len();
     given.retain(|_, value| !value.is_null());

@@ -142,7 +142,7 @@ impl Ask {
     }
 
     /// Says that it only reads, so that it is retried when the server is busy. GET always is. A write is not, also one that is
-    /// idempotent: if the first attempt took effect, the second may be told that it is too late.
+    /// idempotent: if the first attempt took effect, the second may be refused because of it.
     #[must_use]
     pub fn repeatable(mut self) -> Ask {
         self.repeatable = true;
@@ -202,12 +202,13 @@ impl Ask {
     }
 
     /// Replaces a parameter where the request has its parameters.
-    pub(crate) fn set_parameter(mut self, name: &str, value: &str) -> Ask {
+    pub(crate) fn set_parameter(mut self, name: &str, value: &str, is_number: bool) -> Ask {
         if let Some(form) = &mut self.form {
             form.retain(|(known, _)| known != name);
             form.push((name.to_owned(), value.to_owned()));
         } else if let Some(Value::Object(body)) = &mut self.json {
-            put(body, name, json!(value));
+            let number = if is_number { value.parse::<u64>().ok() } else { None };
+            put(body, name, number.map_or_else(|| json!(value), |number| json!(number)));
         } else {
             self = self.set_query(name, value);
         }

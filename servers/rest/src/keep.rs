@@ -1,11 +1,11 @@
 //! What is kept of an answer: paths of members, and how much of long texts.
 
-use linchpin_kit::{ToolError, chars_from};
+use linchpin_kit::{ToolError, chars_from, json_len};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Characters of a text that no path caps.
-const TEXT_CHARS: usize = 20_000;
+pub(crate) const TEXT_CHARS: usize = 20_000;
 
 /// Most paths of a projection, and most names in one.
 const PATHS_MAX: usize = 100;
@@ -22,12 +22,33 @@ pub(crate) struct Keep {
     chars: Option<usize>,
 }
 
-/// A text of which only a part is shown.
+/// Characters of a text that are kept where an answer is too long for a result.
+const CHARS: [usize; 5] = [TEXT_CHARS, 4_000, 1_000, 250, 60];
+
+/// Which part of long texts is shown. In later windows only long texts are left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    /// Counted from 0.
+    pub(crate) number: usize,
+    /// Most characters in it, of each text.
+    pub(crate) chars: usize,
+}
+
+impl Window {
+    /// The first one.
+    pub(crate) fn first(chars: usize) -> Window {
+        Window { number: 0, chars }
+    }
+}
+
+/// Texts at a path of which only a part is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) path: String,
     pub(crate) end: usize,
+    /// Characters of the longest.
     pub(crate) total: usize,
+    pub(crate) texts: usize,
 }
 
 impl Keep {
@@ -52,47 +73,88 @@ impl Keep {
         Ok(keep)
     }
 
-    /// Everything, with every text capped.
-    pub(crate) fn capped(chars: usize) -> Keep {
-        Keep { chars: Some(chars), ..Keep::default() }
-    }
-
-    /// The part of a value that is kept; of long texts the window of this number, counted from 0. In later windows only long
-    /// texts are left.
-    pub(crate) fn of(&self, value: &Value, window: usize, cuts: &mut Vec<Cut>) -> Value {
+    /// The part of a value that is kept.
+    pub(crate) fn of(&self, value: &Value, window: Window, cuts: &mut Vec<Cut>) -> Value {
         self.at("", value, window, cuts).unwrap_or(Value::Null)
     }
 
-    fn at(&self, path: &str, value: &Value, window: usize, cuts: &mut Vec<Cut>) -> Option<Value> {
+    /// How much of texts can be kept so that no window is longer than this, as JSON with or without line breaks.
+    pub(crate) fn chars_for(&self, value: &Value, bytes: usize, pretty: bool) -> Option<usize> {
+        CHARS.into_iter().find(|chars| self.longest(value, *chars, if pretty { 2 } else { 0 }) <= bytes)
+    }
+
+    /// At least the bytes of the longest window.
+    fn longest(&self, value: &Value, chars: usize, indent: usize) -> usize {
+        // Of a line: its end, a comma, blanks, and those of the bracket that closes.
+        let line = |bytes: usize| if indent == 0 { bytes + 1 } else { bytes + 2 * indent + 3 };
+        let deeper = if indent == 0 { 0 } else { indent + 2 };
+        match value {
+            Value::Null => 0,
+            Value::String(text) => {
+                let size = self.size(chars);
+                if text.len() <= size {
+                    return json_len(text);
+                }
+                let (mut rest, mut longest) = (text.as_str(), 0);
+                while !rest.is_empty() {
+                    let (window, after) = rest.split_at(rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at));
+                    longest = longest.max(json_len(window));
+                    rest = after;
+                }
+                longest
+            }
+            Value::Array(items) => 4 + items.iter().map(|item| line(self.longest(item, chars, deeper))).sum::<usize>(),
+            Value::Object(members) => {
+                let whole = Keep { chars: self.chars, ..Keep::default() };
+                let member = |(name, member): (&String, &Value)| {
+                    let inner = self.inner(name, &whole)?;
+                    Some(line(json_len(name) + 2 + inner.longest(member, chars, deeper)))
+                };
+                4 + members.iter().filter_map(member).sum::<usize>()
+            }
+            other => json_len(other),
+        }
+    }
+
+    /// What is kept of a member, if it is kept.
+    fn inner<'a>(&'a self, name: &str, whole: &'a Keep) -> Option<&'a Keep> {
+        self.members.get(name).or_else(|| self.members.is_empty().then_some(whole))
+    }
+
+    fn size(&self, chars: usize) -> usize {
+        self.chars.unwrap_or(TEXT_CHARS).min(chars)
+    }
+
+    fn at(&self, path: &str, value: &Value, now: Window, cuts: &mut Vec<Cut>) -> Option<Value> {
+        let window = now.number;
         match value {
             Value::Null => None,
             Value::String(text) => {
-                let size = self.chars.unwrap_or(TEXT_CHARS);
+                let size = self.size(now.chars);
                 if window == 0 && text.len() <= size {
                     return Some(value.clone());
                 }
                 let (shown, total) = chars_from(text, window.checked_mul(size)?, size);
                 let (shown, end) = (shown?, (window + 1) * size);
                 if end < total {
-                    cuts.push(Cut { path: path.to_owned(), end, total });
+                    match cuts.iter_mut().find(|cut| cut.path == path) {
+                        Some(cut) => (cut.total, cut.texts) = (cut.total.max(total), cut.texts + 1),
+                        None => cuts.push(Cut { path: path.to_owned(), end, total, texts: 1 }),
+                    }
                 }
                 (window == 0 || total > size).then(|| Value::String(shown.to_owned()))
             }
             Value::Array(items) => {
-                let kept: Vec<Value> = items.iter().filter_map(|item| self.at(path, item, window, cuts)).collect();
+                let kept: Vec<Value> = items.iter().filter_map(|item| self.at(path, item, now, cuts)).collect();
                 (window == 0 || !kept.is_empty()).then_some(Value::Array(kept))
             }
             Value::Object(members) => {
                 let mut kept = Map::new();
+                let whole = Keep { chars: self.chars, ..Keep::default() };
                 for (name, member) in members {
-                    let whole = Keep { chars: self.chars, ..Keep::default() };
-                    let inner = match self.members.get(name) {
-                        Some(inner) => inner,
-                        None if self.members.is_empty() => &whole,
-                        None => continue,
-                    };
+                    let Some(inner) = self.inner(name, &whole) else { continue };
                     let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    if let Some(member) = inner.at(&path, member, window, cuts) {
+                    if let Some(member) = inner.at(&path, member, now, cuts) {
                         kept.insert(name.clone(), member);
                     }
                 }
@@ -114,7 +176,7 @@ mod tests {
     use serde_json::json;
 
     fn kept(paths: &str, value: &Value) -> Value {
-        Keep::parse(paths.split_whitespace()).unwrap().of(value, 0, &mut Vec::new())
+        Keep::parse(paths.split_whitespace()).unwrap().of(value, Window::first(TEXT_CHARS), &mut Vec::new())
     }
 
     #[test]
@@ -142,7 +204,7 @@ mod tests {
         let (mut body, mut patch, mut window) = (String::new(), String::new(), 0);
         loop {
             let mut cuts = Vec::new();
-            let part = keep.of(&value, window, &mut cuts);
+            let part = keep.of(&value, Window { number: window, chars: TEXT_CHARS }, &mut cuts);
             assert_eq!(part.get("n").is_some(), window == 0, "{part}");
             body += part["body"].as_str().unwrap_or_default();
             patch += part["files"][0]["patch"].as_str().unwrap_or_default();

@@ -16,35 +16,39 @@ pub(crate) fn names(template: &str) -> impl Iterator<Item = &str> {
 /// Adds the path of a template to a URL.
 ///
 /// No text becomes a part of a URL as it is: values are checked (also what they are when they are decoded), and each segment
-/// is encoded.
+/// is encoded. A template may have several names in a segment: `/compare/{base}...{head}`.
 pub(crate) fn extend(url: &mut Url, template: &str, values: &[(&str, Slashes, String)]) -> Result<(), ToolError> {
     let mut segments = Vec::new();
     for part in template.split('/').filter(|part| !part.is_empty()) {
-        let Some((before, rest)) = part.split_once('{') else {
-            segments.push(part.to_owned());
-            continue;
-        };
-        let (name, after) = rest.split_once('}').unwrap_or((rest, ""));
-        let found = values.iter().find(|(known, ..)| *known == name);
-        let Some((_, slashes, value)) = found else {
-            return Err(ToolError::invalid(format!("Missing required argument: {name}")));
-        };
-        let bad = |why: &str| ToolError::invalid(format!("Invalid argument {name}: {why}"));
-        if value.len() > VALUE_BYTES_MAX {
-            return Err(bad("it is too long"));
-        }
-        match slashes {
-            Slashes::Separate => {
-                for one in value.split('/') {
+        // A value that is several segments ends one and begins another.
+        let (mut segment, mut rest) = (String::new(), part);
+        while let Some((before, (name, after))) =
+            rest.split_once('{').map(|(b, r)| (b, r.split_once('}').unwrap_or((r, ""))))
+        {
+            let found = values.iter().find(|(known, ..)| *known == name);
+            let Some((_, slashes, value)) = found else {
+                return Err(ToolError::invalid(format!("Missing required argument: {name}")));
+            };
+            let bad = |why: &str| ToolError::invalid(format!("Invalid argument {name}: {why}"));
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(bad("it is too long"));
+            }
+            segment.push_str(before);
+            if *slashes == Slashes::Separate {
+                for (n, one) in value.split('/').enumerate() {
                     safe(one, false).map_err(bad)?;
-                    segments.push(format!("{before}{one}{after}"));
+                    if n > 0 {
+                        segments.push(std::mem::take(&mut segment));
+                    }
+                    segment.push_str(one);
                 }
+            } else {
+                safe(value, *slashes == Slashes::Encoded).map_err(bad)?;
+                segment.push_str(value);
             }
-            kind => {
-                safe(value, *kind == Slashes::Encoded).map_err(bad)?;
-                segments.push(format!("{before}{value}{after}"));
-            }
+            rest = after;
         }
+        segments.push(segment + rest);
     }
     let mut path = url.path_segments_mut().map_err(|()| ToolError::invalid("The base URL cannot have a path"))?;
     path.pop_if_empty().extend(segments);
@@ -138,5 +142,7 @@ mod tests {
             assert!(url("/p/{x}", project, bad).is_err(), "{bad}");
         }
         assert!(url("/c/{y}", file, "a").is_err());
+        assert_eq!(url("/c/{x}...{x}.diff", Slashes::Refused, "a").unwrap(), "https://api.example/v3/c/a...a.diff");
+        assert_eq!(url("/c/{x}:{x}/d", file, "a/b").unwrap(), "https://api.example/v3/c/a/b:a/b/d");
     }
 }

@@ -1,4 +1,4 @@
-//! Failures of an API, told so that a model can act on them.
+//! Failures of an API, worded so that a model can act on them.
 
 use crate::keep::at;
 use http::StatusCode;

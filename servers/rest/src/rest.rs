@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Position};
 use crate::api::KeyPlace;
-use crate::arg::{Args, settled};
+use crate::arg::{Args, normalized};
 use crate::cache::Cache;
 use crate::clean::without_key;
 use crate::exchange::{Exchange, Network};
@@ -113,7 +113,7 @@ impl Rest {
         for call in api.calls {
             let known: Arc<[_]> = call.all_args(api.pages).into();
             let settle = move |mut request: linchpin::Call, next: linchpin::Next| {
-                if let Some(json) = settled(&request.arguments(), &known) {
+                if let Some(json) = normalized(&request.arguments(), &known) {
                     request.set_arguments(json);
                 }
                 next.run(request)

@@ -118,6 +118,38 @@ async fn summaries_are_one_text_with_their_sources() {
 }
 
 #[tokio::test]
+async fn the_key_of_a_summary_is_passed_on_as_it_came() {
+    for query in ["x", "<b>a</b> &amp; b", "two  blanks ", "line\nbreak", "\"quoted\""] {
+        let inner = json!({ "query": query, "results_hash": "a5" }).to_string();
+        for key in [inner, format!("\"{query}"), query.to_owned()] {
+            let (wanted, sent) = (key.clone(), key.clone());
+            let site = Site::new(move |_, seen| {
+                let found = match seen.path() {
+                    "/res/v1/summarizer/search" => {
+                        json!({ "status": "complete", "summary": [{ "type": "token", "data": "S" }] })
+                    }
+                    _ => json!({ "summarizer": { "type": "summarizer", "key": sent } }),
+                };
+                vec![Do::Write(json(200, "", &found))]
+            })
+            .await;
+            let connection = suite().connect(suite().config(&site)).await;
+            let told = call(&connection, "brave_web_search", json!({ "query": "x", "summary": true })).await;
+            let in_data = told.structured["summarizer"]["key"].as_str().unwrap();
+            let in_text = told.text.strip_prefix("Summarizer key: ").unwrap();
+            assert_eq!((in_text, in_text.lines().count()), (in_data, 1));
+            let told = call(&connection, "brave_summarizer", json!({ "key": in_text })).await;
+            assert_eq!(told.text, "S", "{}", told.result);
+            let seen = site.requests();
+            let query = seen.last().unwrap().query();
+            let url = url::Url::parse(&format!("http://x/?{query}")).unwrap();
+            let got = url.query_pairs().find(|(name, _)| name == "key").unwrap().1.into_owned();
+            assert_eq!(got, wanted);
+        }
+    }
+}
+
+#[tokio::test]
 async fn other_results_are_a_line_of_json_each() {
     let site = suite().site().await;
     let connection = suite().connect(suite().config(&site)).await;

@@ -55,13 +55,14 @@ async fn a_cursor_of_other_arguments_or_of_nobody_is_refused() {
     let told = call(&connection, "list_issues", json!({ "owner": "o", "repo": "r" })).await;
     let cursor = told.structured["next_cursor"].as_str().unwrap().to_owned();
     let before = site.requests().len();
-    let digest = cursor.split('-').nth(2).unwrap().split('.').next().unwrap();
+    let digest = cursor.split('.').next().unwrap().rsplit('-').next().unwrap();
+    let start = "0-".repeat(3);
     for (repo, cursor) in [
         ("other", cursor.clone()),
         ("r", "x".to_owned()),
         ("r", "0-0-0".to_owned()),
-        ("r", format!("0-0-{digest}.state=all")),
-        ("r", format!("0-0-{digest}.page=2&q=x")),
+        ("r", format!("{start}{digest}.state=all")),
+        ("r", format!("{start}{digest}.page=2&q=x")),
     ] {
         let told = call(&connection, "list_issues", json!({ "owner": "o", "repo": repo, "cursor": cursor })).await;
         assert!(told.failed && told.text.starts_with("Unknown cursor: "), "{}", told.result);
@@ -102,6 +103,40 @@ async fn a_long_text_is_read_to_its_end() {
 }
 
 #[tokio::test]
+async fn texts_that_are_too_long_together_are_read_to_their_end() {
+    let patch = |n: usize| -> String { (n..n + 19_000).map(|n| char::from(b'a' + (n % 26) as u8)).collect() };
+    let files: Vec<Value> = (0..30).map(|n| json!({ "patch": patch(n) })).collect();
+    let site = Site::saying(json(200, "", &json!({ "files": files }))).await;
+    let connection = suite().connect(suite().config(&site)).await;
+    let mut arguments = json!({ "owner": "o", "repo": "r", "issue_number": 1, "fields": ["files.patch"] });
+    let mut read = vec![String::new(); 30];
+    loop {
+        let told = call(&connection, "get_issue", arguments.clone()).await;
+        assert!(told.structured.to_string().len() <= 100_300, "{}", told.structured.to_string().len());
+        for (read, file) in read.iter_mut().zip(told.structured["files"].as_array().unwrap()) {
+            read.push_str(file["patch"].as_str().unwrap());
+        }
+        let Some(cursor) = told.structured.get("next_cursor") else { break };
+        let said = format!("[files.patch: 30 texts are cut at character {}, the longest has 19000.]", read[0].len());
+        let result = told.result.to_string();
+        assert!(result.contains(&said) && result.matches("cut at").count() == 1, "{}", told.result["content"][1]);
+        arguments["cursor"] = cursor.clone();
+    }
+    assert!((0..30).all(|n| read[n] == patch(n)), "{:?}", read.iter().map(String::len).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_is_cut_in_a_list_is_said() {
+    let items = json!([{ "number": 1, "title": "t".repeat(30_000) }, { "number": 2, "title": "short" }]);
+    let site = Site::saying(json(200, "", &items)).await;
+    let connection = suite().connect(suite().config(&site)).await;
+    let told = call(&connection, "list_issues", json!({ "owner": "o", "repo": "r" })).await;
+    assert_eq!(told.structured["items"][0]["title"].as_str().unwrap().len(), 20_000);
+    let said = "[items.title: cut at character 20000 of 30000.]";
+    assert!(told.result.to_string().contains(said), "{}", told.result["content"][1]);
+}
+
+#[tokio::test]
 async fn callers_choose_what_is_kept() {
     let issue = json!({ "number": 1, "title": "One", "user": { "login": "ann", "id": 7 }, "comments": 3 });
     let site = Site::saying(json(200, "", &issue)).await;
@@ -120,11 +155,16 @@ async fn callers_choose_what_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_much_too_long_becomes_short_and_says_so() {
+async fn an_answer_that_is_much_too_long_fails_a_read_but_no_write() {
     let texts: Vec<String> = (0..2_000).map(|_| "x".repeat(1_000)).collect();
     let site = Site::saying(json(200, "", &json!({ "sha": "abc", "texts": texts }))).await;
     let connection = suite().connect(suite().config(&site)).await;
     let told = call(&connection, "merge_pull_request", json!({ "owner": "o", "repo": "r", "pullNumber": 1 })).await;
-    assert!(!told.failed && told.structured.to_string().len() <= 130_000, "{}", told.structured.to_string().len());
-    assert_eq!(told.structured["truncated"], true);
+    assert!(!told.failed, "{}", told.result);
+    assert_eq!(told.structured, json!({ "too_long": true }));
+    assert!(told.result.to_string().contains("[The answer is too long for a result.]"), "{}", told.result);
+    let arguments = json!({ "owner": "o", "repo": "r", "issue_number": 1, "fields": ["texts", "sha"] });
+    let told = call(&connection, "get_issue", arguments).await;
+    assert!(told.failed && told.text.starts_with("GitHub's answer is too long for a result"), "{}", told.text);
+    assert!(told.text.contains("Choose fewer fields."), "{}", told.text);
 }
