@@ -1,6 +1,6 @@
 //! The connections to a database: how many there are, when they are replaced, and which roles are accepted.
 
-use super::{Database, lock};
+use super::{DISCARD_ALL, Database, RESET, lock};
 use crate::sql::WHO;
 use crate::wire::{Connection, Row, Step, WireError};
 use linchpin_kit::{ErrorKind, ToolError};
@@ -54,7 +54,9 @@ pub(super) struct Lease {
     reused: bool,
     /// Whether the end of its transaction, or of the reset after it, has not been read yet.
     pub(super) busy: bool,
-    /// Whether the session has state that `DISCARD ALL` does not reset.
+    /// Whether its statement only reads, with functions of PostgreSQL that have no effect: what is prepared stays as it is.
+    pub(super) plain: bool,
+    /// Whether the session has state that a reset does not remove.
     pub(super) retired: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -102,6 +104,19 @@ impl Lease {
         });
     }
 
+    /// The statements that remove what the session could have kept.
+    pub(super) fn reset(&self) -> &'static [Step<'static>] {
+        if self.plain { &RESET } else { &DISCARD_ALL }
+    }
+
+    /// Notes that they have run.
+    pub(super) fn is_reset(&mut self) {
+        self.busy = false;
+        if let (false, Some(connection)) = (self.plain, &mut self.connection) {
+            connection.forget_prepared();
+        }
+    }
+
     pub(super) async fn run(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
         let result = self.start()?.run(steps).await;
         self.note(result)
@@ -128,6 +143,7 @@ impl Database {
             role,
             reused,
             busy: false,
+            plain: false,
             retired: false,
             _place: place,
         };

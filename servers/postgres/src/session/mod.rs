@@ -2,8 +2,9 @@
 //!
 //! Each statement runs in a transaction of its own: BEGIN READ ONLY (unless the operator allows writing), settings that
 //! the guarantees rely on, one catalogue query about the functions that the statement names, the statement, ROLLBACK or
-//! COMMIT, and `DISCARD ALL`, which removes anything the session could have kept (advisory locks, settings, temporary
-//! tables). All responses are read before the call returns. A read-only statement is vetted before any of it is sent.
+//! COMMIT, and a reset, which removes anything the session could have kept (advisory locks, settings, temporary tables):
+//! `DISCARD ALL` after what may have written or called a function of somebody's own, otherwise all of it but our own prepared
+//! statements. All responses are read before the call returns. A read-only statement is vetted before any of it is sent.
 //!
 //! A call that is dropped or takes too long cancels the statement in the server and closes its connection.
 
@@ -40,7 +41,17 @@ const BEGIN_READ_ONLY: Step<'_> = Step::plain("BEGIN READ ONLY");
 const BEGIN_READ_WRITE: Step<'_> = Step::plain("BEGIN READ WRITE");
 const ROLLBACK: Step<'_> = Step::plain("ROLLBACK");
 const COMMIT: Step<'_> = Step::plain("COMMIT");
-const DISCARD_ALL: Step<'_> = Step::plain("DISCARD ALL");
+/// What `DISCARD ALL` does, without plans and our own prepared statements.
+const RESET: [Step<'_>; 7] = [
+    Step::plain("CLOSE ALL"),
+    Step::plain("SET SESSION AUTHORIZATION DEFAULT"),
+    Step::plain("RESET ALL"),
+    Step::plain("UNLISTEN *"),
+    Step::plain("SELECT pg_catalog.pg_advisory_unlock_all()"),
+    Step::plain("DISCARD TEMP"),
+    Step::plain("DISCARD SEQUENCES"),
+];
+const DISCARD_ALL: [Step<'_>; 1] = [Step::plain("DISCARD ALL")];
 /// A caller's statement uses the server's JIT setting.
 const JIT_AS_SET: Step<'_> = Step::plain("SET LOCAL jit TO DEFAULT");
 
@@ -54,6 +65,8 @@ pub(crate) struct Database {
     idle: Mutex<Vec<Idle>>,
     back_off: Mutex<Option<BackOff>>,
     types: Mutex<HashMap<(u32, i32), Type>>,
+    /// Whether a pooler gives each transaction another session, so that nothing can be kept prepared.
+    pooled: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -112,6 +125,7 @@ impl Database {
             idle: Mutex::default(),
             back_off: Mutex::default(),
             types: Mutex::default(),
+            pooled: AtomicBool::new(false),
         }
     }
 
@@ -149,6 +163,11 @@ impl Database {
             lease = self.lease(false).await?;
             opened = self.open(&mut lease, mode, seen).await;
         }
+        if opened.as_ref().err().and_then(Stop::wire).is_some_and(WireError::is_about_prepared) {
+            self.pooled.store(true, Ordering::Relaxed);
+            let _ = self.end(&mut lease, ROLLBACK).await;
+            opened = self.open(&mut lease, mode, seen).await;
+        }
         match opened {
             Ok(()) => Ok(lease),
             Err(stop) => {
@@ -164,6 +183,7 @@ impl Database {
 
     /// Begins a transaction and looks up the functions that the vetted statement may call.
     async fn open(&self, lease: &mut Lease, mode: Mode, seen: Option<&Seen>) -> Result<(), Stop> {
+        lease.plain = false;
         let settings = self.settings(false);
         let limited = !self.target.schemas.is_empty();
         let begin = if mode == Mode::Read { BEGIN_READ_ONLY } else { BEGIN_READ_WRITE };
@@ -174,7 +194,14 @@ impl Database {
         seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
         let named = seen.named(limited);
         let schemas = [Some(texts(&seen.qualifiers)), Some(texts(&self.target.schemas))];
-        let mut steps = vec![begin, Step::new(SETTINGS, &settings), Step::new(FUNCTIONS, &named)];
+        let mut steps = match self.pooled.load(Ordering::Relaxed) {
+            true => vec![begin, Step::new(SETTINGS, &settings), Step::new(FUNCTIONS, &named)],
+            false => vec![
+                begin,
+                Step::kept("linchpin_settings", SETTINGS, &settings),
+                Step::kept("linchpin_functions", FUNCTIONS, &named),
+            ],
+        };
         if limited {
             steps.push(Step::new(FOREIGN_SCHEMAS, &schemas));
         }
@@ -190,6 +217,7 @@ impl Database {
             protected_settings: lease.role.protected_settings,
             schemas_limited: limited,
         };
+        lease.plain = mode == Mode::Read && answers[2].is_empty();
         answers[2].iter().map(Function::new).try_for_each(|f| judge(&f, rules)).map_err(Stop::Refused)
     }
 
@@ -198,11 +226,12 @@ impl Database {
         if !lease.busy {
             return Ok(());
         }
-        let result = lease.start()?.run_groups(&[&[with], &[DISCARD_ALL]]).await;
+        let reset = lease.reset();
+        let result = lease.start()?.run_groups(&[&[with], reset]).await;
         let mut groups = lease.note(result)?.into_iter();
         let ended = groups.next().unwrap_or(Ok(Vec::new()));
         if groups.all(|reset| reset.is_ok()) {
-            lease.busy = false;
+            lease.is_reset();
         } else {
             // The state of the session is unknown.
             lease.connection = None;
@@ -309,7 +338,7 @@ impl Database {
 
     /// All of it in one round trip.
     async fn own_on(lease: &mut Lease, steps: &[Step<'_>]) -> Result<Vec<Row>, WireError> {
-        let result = lease.start()?.run_groups(&[steps, &[ROLLBACK], &[DISCARD_ALL]]).await;
+        let result = lease.start()?.run_groups(&[steps, &[ROLLBACK], &RESET]).await;
         let mut groups = lease.note(result)?.into_iter();
         let asked = groups.next().unwrap_or(Ok(Vec::new()));
         if groups.all(|ended| ended.is_ok()) {
@@ -337,7 +366,7 @@ impl Database {
         let at_once = mode == Mode::Read && taken.wanted() <= ROWS_AT_ONCE;
         let count = |taken: &Taken| if at_once { taken.wanted() } else { taken.wanted().clamp(1, ROWS_AT_A_TIME) };
         let count = |taken: &Taken| Some(i32::try_from(count(taken)).unwrap_or(i32::MAX));
-        let after: &[Step<'_>] = if at_once { &[ROLLBACK, DISCARD_ALL] } else { &[] };
+        let after: &[&[Step<'_>]] = if at_once { &[&[ROLLBACK], lease.reset()] } else { &[] };
         let mut found = Fetched::default();
         // The format of a parameter depends on the type that the statement expects.
         let whole = request.parameters.is_empty();
@@ -387,7 +416,7 @@ impl Database {
         let ends = !out.after.is_empty();
         let went = lease.start()?.fetch(out, found, self.config.max_bytes, |of, row| taken.take(of, row)).await;
         if went.is_ok() && ends {
-            lease.busy = false;
+            lease.is_reset();
         }
         lease.note(went)
     }

@@ -38,8 +38,8 @@ pub(crate) struct Fetch<'a> {
     pub(crate) bind: Option<&'a [Value]>,
     /// Maximum rows to fetch; 0 fetches all.
     pub(crate) rows: Option<i32>,
-    /// Our own statements that run in any case, each on its own.
-    pub(crate) after: &'a [Step<'a>],
+    /// Groups of our own statements that run in any case.
+    pub(crate) after: &'a [&'a [Step<'a>]],
 }
 
 /// What the server returned.
@@ -66,6 +66,8 @@ pub(crate) struct Connection {
     pub(super) host: Host,
     /// Requests whose ReadyForQuery has not been read.
     awaited: usize,
+    /// The names of the statements that are prepared.
+    prepared: Vec<&'static str>,
     /// Whether the connection is encrypted.
     pub(crate) encrypted: bool,
     /// Parameters that the server reported.
@@ -87,6 +89,7 @@ impl Connection {
             key: (0, 0),
             host,
             awaited: 0,
+            prepared: Vec::new(),
             encrypted,
             reported: BTreeMap::new(),
         }
@@ -189,7 +192,7 @@ impl Connection {
         self.flush().await?;
         let mut answers = Vec::with_capacity(groups.len());
         for group in groups {
-            answers.push(self.read_group(group.len()).await?);
+            answers.push(self.read_group(group).await?);
         }
         Ok(answers)
     }
@@ -202,20 +205,36 @@ impl Connection {
 
     fn write_group(&mut self, steps: &[Step<'_>]) -> Result<(), WireError> {
         for step in steps {
-            frontend::parse("", step.sql, None, &mut self.output)?;
-            self.write_bind(step.parameters)?;
+            if !self.is_prepared(step) {
+                frontend::parse(step.name, step.sql, None, &mut self.output)?;
+            }
+            self.write_bind(step.name, step.parameters)?;
             frontend::execute("", 0, &mut self.output)?;
         }
         self.write_sync();
         Ok(())
     }
 
-    async fn read_group(&mut self, count: usize) -> Result<Group, WireError> {
+    fn is_prepared(&self, step: &Step<'_>) -> bool {
+        self.prepared.contains(&step.name)
+    }
+
+    /// Forgets what is prepared, after `DISCARD ALL`.
+    pub(crate) fn forget_prepared(&mut self) {
+        self.prepared.clear();
+    }
+
+    async fn read_group(&mut self, steps: &[Step<'_>]) -> Result<Group, WireError> {
+        let count = steps.len();
         let (mut answers, mut rows, mut bytes, mut failure) = (Vec::with_capacity(count), Vec::new(), 0, None);
+        let parsed: Vec<&'static str> =
+            steps.iter().filter(|step| !self.is_prepared(step)).map(|step| step.name).collect();
+        let mut parsed = parsed.into_iter();
         loop {
             match self.next(OWN_BYTES_MAX).await? {
                 Message::ReadyForQuery(_) => break,
                 Message::ErrorResponse(body) => drop(failure.get_or_insert(ServerError::new(body.fields()))),
+                Message::ParseComplete => self.prepared.extend(parsed.next().filter(|name| !name.is_empty())),
                 Message::DataRow(body) => {
                     let row = Row::new(&body)?;
                     bytes += row.bytes();
@@ -251,8 +270,8 @@ impl Connection {
             return Err(error);
         }
         self.write_sync();
-        for step in out.after {
-            self.write_group(std::slice::from_ref(step))?;
+        for group in out.after {
+            self.write_group(group)?;
         }
         self.flush().await?;
         loop {
@@ -271,8 +290,8 @@ impl Connection {
             }
         }
         self.awaited = self.awaited.saturating_sub(1);
-        for _ in out.after {
-            self.read_group(1).await?.map_err(|_| WireError::Broken("the session was not reset".to_owned()))?;
+        for group in out.after {
+            self.read_group(group).await?.map_err(|_| WireError::Broken("the session was not reset".to_owned()))?;
         }
         Ok(())
     }
@@ -283,7 +302,7 @@ impl Connection {
             frontend::describe(b'S', "", &mut self.output)?;
         }
         if let Some(parameters) = out.bind {
-            self.write_bind(parameters)?;
+            self.write_bind("", parameters)?;
         }
         if let Some(count) = out.rows {
             frontend::execute("", count, &mut self.output)?;
@@ -291,7 +310,7 @@ impl Connection {
         Ok(())
     }
 
-    fn write_bind(&mut self, parameters: &[Value]) -> Result<(), WireError> {
+    fn write_bind(&mut self, name: &str, parameters: &[Value]) -> Result<(), WireError> {
         let write = |value: &Value, out: &mut BytesMut| match value {
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -300,7 +319,7 @@ impl Connection {
             None => Ok(IsNull::Yes),
         };
         // No format codes: everything is text.
-        frontend::bind("", "", None, parameters, write, None, &mut self.output)
+        frontend::bind("", name, None, parameters, write, None, &mut self.output)
             .map_err(|_| WireError::Server(ServerError::ours("08P01", "Too many parameters, or too large ones")))
     }
 

@@ -28,6 +28,13 @@ pub(crate) enum WireError {
     TooLarge,
 }
 
+impl WireError {
+    /// Whether a statement that was prepared is not there, or one that was not is: a pooler has changed the session.
+    pub(crate) fn is_about_prepared(&self) -> bool {
+        matches!(self, Self::Server(error) if ["26000", "42P05", "0A000"].contains(&error.code.as_str()))
+    }
+}
+
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
         Self::Broken(io_text(&error))
@@ -112,15 +119,22 @@ pub(crate) struct Described {
 pub(crate) struct Step<'a> {
     pub(crate) sql: &'a str,
     pub(crate) parameters: &'a [Value],
+    /// Under which name the connection keeps it prepared; empty for one that is parsed each time.
+    pub(crate) name: &'static str,
 }
 
 impl<'a> Step<'a> {
     pub(crate) fn new(sql: &'a str, parameters: &'a [Value]) -> Self {
-        Self { sql, parameters }
+        Self { sql, parameters, name: "" }
+    }
+
+    /// A statement that the connection keeps prepared under this name: to plan it takes longer than to run it.
+    pub(crate) fn kept(name: &'static str, sql: &'static str, parameters: &'a [Value]) -> Self {
+        Self { sql, parameters, name }
     }
 
     /// A statement without parameters.
     pub(crate) const fn plain(sql: &'a str) -> Self {
-        Self { sql, parameters: &[] }
+        Self { sql, parameters: &[], name: "" }
     }
 }

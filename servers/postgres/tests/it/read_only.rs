@@ -623,6 +623,28 @@ async fn a_function_that_is_allowed_cannot_change_what_the_next_call_is_asked() 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_view_whose_function_forgets_what_is_prepared_costs_no_later_call() {
+    let cluster = Cluster::start();
+    cluster.sql(ROLES);
+    cluster.sql(
+        "CREATE FUNCTION forget() RETURNS int LANGUAGE plpgsql AS $f$ DECLARE n int; BEGIN
+           n := (SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'linchpin%');
+           DEALLOCATE ALL; RETURN n; END $f$;
+         CREATE VIEW forgetful AS SELECT forget() AS n; GRANT SELECT ON forgetful TO reader",
+    );
+    let client = connect(cluster.config("reader").with(|config| config.connections = 1)).await;
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        assert_eq!(query(&client, "SELECT 1 AS one").await["rows"], json!([[1]]));
+        kept.push(query(&client, "SELECT n FROM forgetful").await["rows"][0][0].clone());
+    }
+    // Both are prepared at first; then nothing is, as behind a pooler.
+    assert_eq!(kept, [2, 0, 0]);
+    error(&client, "query", json!({ "sql": "SELECT forget()" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn a_function_that_is_allowed_is_that_of_its_schema_only() {
     let cluster = Cluster::start();
     cluster.sql(ROLES);
