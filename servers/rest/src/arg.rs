@@ -392,15 +392,15 @@ impl Args {
         self.1.as_ref()
     }
 
-    /// Sets an argument.
-    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.insert(name.to_owned(), value.into());
-    }
-
     /// The value of an argument, if it has one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
+    }
+
+    /// Sets the value of an argument, for code that runs [before](crate::Call::before) the request.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.0.insert(name.into(), value.into());
     }
 
     /// The text of an argument; empty without one.
@@ -428,8 +428,8 @@ impl Args {
     }
 }
 
-/// The arguments as they are listed, if they came otherwise: under another name, one text where a list is expected, an
-/// integer written as a fraction, `null` for nothing.
+/// The arguments as they are listed, if they came otherwise: under another name, one text where a list is expected, a number
+/// where a text is, an integer written as a fraction, `null` for nothing.
 pub(crate) fn normalized(json: &str, known: &[Arg]) -> Option<String> {
     let mut given: Map<String, Value> = serde_json::from_str(json).ok()?;
     let all = given.len();
@@ -447,6 +447,11 @@ pub(crate) fn normalized(json: &str, known: &[Arg]) -> Option<String> {
         match (arg.kind, given.get_mut(arg.name)) {
             (Kind::List { .. }, Some(value @ Value::String(_))) => {
                 *value = Value::Array(vec![value.take()]);
+                changed = true;
+            }
+            // An id that is a number.
+            (Kind::Text { .. } | Kind::Segment(_), Some(value @ Value::Number(_))) => {
+                *value = Value::String(value.to_string());
                 changed = true;
             }
             (Kind::Int { .. }, Some(value)) if value.is_f64() => {

@@ -2,11 +2,11 @@
 
 use crate::arg::{Arg, Args, Kind, Place, Slashes, plain};
 use crate::call::{Call, InScope, Narrow, Verb};
-use crate::clean::clean;
+use crate::clean::{clean, without_key};
 use crate::path;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use linchpin_kit::{ErrorKind, Secret, ToolError};
+use linchpin_kit::{ErrorKind, Secret, ToolError, without_hidden};
 use serde_json::{Map, Value, json};
 
 /// A request of a row's code: a verb, a path template, and values for it. Values never become a part of the URL unchecked, and
@@ -96,6 +96,14 @@ impl Ask {
     pub fn segments(mut self, name: &'static str, value: impl Into<String>) -> Ask {
         self.values.retain(|(known, ..)| *known != name);
         self.values.push((name, Slashes::Separate, value.into()));
+        self
+    }
+
+    /// Sets a value of the path that is one segment, whose slashes are sent as `%2F`: `group/project` of GitLab.
+    #[must_use]
+    pub fn slashed(mut self, name: &'static str, value: impl Into<String>) -> Ask {
+        self.values.retain(|(known, ..)| *known != name);
+        self.values.push((name, Slashes::Encoded, value.into()));
         self
     }
 
@@ -263,6 +271,13 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A text of the body without control, invisible and bidirectional characters, and without the key: for bodies that are
+    /// not JSON.
+    #[must_use]
+    pub fn cleaned(&self, text: &str) -> String {
+        without_key(&without_hidden(text), self.key.as_ref().map(Secret::reveal))
+    }
+
     /// The body as JSON, its texts without control, invisible and bidirectional characters, and without the key, should the API
     /// repeat it. An empty one is `{"status": 204}`. Bytes that are not UTF-8 become U+FFFD.
     ///

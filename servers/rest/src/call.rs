@@ -11,6 +11,13 @@ use std::fmt;
 /// The code of a row that takes several requests: `.run(|rest, args| Box::pin(push_files(rest, args)))`.
 pub type Run = for<'a> fn(&'a Rest, Args) -> BoxFuture<'a, Result<Answer, ToolError>>;
 
+/// Code that runs before a row's request: it may change the arguments (names become ids), refuse them, or answer in place of
+/// the API.
+pub type Before = for<'a> fn(&'a Rest, &'a mut Args) -> BoxFuture<'a, Result<Option<Answer>, ToolError>>;
+
+/// Code that runs after a row's request: it may change the answer by what other requests say.
+pub type After = for<'a> fn(&'a Rest, &'a Args, &'a mut Value) -> BoxFuture<'a, Result<(), ToolError>>;
+
 /// Puts the operator's restriction into a request that does not name what it is about, such as a search.
 pub type Narrow = fn(Ask, &[String]) -> Ask;
 
@@ -35,6 +42,8 @@ pub struct Call {
     pub(crate) fields: bool,
     pub(crate) tidy: Option<fn(&mut Value)>,
     pub(crate) text: Option<fn(&Value) -> String>,
+    pub(crate) before: Option<Before>,
+    pub(crate) after: Option<After>,
     pub(crate) run: Option<Run>,
     pub(crate) scope: InScope,
     pub(crate) trusted: Option<fn(&Value) -> bool>,
@@ -91,6 +100,8 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
         fields: false,
         tidy: None,
         text: None,
+        before: None,
+        after: None,
         run: None,
         scope: InScope::Named,
         trusted: None,
@@ -211,6 +222,12 @@ impl Call {
         Call { spec: ToolSpec { idempotent: false, ..self.spec }, ..self }
     }
 
+    /// Says that a repeated call adds nothing, although it is a POST. It is not retried.
+    #[must_use]
+    pub const fn again(self) -> Call {
+        Call { spec: self.spec.idempotent(), ..self }
+    }
+
     /// Offers it only where its name or tool set is enabled.
     #[must_use]
     pub const fn on_request(self) -> Call {
@@ -283,6 +300,32 @@ impl Call {
     #[must_use]
     pub const fn text(self, text: fn(&Value) -> String) -> Call {
         Call { text: Some(text), ..self }
+    }
+
+    /// Sets code that runs before its request. What it sets in the arguments is not checked again; it returns `None` for the
+    /// request to be made, or the answer in its place.
+    ///
+    /// ```
+    /// # use linchpin_kit::ToolError; use linchpin_rest::{Answer, Args, Call, Rest, get, segment};
+    /// const CALL: Call = get("get_user", "Get a user", "users", "Reads a user.", "/users/{id}")
+    ///     .args(&[segment("id")])
+    ///     .before(|rest, args| Box::pin(known(rest, args)));
+    ///
+    /// async fn known(_: &Rest, args: &mut Args) -> Result<Option<Answer>, ToolError> {
+    ///     let id = args.text("id").trim_start_matches('@').to_owned();
+    ///     args.set("id", id);
+    ///     Ok(None)
+    /// }
+    /// ```
+    #[must_use]
+    pub const fn before(self, before: Before) -> Call {
+        Call { before: Some(before), ..self }
+    }
+
+    /// Sets code that runs after its request, before anything else looks at the answer.
+    #[must_use]
+    pub const fn after(self, after: After) -> Call {
+        Call { after: Some(after), ..self }
     }
 
     /// Sets its code: for what takes several requests. What that returns is projected and shown like the answer of an API.

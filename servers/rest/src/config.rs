@@ -15,6 +15,9 @@ linchpin_kit::options! {
         pub api_url: Option<String> = None => flag::url("URL"),
         /// The key.
         pub key: Option<Secret> = None,
+        /// How the key is sent instead of as the API says: the name of a header, and what comes before the key. For an option of
+        /// the server's own.
+        pub key_header: Option<(&'static str, &'static str)> = None,
         /// What the server is restricted to; empty is everything. Servers have an option of their own for it.
         pub only: Vec<String> = Vec::new(),
         /// Leaves out what people without rights wrote, where the API says who has them. For an option of the server's own.

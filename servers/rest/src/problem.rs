@@ -20,11 +20,12 @@ pub struct Problems {
     words: &'static [(u16, &'static str)],
     message: &'static [&'static str],
     failed: Option<fn(&Value) -> Option<ErrorKind>>,
+    advise: Option<fn(&Value) -> Option<&'static str>>,
 }
 
 impl Problems {
     /// The name of the API and the status; the whole answer as its words.
-    pub const PLAIN: Problems = Problems { words: &[], message: &[], failed: None };
+    pub const PLAIN: Problems = Problems { words: &[], message: &[], failed: None, advise: None };
 
     /// Sets the first line by status; 0 is every other one. `{status}` and `{reason}` are its number and its name.
     #[must_use]
@@ -42,6 +43,17 @@ impl Problems {
     #[must_use]
     pub const fn failed(self, failed: fn(&Value) -> Option<ErrorKind>) -> Problems {
         Problems { failed: Some(failed), ..self }
+    }
+
+    /// Sets what can be done about a failure, in a sentence of ours, by the API's answer.
+    #[must_use]
+    pub const fn advise(self, advise: fn(&Value) -> Option<&'static str>) -> Problems {
+        Problems { advise: Some(advise), ..self }
+    }
+
+    /// What can be done, by the body of an answer.
+    pub(crate) fn advice(&self, body: &str) -> Option<&'static str> {
+        self.advise.and_then(|advise| advise(&serde_json::from_str(body).ok()?))
     }
 
     /// The kind of failure that an answer with a status of success is.

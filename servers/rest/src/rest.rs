@@ -17,6 +17,7 @@ use linchpin::transport::web::{RETRIES_MAX, Web, retry_after};
 use linchpin::{BoxFuture, Cx, Server};
 use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, redact_urls};
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,6 +38,7 @@ struct Inner {
     agent: HeaderValue,
     exchange: Box<dyn Exchange>,
     authorize: Option<Box<dyn Authorize>>,
+    extension: Option<Box<dyn Any + Send + Sync>>,
     cache: Mutex<Cache>,
     pace: Arc<Pace>,
     /// What is kept, by the name of the call: of the answer or the items, and beside a list.
@@ -83,7 +85,8 @@ impl Rest {
         let agent = format!("linchpin-{}/{}", api.service, env!("CARGO_PKG_VERSION"));
         let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
         let (exchange, cache) = (Box::new(exchange), Mutex::default());
-        let inner = Inner { api, config, base, key, agent, exchange, authorize: None, cache, pace, keeps };
+        let inner =
+            Inner { api, config, base, key, agent, exchange, authorize: None, extension: None, cache, pace, keeps };
         Ok(Rest { inner: Arc::new(inner) })
     }
 
@@ -94,6 +97,32 @@ impl Rest {
             inner.authorize = Some(Box::new(authorize));
         }
         self
+    }
+
+    /// Keeps a value for the code of rows: what the server's own options say, and what it remembers. Before the server is
+    /// cloned.
+    ///
+    /// ```
+    /// # use linchpin_rest::{Api, Call, Config, Rest, get};
+    /// # const CALLS: &[Call] = &[get("a", "A", "a", "A.", "/a")];
+    /// # const API: Api = Api::new("a", "A", "https://a.example", CALLS);
+    /// struct Options { polite: bool }
+    /// let rest = Rest::open(&API, Config::default())?.with_extension(Options { polite: true });
+    /// assert!(rest.extension::<Options>().is_some_and(|options| options.polite));
+    /// # Ok::<(), linchpin_kit::ToolError>(())
+    /// ```
+    #[must_use]
+    pub fn with_extension<T: Any + Send + Sync>(mut self, value: T) -> Rest {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.extension = Some(Box::new(value));
+        }
+        self
+    }
+
+    /// The value that was kept.
+    #[must_use]
+    pub fn extension<T: Any>(&self) -> Option<&T> {
+        self.inner.extension.as_deref()?.downcast_ref()
     }
 
     /// Registers the enabled tools of this service, whose tools are [`specs`](crate::specs) of the API's table, on a server.
@@ -148,9 +177,14 @@ impl Rest {
         let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
         let position = Position::of(call, &mut args, inner.api.pages)?;
         let chosen = if call.fields { args.0.remove("fields") } else { None };
-        let answer = match call.run {
-            Some(run) => run(self, args.clone()).await?,
-            None => {
+        let early = match call.before {
+            Some(before) => before(self, &mut args).await?,
+            None => None,
+        };
+        let mut answer = match (early, call.run) {
+            (Some(answer), _) => answer,
+            (None, Some(run)) => run(self, args.clone()).await?,
+            (None, None) => {
                 let pages = call.pages.unwrap_or(inner.api.pages);
                 let ask = position.apply(Ask::of(call, &args), pages)?;
                 let current = if let Pages::Count { param, .. } = pages { ask.parameter(param) } else { None };
@@ -158,6 +192,9 @@ impl Rest {
                 Answer { value: reply.json()?, reply: Some((reply.headers, current)), blocks: Vec::new() }
             }
         };
+        if let Some(after) = call.after {
+            after(self, &args, &mut answer.value).await?;
+        }
         let [keep, beside] = &inner.keeps[call.spec.name];
         let chosen = match &chosen {
             Some(Value::Array(fields)) if !fields.is_empty() => {
@@ -323,7 +360,8 @@ impl Rest {
         let inner = &*self.inner;
         let invalid = || ToolError::new("The key cannot be sent");
         if let Some(key) = &inner.key {
-            match inner.api.key.place {
+            let own = inner.config.key_header.map(|(name, scheme)| KeyPlace::Header { name, scheme });
+            match own.unwrap_or(inner.api.key.place) {
                 KeyPlace::None => {}
                 KeyPlace::Header { name, scheme } => {
                     let mut value =
@@ -370,6 +408,10 @@ impl Rest {
         let body = String::from_utf8_lossy(response.body());
         let hide = |words: String| redact_urls(&without_key(&words, self.key()));
         let error = api.problems.error(api.title, status, kind, &body, hide);
+        let error = match api.problems.advice(&body) {
+            Some(advice) => error.hint(advice),
+            None => error,
+        };
         match kind {
             ErrorKind::Limited { retry_after: Some(wait) } => error.hint(again_in(wait)),
             ErrorKind::Limited { .. } => error.hint("Try again later."),

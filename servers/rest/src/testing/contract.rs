@@ -1,7 +1,7 @@
 //! Every row against the description of the API.
 
 use super::{Suite, call, check_key, without_key};
-use linchpin::testing::site::Seen;
+use linchpin::testing::site::{Seen, Site};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use url::form_urlencoded::parse;
@@ -169,8 +169,15 @@ impl Suite {
     /// # Panics
     /// If that is not so.
     pub async fn contract(&self) {
-        let site = self.site().await;
-        let connection = self.connect(self.config(&site)).await;
+        self.contract_at(&self.site().await).await;
+    }
+
+    /// The same at a [site](Suite::site) of the test, which can look at its requests afterwards.
+    ///
+    /// # Panics
+    /// As [`Suite::contract`].
+    pub async fn contract_at(&self, site: &Site) {
+        let connection = self.connect(self.config(site)).await;
         for row in self.api.calls {
             let name = row.spec.name;
             let most = self.arguments(name, "most");

@@ -28,7 +28,7 @@ use linchpin::Server;
 use linchpin::client::{Client, Connection};
 use linchpin::prelude::in_process;
 use linchpin::testing::site::{Do, Seen, Site, json};
-use linchpin_kit::{ERROR_META, Secret, Service};
+use linchpin_kit::{ERROR_META, Secret, Service, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -41,6 +41,7 @@ pub struct Suite {
     api: &'static Api,
     service: &'static Service,
     contract: Arc<Contract>,
+    open: Option<fn(Config) -> Result<Rest, ToolError>>,
 }
 
 /// What a tool answered.
@@ -64,7 +65,13 @@ impl Suite {
     /// # Panics
     /// If it is not such a description.
     pub fn new(api: &'static Api, service: &'static Service, contract: &str) -> Suite {
-        Suite { api, service, contract: Arc::new(Contract::parse(contract)) }
+        Suite { api, service, contract: Arc::new(Contract::parse(contract)), open: None }
+    }
+
+    /// Sets how the server opens the engine, where that is more than [`Rest::open`]: its own function, with options of its own.
+    #[must_use]
+    pub fn opened_by(self, open: fn(Config) -> Result<Rest, ToolError>) -> Suite {
+        Suite { open: Some(open), ..self }
     }
 
     /// All of the trials.
@@ -103,7 +110,11 @@ impl Suite {
     /// # Panics
     /// If the configuration is invalid.
     pub async fn connect(&self, config: Config) -> Connection {
-        self.serving(Rest::open(self.api, config).expect("a valid configuration")).await
+        let opened = match self.open {
+            Some(open) => open(config),
+            None => Rest::open(self.api, config),
+        };
+        self.serve(opened.expect("a valid configuration")).await
     }
 
     /// The same with something else than the network.
@@ -111,10 +122,14 @@ impl Suite {
     /// # Panics
     /// If the configuration is invalid.
     pub async fn connect_over(&self, config: Config, exchange: impl Exchange) -> Connection {
-        self.serving(Rest::open_over(self.api, config, exchange).expect("a valid configuration")).await
+        self.serve(Rest::open_over(self.api, config, exchange).expect("a valid configuration")).await
     }
 
-    async fn serving(&self, rest: Rest) -> Connection {
+    /// The same with an engine that the test has opened.
+    ///
+    /// # Panics
+    /// If its configuration names unknown tools.
+    pub async fn serve(&self, rest: Rest) -> Connection {
         let server = rest.add_to(Server::new("test", "0"), self.service).expect("known tools");
         Client::new("test", "0").check_results(true).connect(in_process(server)).await.expect("it connects")
     }
