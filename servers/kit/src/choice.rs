@@ -47,6 +47,8 @@ pub struct ToolSpec {
     pub on_request: bool,
     /// Whether the published server lacks it.
     pub extra: bool,
+    /// Whether it is registered by default only under the published server's name.
+    pub superseded: bool,
     /// Former names. They work in calls and in the operator's options, but are never listed.
     pub aliases: &'static [Alias],
 }
@@ -107,6 +109,7 @@ impl ToolSpec {
             needs: None,
             on_request: false,
             extra: false,
+            superseded: false,
             aliases: &[],
         }
     }
@@ -157,6 +160,13 @@ impl ToolSpec {
     #[must_use]
     pub const fn extra(self) -> Self {
         Self { extra: true, ..self }
+    }
+
+    /// Marks it as one that other tools of the server replace: it is registered under the published server's name, and
+    /// otherwise if its name or tool set is enabled.
+    #[must_use]
+    pub const fn superseded(self) -> Self {
+        Self { superseded: true, ..self }
     }
 
     /// Sets its former names.
@@ -233,8 +243,8 @@ pub struct ToolChoice {
     pub enable: Vec<String>,
     /// Tools to disable (`--disable-tools`).
     pub disable: Vec<String>,
-    /// Tool sets to enable; empty means all but the tools that are [`on_request`](ToolSpec::on_request), unless `enable` names
-    /// tools (`--toolsets`). `all` is every set.
+    /// Tool sets to enable; empty means all but the tools that are [`on_request`](ToolSpec::on_request) or
+    /// [`superseded`](ToolSpec::superseded), unless `enable` names tools (`--toolsets`). `all` is every set.
     pub toolsets: Vec<String>,
     /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`).
     pub published: bool,
@@ -336,7 +346,8 @@ impl ToolChoice {
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
         let chosen = all.iter().filter(|tool| {
             let in_set = self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
-            (in_set || named(tool) || everything && !tool.on_request && !(self.published && tool.extra))
+            let usual = !tool.on_request && !if self.published { tool.extra } else { tool.superseded };
+            (in_set || named(tool) || everything && usual)
                 && !disable.iter().any(|one| one.name == tool.name)
                 && !(self.read_only && tool.writes)
                 && tool.needs.is_none_or(|flag| self.grants(flag))
@@ -504,6 +515,29 @@ mod tests {
             choice.read_only = read_only;
             choice.grant("--allow-remote", remote);
             assert_eq!(names(&choice, &GIT).join(" "), expected, "{choice:?}");
+        }
+    }
+
+    #[test]
+    fn each_name_of_a_server_has_its_own_tools_by_default() {
+        const BOTH: Service = Service {
+            name: "both",
+            tools: &[
+                ToolSpec::reads("old", "", "original", "").superseded(),
+                ToolSpec::reads("kept", "", "original", ""),
+                ToolSpec::reads("new", "", "compact", "").extra(),
+            ],
+        };
+        for (published, enable, sets, expected) in [
+            (false, "", "", "kept new"),
+            (true, "", "", "old kept"),
+            (false, "", "original", "old kept"),
+            (false, "old", "", "old"),
+            (true, "", "compact", "new"),
+            (true, "", "all", "old kept new"),
+        ] {
+            let choice = ToolChoice { published, ..choice(enable, "", sets) };
+            assert_eq!(names(&choice, &BOTH).join(" "), expected, "{choice:?}");
         }
     }
 
