@@ -429,9 +429,12 @@ impl Args {
 }
 
 /// The arguments as they are listed, if they came otherwise: under another name, one text where a list is expected, a number
-/// where a text is, an integer written as a fraction, `null` for nothing.
-pub(crate) fn normalized(json: &str, known: &[Arg]) -> Option<String> {
+/// where a text is, an integer written as a fraction, `null` for nothing. `known` are the arguments of each method, of a row without methods those
+/// of the method "".
+pub(crate) fn normalized(json: &str, known: &[(&str, Vec<Arg>)]) -> Option<String> {
     let mut given: Map<String, Value> = serde_json::from_str(json).ok()?;
+    let method = given.get("method").and_then(Value::as_str);
+    let (_, known) = known.iter().find(|(name, _)| name.is_empty() || Some(*name) == method)?;
     let all = given.len();
     given.retain(|_, value| !value.is_null());
     let mut changed = given.len() < all;

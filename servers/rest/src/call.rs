@@ -5,7 +5,7 @@ use crate::{Answer, Ask, Pages, Rest};
 use http::Method;
 use linchpin::BoxFuture;
 use linchpin_kit::{Alias, ToolError, ToolSpec};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// The code of a row that takes several requests: `.run(|rest, args| Box::pin(push_files(rest, args)))`.
@@ -49,6 +49,7 @@ pub struct Call {
     pub(crate) trusted: Option<fn(&Value) -> bool>,
     pub(crate) adjust: Option<fn(Ask, &Args) -> Ask>,
     pub(crate) ignored: &'static [&'static str],
+    pub(crate) methods: &'static [(&'static str, Call)],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,7 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
         trusted: None,
         adjust: None,
         ignored: &[],
+        methods: &[],
     }
 }
 
@@ -169,6 +171,38 @@ pub const fn delete(
     path: &'static str,
 ) -> Call {
     call(Verb::Delete, ToolSpec::writes(name, title, toolset, description).destructive().idempotent(), path)
+}
+
+/// One tool for several rows, of which its argument `method` names one: a list of such tools costs models less than one of all
+/// rows. Its arguments are those of its rows, and each call may have those of the row that it names; the description says which
+/// a method needs. It changes and destroys what any of its rows does.
+///
+/// ```
+/// use linchpin_rest::{Call, get, methods, post, segment, text};
+///
+/// const LIST: Call = get("list", "List", "notes", "Lists notes.", "/notes").list("");
+/// const ADD: Call = post("add", "Add", "notes", "Adds a note.", "/notes").args(&[text("title")]);
+/// const NOTES: Call = methods("notes", "Notes", "notes", "Lists notes; adds one (title).", &[("list", LIST), ("add", ADD)]);
+/// assert!(NOTES.writes() && NOTES.accepts("title"));
+/// ```
+#[must_use]
+pub const fn methods(
+    name: &'static str,
+    title: &'static str,
+    toolset: &'static str,
+    description: &'static str,
+    rows: &'static [(&'static str, Call)],
+) -> Call {
+    let mut spec = ToolSpec::reads(name, title, toolset, description);
+    let mut n = 0;
+    while n < rows.len() {
+        let row = &rows[n].1.spec;
+        spec.writes |= row.writes;
+        spec.destructive |= row.destructive;
+        spec.idempotent &= row.idempotent;
+        n += 1;
+    }
+    Call { methods: rows, ..call(Verb::Get, spec, "") }
 }
 
 impl Call {
@@ -244,6 +278,12 @@ impl Call {
     #[must_use]
     pub const fn needs(self, flag: &'static str) -> Call {
         Call { spec: self.spec.needs(flag), ..self }
+    }
+
+    /// Says that other rows replace it, except under the published server's name.
+    #[must_use]
+    pub const fn superseded(self) -> Call {
+        Call { spec: self.spec.superseded(), ..self }
     }
 
     /// Sets its former names.
@@ -375,11 +415,38 @@ impl Call {
         self.spec.name
     }
 
+    /// Whether it changes anything.
+    #[must_use]
+    pub const fn writes(&self) -> bool {
+        self.spec.writes
+    }
+
     /// Whether callers may pass this argument, listed or not.
     #[must_use]
     pub fn accepts(&self, name: &str) -> bool {
         let own = |arg: &Arg| arg.name == name || arg.aliases.contains(&name);
-        self.ignored.contains(&name) || self.args.iter().any(own)
+        self.ignored.contains(&name)
+            || self.rows().any(|row| row.args.iter().any(own))
+            || !self.methods.is_empty() && name == "method"
+    }
+
+    /// The rows that it stands for: itself, or those of its methods.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Call> {
+        let own = if self.methods.is_empty() { Some(self) } else { None };
+        own.into_iter().chain(self.methods.iter().map(|(_, row)| row))
+    }
+
+    /// Takes the method out of the arguments and returns its row.
+    pub(crate) fn pick(&'static self, given: &mut Map<String, Value>) -> Result<&'static Call, ToolError> {
+        if self.methods.is_empty() {
+            return Ok(self);
+        }
+        let method = given.remove("method");
+        let row = self.methods.iter().find(|(name, _)| method.as_ref().and_then(Value::as_str) == Some(*name));
+        row.map(|(_, row)| row).ok_or_else(|| {
+            let names: Vec<&str> = self.methods.iter().map(|(name, _)| *name).collect();
+            ToolError::invalid(format!("Invalid argument method: expected {}", names.join(", ")))
+        })
     }
 
     /// All arguments, those included that the engine adds.
@@ -394,6 +461,14 @@ impl Call {
         all
     }
 
+    /// The arguments of each method; of a row without methods those of the method "".
+    pub(crate) fn args_of_methods(&self, pages: Pages) -> Vec<(&'static str, Vec<Arg>)> {
+        match self.methods {
+            [] => vec![("", self.all_args(pages))],
+            methods => methods.iter().map(|(name, row)| (*name, row.all_args(pages))).collect(),
+        }
+    }
+
     /// Whether results may continue: pages of lists, and texts that are capped.
     pub(crate) fn is_paged(&self, pages: Pages) -> bool {
         let pages = self.pages.unwrap_or(pages);
@@ -401,7 +476,10 @@ impl Call {
     }
 
     pub(crate) fn input_schema(&self, pages: Pages) -> Value {
-        let mut properties = serde_json::Map::new();
+        if !self.methods.is_empty() {
+            return self.schema_of_methods(pages);
+        }
+        let mut properties = Map::new();
         let mut required = Vec::new();
         for arg in self.all_args(pages).iter().filter(|arg| arg.listed) {
             if arg.required {
@@ -414,6 +492,32 @@ impl Call {
             schema["required"] = json!(required);
         }
         schema
+    }
+
+    /// The arguments of all rows. A default is none for all of them: some clients send it.
+    fn schema_of_methods(&self, pages: Pages) -> Value {
+        let (names, rows): (Vec<&str>, Vec<_>) = self.args_of_methods(pages).into_iter().unzip();
+        let mut properties = Map::from_iter([("method".to_owned(), json!({ "type": "string", "enum": names }))]);
+        for arg in rows.iter().flatten().filter(|arg| arg.listed) {
+            let schema = arg.schema();
+            match properties.get_mut(arg.name) {
+                None => {
+                    let mut schema = schema;
+                    schema.as_object_mut().map(|members| members.remove("default"));
+                    properties.insert(arg.name.to_owned(), schema);
+                }
+                Some(known) => {
+                    if let (Some(Value::Array(known)), Some(words)) = (known.get_mut("enum"), schema["enum"].as_array())
+                    {
+                        let new: Vec<_> = words.iter().filter(|word| !known.contains(word)).cloned().collect();
+                        known.extend(new);
+                    }
+                }
+            }
+        }
+        let needed = |name: &str| rows.iter().all(|args| args.iter().any(|arg| arg.name == name && arg.required));
+        let required: Vec<&String> = properties.keys().filter(|name| *name == "method" || needed(name)).collect();
+        json!({ "type": "object", "properties": properties, "required": required })
     }
 
     /// Structure only: APIs add members as they like.

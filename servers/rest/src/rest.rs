@@ -39,16 +39,26 @@ struct Inner {
     exchange: Box<dyn Exchange>,
     authorize: Option<Box<dyn Authorize>>,
     extension: Option<Box<dyn Any + Send + Sync>>,
+    guard: Option<Box<dyn Guard>>,
     cache: Mutex<Cache>,
     pace: Arc<Pace>,
-    /// What is kept, by the name of the call: of the answer or the items, and beside a list.
-    keeps: HashMap<&'static str, [Keep; 2]>,
+    /// What is kept, by how the rows write it.
+    keeps: HashMap<&'static str, Keep>,
 }
 
 /// Signs requests in a way that is no key: AWS, or tokens that are renewed.
 pub trait Authorize: Send + Sync + 'static {
     /// Adds what proves who is asking. Called for every attempt, with the request as it will be sent.
     fn authorize<'a>(&'a self, request: &'a mut Request<Bytes>) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
+/// A rule across calls: what one has read may forbid what another would write.
+pub trait Guard: Send + Sync + 'static {
+    /// Refuses a call, or lets it be made. The row and its checked arguments are known, and nothing was sent.
+    fn before<'a>(&'a self, rest: &'a Rest, call: &'a Call, args: &'a Args) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Learns what a call answered, before it is shortened.
+    fn after(&self, call: &Call, args: &Args, answer: &Value);
 }
 
 /// A day, which no clock overflows.
@@ -78,15 +88,15 @@ impl Rest {
         if !config.only.is_empty() && api.scope == Scope::None {
             return Err(ToolError::new(format!("{} has nothing that it could be restricted to", api.title)));
         }
-        let parse = |paths: &'static str| Keep::parse(paths.split_whitespace());
-        let keeps = api.calls.iter().map(|call| Ok((call.spec.name, [parse(call.keep)?, parse(call.beside)?])));
+        let texts = api.calls.iter().flat_map(Call::rows).flat_map(|row| [row.keep, row.beside]);
+        let keeps = texts.map(|paths| Ok((paths, Keep::parse(paths.split_whitespace())?)));
         let keeps = keeps.collect::<Result<_, ToolError>>()?;
         let pace = Pace::of(api.service, base.as_str(), key.as_ref().map_or("", Secret::reveal));
         let agent = format!("linchpin-{}/{}", api.service, env!("CARGO_PKG_VERSION"));
         let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
         let (exchange, cache) = (Box::new(exchange), Mutex::default());
-        let inner =
-            Inner { api, config, base, key, agent, exchange, authorize: None, extension: None, cache, pace, keeps };
+        let (authorize, extension, guard) = (None, None, None);
+        let inner = Inner { api, config, base, key, agent, exchange, authorize, extension, guard, cache, pace, keeps };
         Ok(Rest { inner: Arc::new(inner) })
     }
 
@@ -119,6 +129,15 @@ impl Rest {
         self
     }
 
+    /// Keeps this rule. Before the server is cloned.
+    #[must_use]
+    pub fn guard(mut self, guard: impl Guard) -> Rest {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.guard = Some(Box::new(guard));
+        }
+        self
+    }
+
     /// The value that was kept.
     #[must_use]
     pub fn extension<T: Any>(&self) -> Option<&T> {
@@ -140,7 +159,7 @@ impl Rest {
             tools = tools.instructions(api.instructions);
         }
         for call in api.calls {
-            let known: Arc<[_]> = call.all_args(api.pages).into();
+            let known: Arc<[_]> = call.args_of_methods(api.pages).into();
             let settle = move |mut request: linchpin::Call, next: linchpin::Next| {
                 if let Some(json) = normalized(&request.arguments(), &known) {
                     request.set_arguments(json);
@@ -170,13 +189,17 @@ impl Rest {
     async fn call(
         &self,
         call: &'static Call,
-        given: Map<String, Value>,
+        mut given: Map<String, Value>,
         cx: &Cx,
     ) -> Result<ToolOutput<Value>, ToolError> {
         let inner = &*self.inner;
+        let call = call.pick(&mut given)?;
         let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
         let position = Position::of(call, &mut args, inner.api.pages)?;
         let chosen = if call.fields { args.0.remove("fields") } else { None };
+        if let Some(guard) = &inner.guard {
+            guard.before(self, call, &args).await?;
+        }
         let early = match call.before {
             Some(before) => before(self, &mut args).await?,
             None => None,
@@ -195,7 +218,10 @@ impl Rest {
         if let Some(after) = call.after {
             after(self, &args, &mut answer.value).await?;
         }
-        let [keep, beside] = &inner.keeps[call.spec.name];
+        if let Some(guard) = &inner.guard {
+            guard.after(call, &args, &answer.value);
+        }
+        let (keep, beside) = (&inner.keeps[call.keep], &inner.keeps[call.beside]);
         let chosen = match &chosen {
             Some(Value::Array(fields)) if !fields.is_empty() => {
                 Some(Keep::parse(fields.iter().filter_map(Value::as_str))?)

@@ -49,6 +49,10 @@ impl Contract {
         Contract { operations: operations.collect(), calls: description["calls"].clone() }
     }
 
+    pub(super) fn has_arguments(&self, name: &str) -> bool {
+        self.calls.get(name).is_some()
+    }
+
     pub(super) fn arguments(&self, name: &str, which: &str) -> Value {
         let arguments = &self.calls[name][which];
         assert!(arguments.is_object(), "the description has no `{which}` for {name}");
@@ -178,15 +182,16 @@ impl Suite {
     /// As [`Suite::contract`].
     pub async fn contract_at(&self, site: &Site) {
         let connection = self.connect(self.config(site)).await;
-        for row in self.api.calls {
-            let name = row.spec.name;
-            let most = self.arguments(name, "most");
-            let listed: BTreeSet<&str> = row.args.iter().map(|arg| arg.name).collect();
+        for trial in self.trials() {
+            let (name, most) = (trial.what(), self.arguments(&trial, "most"));
+            let name = name.as_str();
+            let listed: BTreeSet<&str> =
+                trial.row.args.iter().map(|arg| arg.name).chain(trial.method.map(|_| "method")).collect();
             let used: BTreeSet<&str> = most.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
             assert_eq!(used, listed, "{name}: `most` has all arguments");
             for which in ["least", "most"] {
                 let before = site.requests().len();
-                let told = call(&connection, name, self.arguments(name, which)).await;
+                let told = call(&connection, trial.name(), self.arguments(&trial, which)).await;
                 assert!(!told.failed, "{name} {which}: {}", told.result);
                 without_key(&told, name);
                 let marked = told.result.pointer("/content/0/annotations/audience") == Some(&json!(["assistant"]));

@@ -1,11 +1,11 @@
 //! Every way in which an API or the network fails, for every row.
 
-use super::{KEY, Suite, call, check_key, every_leaf, without_key};
-use crate::Call;
+use super::{KEY, Suite, Trial, call, check_key, every_leaf, without_key};
 use linchpin::testing::site::{Do, Site, answer, json};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// What the site does in place of this answer.
 type Does = dyn Fn(&Value) -> Vec<Do> + Send + Sync;
@@ -114,16 +114,19 @@ impl Suite {
         let elsewhere = Site::saying(json(200, "", &json!({}))).await;
         for fault in all(&elsewhere.url("/stolen")) {
             let fault = Arc::new(fault);
-            for row in self.api.calls {
-                self.fault(row, &fault).await;
+            let mut trials = JoinSet::new();
+            for trial in self.trials() {
+                let (suite, fault) = (self.clone(), fault.clone());
+                trials.spawn(async move { suite.fault(&trial, &fault).await });
             }
+            trials.join_all().await;
         }
         assert!(elsewhere.requests().is_empty(), "another host was asked: {:?}", elsewhere.requests());
         self.no_tls().await;
     }
 
-    async fn fault(&self, row: &Call, fault: &Arc<Failure>) {
-        let (name, what) = (row.spec.name, format!("{}: {}", row.spec.name, fault.name));
+    async fn fault(&self, trial: &Trial, fault: &Arc<Failure>) {
+        let (row, what) = (trial.row, format!("{}: {}", trial.what(), fault.name));
         let (contract, does) = (self.contract.clone(), fault.clone());
         let site = Site::new(move |_, seen| (does.does)(contract.answer(seen))).await;
         let config = self.config(&site).with(|config| {
@@ -132,7 +135,7 @@ impl Suite {
             config.timeout_ms = if slow { 300 } else { 10_000 };
         });
         let connection = self.connect(config).await;
-        let told = call(&connection, name, self.arguments(name, "least")).await;
+        let told = call(&connection, trial.name(), self.arguments(trial, "least")).await;
         without_key(&told, &what);
         let hidden = |c: char| matches!(c, '\u{202e}' | '\u{e0041}' | '\u{1b}');
         assert!(!told.result.to_string().contains(hidden), "{what}: {}", told.result);
@@ -162,9 +165,9 @@ impl Suite {
             config.api_url = config.api_url.take().map(|url| url.replace("http://", "https://"));
         });
         let connection = self.connect(config).await;
-        for row in self.api.calls {
-            let told = call(&connection, row.spec.name, self.arguments(row.spec.name, "least")).await;
-            assert!(told.failed && told.kind == "timeout", "{}: {}", row.spec.name, told.result);
+        for trial in self.trials() {
+            let told = call(&connection, trial.name(), self.arguments(&trial, "least")).await;
+            assert!(told.failed && told.kind == "timeout", "{}: {}", trial.what(), told.result);
         }
         let heard: String = site.requests().iter().map(linchpin::testing::site::Seen::everything).collect();
         assert!(!heard.contains(KEY), "{heard}");

@@ -51,10 +51,10 @@ impl Suite {
     pub async fn hostile_arguments(&self) {
         let site = self.site().await;
         let connection = self.connect(self.config(&site)).await;
-        for row in self.api.calls {
-            let (name, most) = (row.spec.name, self.arguments(row.spec.name, "most"));
+        for trial in self.trials() {
+            let (row, name, most) = (trial.row, trial.what(), self.arguments(&trial, "most"));
             let before = site.requests().len();
-            call(&connection, name, most.clone()).await;
+            call(&connection, trial.name(), most.clone()).await;
             let usual: Vec<_> = site.requests()[before..].iter().map(outline).collect();
             let texts = row.args.iter().filter(|arg| {
                 matches!(arg.kind, Kind::Text { .. } | Kind::Segment(_) | Kind::Choice(_) | Kind::List { .. })
@@ -64,7 +64,7 @@ impl Suite {
                 for hostile in HOSTILE {
                     let what = format!("{name} {}={hostile:?}", arg.name);
                     let before = site.requests().len();
-                    let told = call(&connection, name, with(&most, arg.name, *hostile)).await;
+                    let told = call(&connection, trial.name(), with(&most, arg.name, *hostile)).await;
                     without_key(&told, &what);
                     let seen = site.requests()[before..].to_vec();
                     check_key(&seen, &what);

@@ -16,13 +16,13 @@
 //!
 //! `query`, `headers` and `body` are JSON Schemas of what a request may have; `"x-style": "comma"` marks lists of a query that are
 //! one parameter. `wrong` is a change that the schemas must refuse, so that what they let through means something. `least` and
-//! `most` are arguments of each tool.
+//! `most` are arguments of each tool. Those of a method are under `tool method`, or else under the name of its row.
 
 mod contract;
 mod faults;
 mod hostile;
 
-use crate::{Api, Config, Exchange, Rest};
+use crate::{Api, Call, Config, Exchange, Rest};
 use contract::Contract;
 use linchpin::Server;
 use linchpin::client::{Client, Connection};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub const KEY: &str = "k3y-that-must-not-be-seen";
 
 /// The trials of a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Suite {
     api: &'static Api,
     service: &'static Service,
@@ -105,6 +105,13 @@ impl Suite {
         Site::new(move |_, seen| vec![Do::Write(json(200, "", contract.answer(seen)))]).await
     }
 
+    /// The same, unless this function knows better.
+    pub async fn site_but(&self, special: impl Fn(&Seen) -> Option<Vec<u8>> + Send + Sync + 'static) -> Site {
+        let contract = self.contract.clone();
+        let usual = move |seen: &Seen| json(200, "", contract.answer(seen));
+        Site::new(move |_, seen| vec![Do::Write(special(seen).unwrap_or_else(|| usual(seen)))]).await
+    }
+
     /// Connects a client to the server.
     ///
     /// # Panics
@@ -134,9 +141,44 @@ impl Suite {
         Client::new("test", "0").check_results(true).connect(in_process(server)).await.expect("it connects")
     }
 
-    /// The arguments of a row: `least` or `most`.
-    fn arguments(&self, name: &str, which: &str) -> Value {
-        self.contract.arguments(name, which)
+    /// Every row, under the tool that it is called by.
+    fn trials(&self) -> Vec<Trial> {
+        let of = |call: &'static Call| {
+            let methods = call.methods.iter().map(move |(method, row)| Trial { tool: call, row, method: Some(method) });
+            methods.chain(call.methods.is_empty().then_some(Trial { tool: call, row: call, method: None }))
+        };
+        self.api.calls.iter().flat_map(of).collect()
+    }
+
+    /// The arguments of a row: `least` or `most`. A method without its own has those of its row's name.
+    fn arguments(&self, trial: &Trial, which: &str) -> Value {
+        let (own, row) = (trial.what(), trial.row.spec.name);
+        let name = if self.contract.has_arguments(&own) { own.as_str() } else { row };
+        let mut arguments = self.contract.arguments(name, which);
+        if let Some(method) = trial.method {
+            arguments["method"] = json!(method);
+        }
+        arguments
+    }
+}
+
+/// A row, and how it is called.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    tool: &'static Call,
+    row: &'static Call,
+    method: Option<&'static str>,
+}
+
+impl Trial {
+    /// The name of the tool.
+    fn name(&self) -> &'static str {
+        self.tool.spec.name
+    }
+
+    /// For messages.
+    fn what(&self) -> String {
+        self.method.map_or_else(|| self.name().to_owned(), |method| format!("{} {method}", self.name()))
     }
 }
 

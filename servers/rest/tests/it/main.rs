@@ -6,6 +6,7 @@ mod github;
 mod keys;
 mod lists;
 mod logs;
+mod methods;
 mod scope;
 mod slack;
 mod times;
