@@ -13,6 +13,7 @@ pub struct Api {
     pub(crate) service: &'static str,
     pub(crate) title: &'static str,
     pub(crate) base: &'static str,
+    pub(crate) bases: &'static [Base],
     pub(crate) base_variables: &'static [&'static str],
     pub(crate) key: Key,
     pub(crate) headers: &'static [(&'static str, &'static str)],
@@ -35,6 +36,7 @@ impl Api {
             service,
             title,
             base,
+            bases: &[],
             base_variables: &[],
             key: Key::NONE,
             headers: &[],
@@ -47,6 +49,12 @@ impl Api {
             instructions: "",
             calls,
         }
+    }
+
+    /// Sets further URLs, for rows that are [`at`](crate::Call::at) one of them.
+    #[must_use]
+    pub const fn bases(self, bases: &'static [Base]) -> Api {
+        Api { bases, ..self }
     }
 
     /// Sets variables that replace the URL, for servers of one's own.
@@ -107,6 +115,37 @@ impl Api {
     #[must_use]
     pub const fn instructions(self, text: &'static str) -> Api {
         Api { instructions: text, ..self }
+    }
+}
+
+/// Another URL of an API that is spread over several hosts. Its requests and its key stay within its origin.
+///
+/// ```
+/// use linchpin_rest::{Api, Base, Call, Key, get};
+///
+/// const BASES: &[Base] = &[Base::new("files", "https://files.notes.example/v1").key_in_header("x-key", "")];
+/// const CALLS: &[Call] = &[get("get_file", "File", "files", "Reads a file.", "/files/home").at("files")];
+/// const API: Api = Api::new("notes", "Notes", "https://api.notes.example", CALLS).key(Key::bearer(&["KEY"])).bases(BASES);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Base {
+    pub(crate) name: &'static str,
+    pub(crate) url: &'static str,
+    pub(crate) key: Option<KeyPlace>,
+}
+
+impl Base {
+    /// Describes it by a name and the URL that its paths begin with. If the operator has replaced the URL of the API, it is
+    /// that one's with the name as a further segment.
+    #[must_use]
+    pub const fn new(name: &'static str, url: &'static str) -> Base {
+        Base { name, url, key: None }
+    }
+
+    /// Sends the API's key in this header instead; `scheme` is what comes before it, with its blank.
+    #[must_use]
+    pub const fn key_in_header(self, name: &'static str, scheme: &'static str) -> Base {
+        Base { key: Some(KeyPlace::Header { name, scheme }), ..self }
     }
 }
 

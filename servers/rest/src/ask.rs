@@ -3,7 +3,7 @@
 use crate::arg::{Arg, Args, Kind, Place, Slashes, plain};
 use crate::call::{Call, InScope, Narrow, Verb};
 use crate::clean::{clean, without_key};
-use crate::path;
+use crate::{Problems, path};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use linchpin_kit::{ErrorKind, Secret, ToolError, without_hidden};
@@ -22,6 +22,8 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone)]
 pub struct Ask {
     pub(crate) method: Method,
+    pub(crate) base: &'static str,
+    pub(crate) problems: Option<Problems>,
     pub(crate) template: &'static str,
     pub(crate) values: Vec<(&'static str, Slashes, String)>,
     pub(crate) query: Vec<(String, String)>,
@@ -39,7 +41,20 @@ impl Ask {
         let repeatable = method == Method::GET;
         let (values, query, headers) = Default::default();
         let (form, json, narrow) = (None, None, None);
-        Ask { method, template, values, query, form, json, headers, repeatable, always: false, narrow }
+        Ask {
+            method,
+            base: "",
+            problems: None,
+            template,
+            values,
+            query,
+            form,
+            json,
+            headers,
+            repeatable,
+            always: false,
+            narrow,
+        }
     }
 
     /// A GET of a path such as `/repos/{owner}/{repo}`.
@@ -70,6 +85,13 @@ impl Ask {
     #[must_use]
     pub fn delete(template: &'static str) -> Ask {
         Ask::new(Method::DELETE, template)
+    }
+
+    /// Says that it is at another of the API's [bases](crate::Api::bases), by its name.
+    #[must_use]
+    pub fn at(mut self, base: &'static str) -> Ask {
+        self.base = base;
+        self
     }
 
     /// Takes the values of the path that are arguments of the call.
@@ -142,6 +164,15 @@ impl Ask {
         self
     }
 
+    /// Sets a member of the JSON body; dots separate the names of nested objects.
+    #[must_use]
+    pub fn member(mut self, name: &str, value: Value) -> Ask {
+        if let Value::Object(body) = self.json.get_or_insert_with(|| json!({})) {
+            put(body, name, value);
+        }
+        self
+    }
+
     /// Adds a header. Its value must not be a secret.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Ask {
@@ -169,6 +200,7 @@ impl Ask {
     pub fn of(call: &Call, args: &Args) -> Ask {
         let mut ask = Ask::new(call.verb.method(), call.path);
         ask.repeatable = !call.spec.writes;
+        (ask.base, ask.problems) = (call.base, call.problems);
         ask.always = matches!(call.scope, InScope::Always);
         ask.narrow = if let InScope::Narrowed(narrow, _) = call.scope { Some(narrow) } else { None };
         ask.headers = call.headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();

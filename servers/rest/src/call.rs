@@ -1,7 +1,7 @@
 //! The rows of the table.
 
 use crate::arg::{Arg, Args};
-use crate::{Answer, Ask, Pages, Rest};
+use crate::{Answer, Ask, Pages, Problems, Rest};
 use http::Method;
 use linchpin::BoxFuture;
 use linchpin_kit::{Alias, ToolError, ToolSpec};
@@ -29,6 +29,7 @@ pub type Inside = fn(&Value, &[String]) -> bool;
 pub struct Call {
     pub(crate) spec: ToolSpec,
     pub(crate) verb: Verb,
+    pub(crate) base: &'static str,
     pub(crate) path: &'static str,
     pub(crate) args: &'static [Arg],
     pub(crate) fixed: &'static [(&'static str, &'static str)],
@@ -48,6 +49,7 @@ pub struct Call {
     pub(crate) scope: InScope,
     pub(crate) trusted: Option<fn(&Value) -> bool>,
     pub(crate) adjust: Option<fn(Ask, &Args) -> Ask>,
+    pub(crate) problems: Option<Problems>,
     pub(crate) ignored: &'static [&'static str],
     pub(crate) methods: &'static [(&'static str, Call)],
 }
@@ -88,6 +90,7 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
     Call {
         spec: spec.outside(),
         verb,
+        base: "",
         path,
         args: &[],
         fixed: &[],
@@ -107,6 +110,7 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
         scope: InScope::Named,
         trusted: None,
         adjust: None,
+        problems: None,
         ignored: &[],
         methods: &[],
     }
@@ -210,6 +214,18 @@ impl Call {
     #[must_use]
     pub const fn args(self, args: &'static [Arg]) -> Call {
         Call { args, ..self }
+    }
+
+    /// Says that it is at another of the API's [bases](crate::Api::bases), by its name.
+    #[must_use]
+    pub const fn at(self, base: &'static str) -> Call {
+        Call { base, ..self }
+    }
+
+    /// Sets how its failures are told, instead of the API's.
+    #[must_use]
+    pub const fn problems(self, problems: Problems) -> Call {
+        Call { problems: Some(problems), ..self }
     }
 
     /// Sets parameters that are always sent, where arguments of the verb go. In a JSON body a value that is JSON is sent as

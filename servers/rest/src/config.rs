@@ -1,7 +1,7 @@
 //! Configuration of a server for an API: the same for all of them.
 
-use crate::Api;
 use crate::api::KeyPlace;
+use crate::{Api, Base};
 use linchpin::transport::web::{HostRule, Proxy, WebOptions, is_loopback, roots_from_pem};
 use linchpin_kit::{Secret, ToolChoice, ToolError, Vars, flag};
 use std::path::PathBuf;
@@ -20,6 +20,9 @@ linchpin_kit::options! {
         pub key_header: Option<(&'static str, &'static str)> = None,
         /// What the server is restricted to; empty is everything. Servers have an option of their own for it.
         pub only: Vec<String> = Vec::new(),
+        /// Values of arguments that callers leave out, by the arguments' names: such as an organization. Servers have options of
+        /// their own for them.
+        pub defaults: Vec<(&'static str, String)> = Vec::new(),
         /// Leaves out what people without rights wrote, where the API says who has them. For an option of the server's own.
         pub lockdown: bool = false,
         /// Allow an http:// URL of another machine: keys are then sent without encryption.
@@ -64,7 +67,22 @@ impl Config {
 
     /// The URL that all paths begin with.
     pub(crate) fn base(&self, api: &Api) -> Result<Url, ToolError> {
-        let given = self.api_url.as_deref().unwrap_or(api.base);
+        self.checked_url(self.api_url.as_deref().unwrap_or(api.base))
+    }
+
+    /// The URL of a further base. If the API's own was replaced, it is below that one.
+    pub(crate) fn further_base(&self, api: &Api, base: &Base) -> Result<Url, ToolError> {
+        if self.api_url.is_none() {
+            return self.checked_url(base.url);
+        }
+        let mut url = self.base(api)?;
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push(base.name);
+        }
+        Ok(url)
+    }
+
+    fn checked_url(&self, given: &str) -> Result<Url, ToolError> {
         let bad = |why: &str| ToolError::new(format!("Invalid URL of the API: {why}")).hint("Write https://host/path.");
         // It may have a password, which is not shown.
         let url = Url::parse(given).map_err(|e| bad(&e.to_string()))?;
@@ -100,8 +118,8 @@ impl Config {
         }
     }
 
-    /// The options of the HTTP client: it connects to the API's host only.
-    pub(crate) fn web(&self, base: &Url) -> Result<WebOptions, ToolError> {
+    /// The options of the HTTP client: it connects to the API's hosts only.
+    pub(crate) fn web<'a>(&self, bases: impl Iterator<Item = &'a Url> + Clone) -> Result<WebOptions, ToolError> {
         let roots = match &self.ca_file {
             None => Vec::new(),
             Some(path) => {
@@ -110,14 +128,18 @@ impl Config {
                 roots_from_pem(&pem).map_err(|e| bad(e.to_string()))?
             }
         };
-        let host = match (base.host_str(), base.port_or_known_default()) {
-            (Some(host), Some(port)) => format!("{host}:{port}"),
-            _ => String::new(),
+        let host = |base: &Url| {
+            let host = match (base.host_str(), base.port_or_known_default()) {
+                (Some(host), Some(port)) => format!("{host}:{port}"),
+                _ => String::new(),
+            };
+            host.parse().map_err(|_| ToolError::new("Invalid URL of the API: its host is invalid"))
         };
-        let host: HostRule = host.parse().map_err(|_| ToolError::new("Invalid URL of the API: its host is invalid"))?;
+        let hosts = bases.clone().map(host).collect::<Result<Vec<HostRule>, _>>()?;
+        let https_only = bases.into_iter().all(|base| base.scheme() == "https");
         Ok(WebOptions::default().with(|web| {
-            web.only_hosts = vec![host];
-            web.https_only = base.scheme() == "https";
+            web.only_hosts = hosts;
+            web.https_only = https_only;
             web.connect_ms_max = self.timeout_ms.min(10_000);
             web.body_bytes_max = Some(self.body_bytes_max);
             web.proxy = self.proxy_url.clone();

@@ -32,7 +32,7 @@
 //!
 //! What takes several requests is a row with code: [`Call::run`], which makes its requests as an [`Ask`]. What only needs a look
 //! at the arguments has [`Call::before`], and what only completes the answer [`Call::after`]. Code finds what belongs to its
-//! server as an [`Rest::extension`]. Several rows may be one tool: [`methods`]. A rule across calls is a [`Guard`].
+//! server as an [`Rest::state`]. Several rows may be one tool: [`methods`]. A rule across calls is a [`Guard`].
 //!
 //! # What holds for every row
 //!
@@ -71,7 +71,7 @@ mod rest;
 pub mod testing;
 
 pub use answer::Answer;
-pub use api::{Api, Key, Limits, Pages, Reset, Scope, Step, specs};
+pub use api::{Api, Base, Key, Limits, Pages, Reset, Scope, Step, specs};
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
 pub use ask::{Ask, Reply};
 pub use call::{After, Before, Call, Inside, Narrow, Run, delete, get, methods, patch, post, put};

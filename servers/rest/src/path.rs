@@ -50,6 +50,10 @@ pub(crate) fn extend(url: &mut Url, template: &str, values: &[(&str, Slashes, St
         }
         segments.push(segment + rest);
     }
+    // Some servers know an address only with its last slash.
+    if !segments.is_empty() && template.ends_with('/') {
+        segments.push(String::new());
+    }
     let mut path = url.path_segments_mut().map_err(|()| ToolError::invalid("The base URL cannot have a path"))?;
     path.pop_if_empty().extend(segments);
     Ok(())
@@ -129,6 +133,14 @@ mod tests {
         ] {
             assert_eq!(url("/s/{x}/t", Slashes::Refused, value).unwrap_or_default(), want, "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_last_slash_stays() {
+        let kind = Slashes::Refused;
+        assert_eq!(url("/s/{x}/", kind, "a").unwrap(), "https://api.example/v3/s/a/");
+        assert!(url("/s/{x}/", kind, "").is_err());
+        assert_eq!(url("/", kind, "a").unwrap(), "https://api.example/v3");
     }
 
     #[test]

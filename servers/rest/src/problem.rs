@@ -27,7 +27,8 @@ impl Problems {
     /// The name of the API and the status; the whole answer as its words.
     pub const PLAIN: Problems = Problems { words: &[], message: &[], failed: None, advise: None };
 
-    /// Sets the first line by status; 0 is every other one. `{status}` and `{reason}` are its number and its name.
+    /// Sets the first line by status; 0 is every other one. `{status}` and `{reason}` are its number and its name. A failure with a
+    /// status of success has the line of the status that its kind usually has: 403 for what is denied.
     #[must_use]
     pub const fn words(self, words: &'static [(u16, &'static str)]) -> Problems {
         Problems { words, ..self }
@@ -71,7 +72,11 @@ impl Problems {
         hide: impl Fn(String) -> String,
     ) -> ToolError {
         // A limit may have the status of a missing permission.
-        let number = if matches!(kind, ErrorKind::Limited { .. }) { 429 } else { status.as_u16() };
+        let number = match kind {
+            ErrorKind::Limited { .. } => 429,
+            _ if status.is_success() => usual_status(kind),
+            _ => status.as_u16(),
+        };
         let own = self.words.iter().find(|(known, _)| *known == number);
         let line = own.or_else(|| self.words.iter().find(|(known, _)| *known == 0)).map(|(_, words)| *words);
         let reason = status.canonical_reason().unwrap_or("unknown status");
@@ -104,6 +109,18 @@ pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
         409 | 412 | 423 => ErrorKind::Conflict,
         400..=499 => ErrorKind::Invalid,
         status => ErrorKind::Upstream { status: Some(status) },
+    }
+}
+
+/// The status that a kind of failure usually has.
+fn usual_status(kind: ErrorKind) -> u16 {
+    match kind {
+        ErrorKind::Denied => 403,
+        ErrorKind::NotFound => 404,
+        ErrorKind::Conflict => 409,
+        ErrorKind::Invalid => 400,
+        ErrorKind::Timeout => 504,
+        _ => 502,
     }
 }
 

@@ -28,22 +28,34 @@ use url::Url;
 #[derive(Clone)]
 pub struct Rest {
     inner: Arc<Inner>,
+    state: State,
+    each_session: Option<Arc<dyn Fn() -> State + Send + Sync>>,
 }
+
+/// What the server of an API keeps for the code of its rows.
+type State = Arc<dyn Any + Send + Sync>;
 
 struct Inner {
     api: &'static Api,
     config: Config,
-    base: Url,
+    /// The API's own first.
+    bases: Vec<Place>,
     key: Option<Secret>,
     agent: HeaderValue,
     exchange: Box<dyn Exchange>,
     authorize: Option<Box<dyn Authorize>>,
-    extension: Option<Box<dyn Any + Send + Sync>>,
     guard: Option<Box<dyn Guard>>,
     cache: Mutex<Cache>,
     pace: Arc<Pace>,
     /// What is kept, by how the rows write it.
     keeps: HashMap<&'static str, Keep>,
+}
+
+/// Where requests of a base go, and how they prove who is asking.
+struct Place {
+    name: &'static str,
+    url: Url,
+    key: KeyPlace,
 }
 
 /// Signs requests in a way that is no key: AWS, or tokens that are renewed.
@@ -71,7 +83,8 @@ impl Rest {
     /// # Errors
     /// When the configuration is invalid, or the key is missing.
     pub fn open(api: &'static Api, config: Config) -> Result<Rest, ToolError> {
-        let web = Web::new(config.web(&config.base(api)?)?);
+        let places = places(api, &config)?;
+        let web = Web::new(config.web(places.iter().map(|place| &place.url))?);
         let network = Network { web, title: api.title, body_bytes_max: config.body_bytes_max };
         Rest::open_over(api, config, network)
     }
@@ -81,7 +94,7 @@ impl Rest {
     /// # Errors
     /// As [`Rest::open`].
     pub fn open_over(api: &'static Api, config: Config, exchange: impl Exchange) -> Result<Rest, ToolError> {
-        let (base, key) = (config.base(api)?, config.checked_key(api)?);
+        let (bases, key) = (places(api, &config)?, config.checked_key(api)?);
         if config.timeout_ms == 0 {
             return Err(ToolError::new("The timeout must not be 0"));
         }
@@ -91,13 +104,13 @@ impl Rest {
         let texts = api.calls.iter().flat_map(Call::rows).flat_map(|row| [row.keep, row.beside]);
         let keeps = texts.map(|paths| Ok((paths, Keep::parse(paths.split_whitespace())?)));
         let keeps = keeps.collect::<Result<_, ToolError>>()?;
-        let pace = Pace::of(api.service, base.as_str(), key.as_ref().map_or("", Secret::reveal));
+        let pace = Pace::of(api.service, bases[0].url.as_str(), key.as_ref().map_or("", Secret::reveal));
         let agent = format!("linchpin-{}/{}", api.service, env!("CARGO_PKG_VERSION"));
         let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
         let (exchange, cache) = (Box::new(exchange), Mutex::default());
-        let (authorize, extension, guard) = (None, None, None);
-        let inner = Inner { api, config, base, key, agent, exchange, authorize, extension, guard, cache, pace, keeps };
-        Ok(Rest { inner: Arc::new(inner) })
+        let (authorize, guard) = (None, None);
+        let inner = Inner { api, config, bases, key, agent, exchange, authorize, guard, cache, pace, keeps };
+        Ok(Rest { inner: Arc::new(inner), state: Arc::new(()), each_session: None })
     }
 
     /// Signs requests in this way. Before the server is cloned.
@@ -105,26 +118,6 @@ impl Rest {
     pub fn authorize(mut self, authorize: impl Authorize) -> Rest {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.authorize = Some(Box::new(authorize));
-        }
-        self
-    }
-
-    /// Keeps a value for the code of rows: what the server's own options say, and what it remembers. Before the server is
-    /// cloned.
-    ///
-    /// ```
-    /// # use linchpin_rest::{Api, Call, Config, Rest, get};
-    /// # const CALLS: &[Call] = &[get("a", "A", "a", "A.", "/a")];
-    /// # const API: Api = Api::new("a", "A", "https://a.example", CALLS);
-    /// struct Options { polite: bool }
-    /// let rest = Rest::open(&API, Config::default())?.with_extension(Options { polite: true });
-    /// assert!(rest.extension::<Options>().is_some_and(|options| options.polite));
-    /// # Ok::<(), linchpin_kit::ToolError>(())
-    /// ```
-    #[must_use]
-    pub fn with_extension<T: Any + Send + Sync>(mut self, value: T) -> Rest {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.extension = Some(Box::new(value));
         }
         self
     }
@@ -138,10 +131,23 @@ impl Rest {
         self
     }
 
-    /// The value that was kept.
+    /// Keeps this value for the code of rows, which gets it by [`Rest::state`]: what a server has beside the table, such as
+    /// options of its own.
     #[must_use]
-    pub fn extension<T: Any>(&self) -> Option<&T> {
-        self.inner.extension.as_deref()?.downcast_ref()
+    pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Rest {
+        Rest { state: Arc::new(value), ..self }
+    }
+
+    /// Keeps one value for each session, see [`Server::session_state`] for what that is.
+    #[must_use]
+    pub fn with_session_state<T: Send + Sync + 'static>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Rest {
+        Rest { state: Arc::new(make()), each_session: Some(Arc::new(move || Arc::new(make()))), ..self }
+    }
+
+    /// The value that this server keeps, if it is of this type.
+    #[must_use]
+    pub fn state<T: 'static>(&self) -> Option<&T> {
+        self.state.downcast_ref()
     }
 
     /// Registers the enabled tools of this service, whose tools are [`specs`](crate::specs) of the API's table, on a server.
@@ -153,8 +159,24 @@ impl Rest {
         server: Server<S>,
         service: &Service,
     ) -> Result<Server<Rest>, ToolError> {
+        Ok(self.tools_on(server, service)?.close())
+    }
+
+    /// The same, with the set still open: for a server that also has prompts and resources.
+    ///
+    /// # Errors
+    /// As [`Rest::add_to`].
+    pub fn tools_on<S: Send + Sync + 'static>(
+        self,
+        server: Server<S>,
+        service: &Service,
+    ) -> Result<ToolSet<Rest>, ToolError> {
         let (api, choice) = (self.inner.api, self.inner.config.tools.clone());
-        let mut tools = ToolSet::open(server.state(self), service, &choice)?;
+        let server = match self.each_session.clone() {
+            None => server.state(self),
+            Some(make) => server.session_state(move || Rest { state: make(), ..self.clone() }),
+        };
+        let mut tools = ToolSet::open(server, service, &choice)?;
         if !api.instructions.is_empty() {
             tools = tools.instructions(api.instructions);
         }
@@ -176,7 +198,7 @@ impl Rest {
             };
             tools = tools.tool_as(&call.spec, shaped, handler);
         }
-        Ok(tools.close())
+        Ok(tools)
     }
 
     /// The configuration.
@@ -194,6 +216,11 @@ impl Rest {
     ) -> Result<ToolOutput<Value>, ToolError> {
         let inner = &*self.inner;
         let call = call.pick(&mut given)?;
+        for (name, value) in &inner.config.defaults {
+            if call.args.iter().any(|arg| arg.name == *name) && !given.contains_key(*name) {
+                given.insert((*name).to_owned(), Value::from(value.as_str()));
+            }
+        }
         let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
         let position = Position::of(call, &mut args, inner.api.pages)?;
         let chosen = if call.fields { args.0.remove("fields") } else { None };
@@ -241,14 +268,14 @@ impl Rest {
     pub async fn send(&self, ask: Ask) -> Result<Reply, ToolError> {
         let inner = &*self.inner;
         let ask = self.restricted(ask)?;
-        let request = self.request(&ask)?;
+        let (request, place) = (self.request(&ask)?, self.place(&ask)?);
         let timeout = Duration::from_millis(inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
         let by = Instant::now() + timeout;
         let mut tried = 0;
         loop {
             let pace = Duration::from_millis(inner.config.pace_ms.unwrap_or(inner.api.limits.pace_ms));
             inner.pace.turn(pace, by).await.map_err(|wait| limited(inner.api.title, wait))?;
-            let got = match timeout_at(by, self.hops(&request, by)).await {
+            let got = match timeout_at(by, self.hops(&request, place, by)).await {
                 Ok(got) => got,
                 Err(_) => {
                     let late = format!("{} did not answer within {} s", inner.api.title, timeout.as_secs());
@@ -279,7 +306,7 @@ impl Rest {
                 }
             }
             let kind = if is_limit { ErrorKind::Limited { retry_after: wait } } else { kind_of(status) };
-            return Err(after_writing(self.problem(&response, kind), &ask));
+            return Err(after_writing(self.problem(&response, kind, &ask), &ask));
         }
     }
 
@@ -309,10 +336,16 @@ impl Rest {
             .hint(format!("Allowed: {}.", only.join(", "))))
     }
 
+    /// The base of a request.
+    fn place(&self, ask: &Ask) -> Result<&Place, ToolError> {
+        let found = self.inner.bases.iter().find(|place| place.name == ask.base);
+        found.ok_or_else(|| ToolError::new(format!("{} has no base {}", self.inner.api.title, ask.base)))
+    }
+
     /// The request without its key.
     fn request(&self, ask: &Ask) -> Result<Request<Bytes>, ToolError> {
         let inner = &*self.inner;
-        let mut url = inner.base.clone();
+        let mut url = self.place(ask)?.url.clone();
         path::extend(&mut url, ask.template, &ask.values)?;
         if !ask.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&ask.query);
@@ -340,7 +373,7 @@ impl Rest {
     }
 
     /// Sends it and follows redirects, to the same origin only.
-    async fn hops(&self, request: &Request<Bytes>, by: Instant) -> Result<Response<Bytes>, ToolError> {
+    async fn hops(&self, request: &Request<Bytes>, place: &Place, by: Instant) -> Result<Response<Bytes>, ToolError> {
         let inner = &*self.inner;
         let mut request = request.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -352,7 +385,7 @@ impl Rest {
                 sent.headers_mut().insert(IF_NONE_MATCH, tag);
                 asked_with = Some(kept);
             }
-            self.sign(&mut sent, url.clone()).await?;
+            self.sign(&mut sent, place, url.clone()).await?;
             let mut response = inner.exchange.exchange(sent, by.into_std()).await?;
             if let Some(key) = key {
                 response = self.cache(|cache| cache.settle(&key, asked_with, response));
@@ -363,7 +396,7 @@ impl Rest {
             let Some(target) = response.headers().get(LOCATION).filter(|_| follows) else { return Ok(response) };
             let target = target.to_str().ok().and_then(|target| url.join(target).ok());
             let target = target.ok_or_else(|| self.no_redirect("to no URL"))?;
-            if target.origin() != inner.base.origin() {
+            if target.origin() != place.url.origin() {
                 return Err(self.no_redirect("to another host, where the key must not go"));
             }
             *request.uri_mut() = target.as_str().parse().map_err(|_| self.no_redirect("to no URL"))?;
@@ -382,12 +415,12 @@ impl Rest {
 
     /// Adds the key. The request goes to the origin of the base: redirects elsewhere are not followed, and the client connects
     /// nowhere else.
-    async fn sign(&self, request: &mut Request<Bytes>, mut url: Url) -> Result<(), ToolError> {
+    async fn sign(&self, request: &mut Request<Bytes>, place: &Place, mut url: Url) -> Result<(), ToolError> {
         let inner = &*self.inner;
         let invalid = || ToolError::new("The key cannot be sent");
         if let Some(key) = &inner.key {
             let own = inner.config.key_header.map(|(name, scheme)| KeyPlace::Header { name, scheme });
-            match own.unwrap_or(inner.api.key.place) {
+            match own.unwrap_or(place.key) {
                 KeyPlace::None => {}
                 KeyPlace::Header { name, scheme } => {
                     let mut value =
@@ -417,24 +450,26 @@ impl Rest {
             title: self.inner.api.title,
             key: self.inner.key.clone(),
         };
-        let failed = reply.json().ok().and_then(|answer| self.inner.api.problems.of_success(&answer));
+        let failed =
+            reply.json().ok().and_then(|answer| ask.problems.unwrap_or(self.inner.api.problems).of_success(&answer));
         match failed {
             None => Ok(reply),
             Some(kind) => {
                 let Reply { status, headers, body, .. } = reply;
                 let mut response = Response::new(body);
                 (*response.status_mut(), *response.headers_mut()) = (status, headers);
-                Err(after_writing(self.problem(&response, kind), ask))
+                Err(after_writing(self.problem(&response, kind, ask), ask))
             }
         }
     }
 
-    fn problem(&self, response: &Response<Bytes>, kind: ErrorKind) -> ToolError {
+    fn problem(&self, response: &Response<Bytes>, kind: ErrorKind, ask: &Ask) -> ToolError {
         let (api, status) = (self.inner.api, response.status());
         let body = String::from_utf8_lossy(response.body());
         let hide = |words: String| redact_urls(&without_key(&words, self.key()));
-        let error = api.problems.error(api.title, status, kind, &body, hide);
-        let error = match api.problems.advice(&body) {
+        let problems = ask.problems.unwrap_or(api.problems);
+        let error = problems.error(api.title, status, kind, &body, hide);
+        let error = match problems.advice(&body) {
             Some(advice) => error.hint(advice),
             None => error,
         };
@@ -462,6 +497,16 @@ impl std::fmt::Debug for Rest {
             .field("config", &self.inner.config)
             .finish_non_exhaustive()
     }
+}
+
+/// All bases of an API, its own first.
+fn places(api: &Api, config: &Config) -> Result<Vec<Place>, ToolError> {
+    let own = Place { name: "", url: config.base(api)?, key: api.key.place };
+    let further = api.bases.iter().map(|base| {
+        let url = config.further_base(api, base)?;
+        Ok(Place { name: base.name, url, key: base.key.unwrap_or(api.key.place) })
+    });
+    std::iter::once(Ok(own)).chain(further).collect()
 }
 
 /// What changes the answer: everything but the key.

@@ -53,10 +53,13 @@ impl Contract {
         self.calls.get(name).is_some()
     }
 
-    pub(super) fn arguments(&self, name: &str, which: &str) -> Value {
-        let arguments = &self.calls[name][which];
-        assert!(arguments.is_object(), "the description has no `{which}` for {name}");
-        arguments.clone()
+    /// Arguments that exclude one another are in several objects.
+    pub(super) fn all_arguments(&self, name: &str, which: &str) -> Vec<Value> {
+        match &self.calls[name][which] {
+            Value::Array(several) => several.clone(),
+            one @ Value::Object(_) => vec![one.clone()],
+            _ => Vec::new(),
+        }
     }
 
     fn operation(&self, seen: &Seen) -> Option<&Operation> {
@@ -183,22 +186,24 @@ impl Suite {
     pub async fn contract_at(&self, site: &Site) {
         let connection = self.connect(self.config(site)).await;
         for trial in self.trials() {
-            let (name, most) = (trial.what(), self.arguments(&trial, "most"));
+            let (least, most) = (self.arguments(&trial, "least"), self.all_arguments(&trial, "most"));
+            let name = trial.what();
             let name = name.as_str();
             let listed: BTreeSet<&str> =
                 trial.row.args.iter().map(|arg| arg.name).chain(trial.method.map(|_| "method")).collect();
-            let used: BTreeSet<&str> = most.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let names = most.iter().filter_map(Value::as_object).flatten();
+            let used: BTreeSet<&str> = names.map(|(name, _)| name.as_str()).collect();
             assert_eq!(used, listed, "{name}: `most` has all arguments");
-            for which in ["least", "most"] {
+            for (which, arguments) in [("least", &least)].into_iter().chain(most.iter().map(|most| ("most", most))) {
                 let before = site.requests().len();
-                let told = call(&connection, trial.name(), self.arguments(&trial, which)).await;
+                let told = call(&connection, trial.name(), arguments.clone()).await;
                 assert!(!told.failed, "{name} {which}: {}", told.result);
                 without_key(&told, name);
                 let marked = told.result.pointer("/content/0/annotations/audience") == Some(&json!(["assistant"]));
                 assert!(marked, "{name}: it is not marked as text of others: {}", told.result);
                 let seen = &site.requests()[before..];
                 assert!(!seen.is_empty(), "{name} {which}: it sends nothing");
-                check_key(seen, name);
+                check_key(self.api, seen, name);
                 for request in seen {
                     assert_eq!(self.contract.problems(request), [""; 0], "{name} {which}: {}", request.target);
                     if let Some(operation) = self.contract.operation(request) {

@@ -141,7 +141,7 @@ impl Suite {
         assert!(!told.result.to_string().contains(hidden), "{what}: {}", told.result);
         assert!(told.result.to_string().len() < 300_000, "{what}: it is long");
         let seen = site.requests();
-        check_key(&seen, &what);
+        check_key(self.api, &seen, &what);
         if !fault.kinds.is_empty() {
             assert!(told.failed, "{what}: {}", told.result);
             assert!(fault.kinds.contains(&told.kind.as_str()), "{what}: {:?} in {}", told.kind, told.result);

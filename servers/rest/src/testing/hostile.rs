@@ -67,7 +67,7 @@ impl Suite {
                     let told = call(&connection, trial.name(), with(&most, arg.name, *hostile)).await;
                     without_key(&told, &what);
                     let seen = site.requests()[before..].to_vec();
-                    check_key(&seen, &what);
+                    check_key(self.api, &seen, &what);
                     let escapes = hostile.contains("..") || hostile.contains("%2e") || hostile.contains("%00");
                     if in_path && (escapes || hostile.trim().is_empty() || hostile.contains(['\n', '\\'])) {
                         assert!(told.failed && seen.is_empty(), "{what} was sent: {seen:?}");

@@ -16,12 +16,14 @@
 //!
 //! `query`, `headers` and `body` are JSON Schemas of what a request may have; `"x-style": "comma"` marks lists of a query that are
 //! one parameter. `wrong` is a change that the schemas must refuse, so that what they let through means something. `least` and
-//! `most` are arguments of each tool. Those of a method are under `tool method`, or else under the name of its row.
+//! `most` are arguments of each tool; `most` is a list where arguments exclude one another. Those of a method are under
+//! `tool method`, or else under the name of its row.
 
 mod contract;
 mod faults;
 mod hostile;
 
+use crate::api::KeyPlace;
 use crate::{Api, Call, Config, Exchange, Rest};
 use contract::Contract;
 use linchpin::Server;
@@ -152,13 +154,19 @@ impl Suite {
 
     /// The arguments of a row: `least` or `most`. A method without its own has those of its row's name.
     fn arguments(&self, trial: &Trial, which: &str) -> Value {
+        let all = self.all_arguments(trial, which);
+        all.into_iter().next().unwrap_or_else(|| panic!("the description has no `{which}` for {}", trial.what()))
+    }
+
+    /// The same where arguments exclude one another: in several objects.
+    fn all_arguments(&self, trial: &Trial, which: &str) -> Vec<Value> {
         let (own, row) = (trial.what(), trial.row.spec.name);
         let name = if self.contract.has_arguments(&own) { own.as_str() } else { row };
-        let mut arguments = self.contract.arguments(name, which);
+        let mut all = self.contract.all_arguments(name, which);
         if let Some(method) = trial.method {
-            arguments["method"] = json!(method);
+            all.iter_mut().for_each(|arguments| arguments["method"] = json!(method));
         }
-        arguments
+        all
     }
 }
 
@@ -197,10 +205,16 @@ pub async fn call(connection: &Connection, tool: &str, arguments: Value) -> Told
     Told { failed, kind, text, structured: part("/structuredContent"), result }
 }
 
-/// Where the key was sent. It belongs into the header that the API says, of requests to the API.
-fn check_key(seen: &[Seen], what: &str) {
+/// Where the key was sent. It belongs into the header (or, for old APIs, the parameter) that the API says, of requests to it.
+fn check_key(api: &Api, seen: &[Seen], what: &str) {
+    let places = api.bases.iter().filter_map(|base| base.key).chain([api.key.place]);
+    let params: Vec<String> = places
+        .filter_map(|place| if let KeyPlace::Query(name) = place { Some(format!("{name}={KEY}")) } else { None })
+        .collect();
     for request in seen {
-        assert!(!request.target.contains(KEY), "{what}: the key is in {}", request.target);
+        let (path, query) = (request.path(), request.query());
+        let elsewhere = query.split('&').find(|pair| pair.contains(KEY) && !params.iter().any(|own| own == pair));
+        assert!(!path.contains(KEY) && elsewhere.is_none(), "{what}: the key is in {}", request.target);
         assert!(!String::from_utf8_lossy(&request.body).contains(KEY), "{what}: the key is in the body");
         let headers = request.headers.iter().filter(|(_, value)| value.contains(KEY)).count();
         assert!(headers <= 1, "{what}: the key is in {headers} headers");

@@ -63,7 +63,7 @@ const HOUSE: Api = Api::new("house", "House", "https://house.example", ROOMS).pr
 const SERVICE: Service = Service { name: "house", tools: &specs::<1>(ROOMS) };
 
 async fn named(rest: &Rest, args: &mut Args) -> Result<Option<Answer>, ToolError> {
-    let Names(names) = rest.extension().ok_or_else(|| ToolError::new("no names"))?;
+    let Names(names) = rest.state().ok_or_else(|| ToolError::new("no names"))?;
     match names.iter().find(|(name, _)| *name == args.text("id")) {
         Some((_, "")) => Ok(Some(json!({ "people": ["nobody"] }).into())),
         Some((_, id)) => {
@@ -87,7 +87,7 @@ async fn code_before_a_request_changes_arguments_refuses_them_or_answers() {
         })]
     })
     .await;
-    let rest = Rest::open(&HOUSE, suite.config(&site)).unwrap().with_extension(names);
+    let rest = Rest::open(&HOUSE, suite.config(&site)).unwrap().with_state(names);
     let connection = suite.serve(rest).await;
     let told = call(&connection, "get_room", json!({ "id": "cellar" })).await;
     assert_eq!(told.structured, json!({ "items": ["nobody"] }));

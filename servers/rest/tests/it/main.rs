@@ -1,5 +1,6 @@
 //! The integration tests of `linchpin-rest`: one program, a module for each subject.
 
+mod bases;
 mod code;
 mod engine;
 mod github;
