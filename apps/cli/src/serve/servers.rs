@@ -285,7 +285,11 @@ fn everything_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString
 /// Brave's own server takes its transport from variables.
 #[cfg(feature = "brave-search")]
 fn brave_search_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString> {
-    if vars.text("BRAVE_MCP_TRANSPORT").as_deref() != Some("http") || given.iter().any(|word| word == "--http") {
+    let is_transport = |word: &OsString| {
+        let word = word.to_string_lossy();
+        matches!(word.split('=').next(), Some("--http" | "--unix"))
+    };
+    if vars.text("BRAVE_MCP_TRANSPORT").as_deref() != Some("http") || given.iter().any(is_transport) {
         return given;
     }
     let or = |name: &str, usual: &str| vars.text(name).unwrap_or_else(|| usual.to_owned());
@@ -300,4 +304,24 @@ fn brave_search_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsStri
     }
     given.extend(flags.into_iter().map(OsString::from));
     given
+}
+
+#[cfg(all(test, feature = "brave-search"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transport_on_the_command_line_wins_over_braves_variables() {
+        let get = |name: &str| (name == "BRAVE_MCP_TRANSPORT").then(|| "http".to_owned());
+        let words = |given: &[&str]| brave_search_original(given.iter().map(OsString::from).collect(), Vars::new(&get));
+        assert_eq!(words(&["--pace-ms", "5"]), ["--pace-ms", "5", "--http", "127.0.0.1:8080"]);
+        for given in [
+            &["--http", "127.0.0.1:1"][..],
+            &["--http=127.0.0.1:1"],
+            &["--unix", "socket"],
+            &["--pace-ms", "5", "--unix=socket"],
+        ] {
+            assert_eq!(words(given), given);
+        }
+    }
 }
