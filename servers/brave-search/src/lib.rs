@@ -57,11 +57,14 @@ linchpin_kit::options! {
 
 impl Config {
     /// The key and the URL; the names of tools in the variables of Brave's own server, which blanks separate.
-    fn settle(&mut self, vars: Vars<'_>, _: &Given) -> Result<(), ToolError> {
+    fn settle(&mut self, vars: Vars<'_>, given: &Given) -> Result<(), ToolError> {
         self.api.settle_for(&API, vars)?;
         let ToolChoice { enable, disable, .. } = &mut self.api.tools;
-        for (variable, names) in [("BRAVE_MCP_ENABLED_TOOLS", enable), ("BRAVE_MCP_DISABLED_TOOLS", disable)] {
-            if names.is_empty() {
+        for (flag, variable, names) in [
+            ("enable-tools", "BRAVE_MCP_ENABLED_TOOLS", enable),
+            ("disable-tools", "BRAVE_MCP_DISABLED_TOOLS", disable),
+        ] {
+            if names.is_empty() && !given.has(flag) {
                 *names = vars.list(variable, ' ').unwrap_or_default();
             }
         }

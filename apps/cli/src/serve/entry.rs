@@ -79,7 +79,7 @@ impl Entry {
         let serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
         // A host that starts it is told nothing.
         let words = if serving.tells() { self.words(&self.own_command(), &matches) } else { Vec::new() };
-        let part = self.part(&matches, vars)?;
+        let part = self.part(&matches, vars, &[])?;
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
         let mut tools = part.tools.clone();
         tools.published = matches!(offered, Tools::Published);
@@ -95,9 +95,9 @@ impl Entry {
         all
     }
 
-    /// Configures it by its variables and these matches.
-    pub(super) fn part(&'static self, matches: &ArgMatches, vars: Vars<'_>) -> Result<Part, Failure> {
-        self.configured.part(self, matches, vars)
+    /// Configures it by its variables and these matches. The variables of the options in `masked` are not read.
+    pub(super) fn part(&'static self, matches: &ArgMatches, vars: Vars<'_>, masked: &[&str]) -> Result<Part, Failure> {
+        self.configured.part(self, matches, vars, masked)
     }
 }
 

@@ -122,8 +122,14 @@ pub(crate) trait Configured: Sync {
     /// Adds its options to a command.
     fn augment(&self, command: Command) -> Command;
 
-    /// Configures it by its variables and these matches.
-    fn part(&'static self, entry: &'static Entry, matches: &ArgMatches, vars: Vars<'_>) -> Result<Part, Failure>;
+    /// Configures it by its variables and these matches. The variables of the options in `masked` are not read.
+    fn part(
+        &'static self,
+        entry: &'static Entry,
+        matches: &ArgMatches,
+        vars: Vars<'_>,
+        masked: &[&str],
+    ) -> Result<Part, Failure>;
 }
 
 impl<C: Options> Configured for Typed<C> {
@@ -131,8 +137,16 @@ impl<C: Options> Configured for Typed<C> {
         cli::augment::<C>(command)
     }
 
-    fn part(&'static self, entry: &'static Entry, matches: &ArgMatches, vars: Vars<'_>) -> Result<Part, Failure> {
-        let mut config = C::read(vars, &cli::given::<C>(matches)).map_err(|fault| failed(&fault))?;
+    fn part(
+        &'static self,
+        entry: &'static Entry,
+        matches: &ArgMatches,
+        vars: Vars<'_>,
+        masked: &[&str],
+    ) -> Result<Part, Failure> {
+        let mut given = cli::given::<C>(matches);
+        masked.iter().for_each(|option| given.add(option, []));
+        let mut config = C::read(vars, &given).map_err(|fault| failed(&fault))?;
         let tools = (self.tools)(&mut config).clone();
         let add = Box::new(move |server: Server, tools: ToolChoice, clients: Clients| {
             *(self.tools)(&mut config) = tools;

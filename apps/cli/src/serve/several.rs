@@ -13,7 +13,7 @@ use crate::fail::Failure;
 use crate::shell;
 use crate::show::out::near;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin_kit::{Given, Options, Service, ToolChoice, ToolError, ToolPrefix, Vars, cli};
 use std::collections::BTreeMap;
@@ -74,19 +74,18 @@ impl Several {
         }
         let wanted = merged(self.servers.iter().map(|word| parse(word)).collect::<Result<_, _>>()?)?;
         let single = matches!(wanted.as_slice(), [one] if one.name.is_none());
+        let shared = |fault: ToolError| failed(&fault);
+        let over_all = ToolChoice::read(Vars::new(&|_| None), &self.tools).map_err(shared)?;
+        let for_all = ForAll { given: &self.tools, prefix: &over_all.prefix, single };
         let (mut parts, mut words) = (Vec::new(), Vec::new());
         for one in &wanted {
-            let (part, word) = configured(one, words.is_empty(), vars)?;
+            let (part, word) = configured(one, words.is_empty(), vars, &for_all)?;
             parts.push(part);
             words.push(word);
         }
-        let shared = |fault: ToolError| failed(&fault);
-        let over_all = ToolChoice::read(Vars::new(&|_| None), &self.tools).map_err(shared)?;
         let services: Vec<&Service> = parts.iter().map(|part| &part.service).collect();
         let shares = over_all.split(&services).map_err(shared)?;
-        let prefix = self.tools.has("tool-prefix").then_some(&over_all.prefix);
-        let choices: Vec<ToolChoice> =
-            parts.iter().zip(shares).map(|(part, share)| both(part, share, prefix, single)).collect();
+        let choices: Vec<ToolChoice> = parts.iter().zip(shares).map(|(part, share)| both(part, share)).collect();
         unlike(&parts, &choices)?;
         tell_long_name(parts.iter().map(|part| &part.service).zip(&choices))?;
         words.extend(self.tool_words);
@@ -109,8 +108,34 @@ impl Several {
     }
 }
 
+/// The options about tools that were given for all servers.
+struct ForAll<'a> {
+    given: &'a Given,
+    prefix: &'a ToolPrefix,
+    /// Whether there is only one server, without a name.
+    single: bool,
+}
+
+impl ForAll<'_> {
+    /// Whether the variable of an option counts for a server of this name: the command line takes precedence.
+    fn allows_variable(&self, option: &str, name: Option<&String>) -> bool {
+        !self.given.has(option) && (name.is_none() || option != "tool-prefix")
+    }
+
+    /// The prefix of a server's tools: its own flag, its name, the flag for all, its variable, or its short name.
+    fn prefix_of(&self, name: Option<&String>, own: Given, read: ToolPrefix) -> Result<ToolPrefix, ToolError> {
+        Ok(match name {
+            _ if own.has("tool-prefix") => read,
+            Some(name) => format!("{name}_").parse()?,
+            None if self.given.has("tool-prefix") => self.prefix.clone(),
+            None if read == ToolPrefix::None && !self.single => ToolPrefix::Auto,
+            None => read,
+        })
+    }
+}
+
 /// What a part's own words say and its share of what was said for all.
-fn both(part: &Part, share: ToolChoice, prefix: Option<&ToolPrefix>, single: bool) -> ToolChoice {
+fn both(part: &Part, share: ToolChoice) -> ToolChoice {
     let own = &part.tools;
     // From the share: it also knows whether what was named is meant for others.
     let mut choice = share;
@@ -122,11 +147,7 @@ fn both(part: &Part, share: ToolChoice, prefix: Option<&ToolPrefix>, single: boo
     for flag in part.service.tools.iter().filter_map(|tool| tool.needs) {
         choice.grant(flag, own.grants(flag));
     }
-    choice.prefix = match (&own.prefix, prefix) {
-        (ToolPrefix::None, Some(prefix)) => prefix.clone(),
-        (ToolPrefix::None, None) if !single => ToolPrefix::Auto,
-        (own, _) => own.clone(),
-    };
+    choice.prefix.clone_from(&own.prefix);
     choice
 }
 
@@ -165,7 +186,7 @@ fn heading(part: &Part, choice: &ToolChoice) -> Result<String, Failure> {
 }
 
 /// The server of its words and its environment, and the word that names it elsewhere: as the first of several, with a colon.
-fn configured(wanted: &Wanted, first: bool, vars: Vars<'_>) -> Result<(Part, String), Failure> {
+fn configured(wanted: &Wanted, first: bool, vars: Vars<'_>, all: &ForAll<'_>) -> Result<(Part, String), Failure> {
     let Wanted { entry, name, args, .. } = wanted;
     let command = entry.own_command().no_binary_name(true);
     let matches = command.try_get_matches_from(args).map_err(|e| {
@@ -175,15 +196,17 @@ fn configured(wanted: &Wanted, first: bool, vars: Vars<'_>) -> Result<(Part, Str
             .hint(format!("its flags: linchpin serve {} --help", entry.name))
     })?;
     let words = entry.words(&entry.own_command(), &matches);
-    let mut part = entry.part(&matches, vars)?;
+    let tools = cli::augment::<ToolChoice>(Command::new(""));
+    let options = tools.get_arguments().filter_map(Arg::get_long);
+    let masked: Vec<&str> = options.filter(|option| !all.allows_variable(option, name.as_ref())).collect();
+    let mut part = entry.part(&matches, vars, &masked)?;
+    let prefix = all.prefix_of(name.as_ref(), cli::given::<ToolChoice>(&matches), part.tools.prefix);
+    part.tools.prefix = prefix.map_err(|fault| failed(&fault))?;
     let begins = name.as_ref().map(|name| format!("{name}=")).unwrap_or_default();
     if let Some(name) = name {
         // For the life of the process, and as many as there are words.
         part.service.name = Box::leak(name.clone().into_boxed_str());
         part.tools.scope = Some(name.clone());
-        if part.tools.prefix == ToolPrefix::None {
-            part.tools.prefix = format!("{name}_").parse().map_err(|fault| failed(&fault))?;
-        }
     }
     let plain = match (words.as_slice(), entry.main) {
         ([name], _) => Some(if first { format!("{name}:") } else { name.clone() }),

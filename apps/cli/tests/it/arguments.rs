@@ -354,6 +354,15 @@ fn brave_search_goes_by_the_variables_of_braves_server() {
     let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert_eq!(names, ["brave_web_search", "brave_news_search"]);
     server.ended();
+    // A flag wins over them, also over those of one of several servers.
+    let mut program = common::command(common::program(), home.path());
+    program.args(["serve", "brave-search:", "time", "--enable-tools", "brave_image_search"]);
+    program.env("BRAVE_API_KEY", "k").env("BRAVE_MCP_ENABLED_TOOLS", "brave_news_search");
+    let mut server = Raw::start(&mut program);
+    let listed = server.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["brave_image_search"]);
+    server.ended();
     let served = common::Served::start(
         published(home.path(), "brave-search")
             .env("BRAVE_API_KEY", "k")

@@ -62,6 +62,49 @@ async fn what_means_one_server_and_what_means_several() {
     }
 }
 
+/// As for a server that is alone: the variable of an option that was given is not read.
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_and_names_win_over_variables() {
+    let home = home();
+    for (variable, value, given, has, lacks) in [
+        ("ENABLE_TOOLS", "echo", &["everything"][..], "everything_echo", "everything_get-sum"),
+        ("ENABLE_TOOLS", "echo", &["everything", "--enable-tools", "get-sum"], "everything_get-sum", "everything_echo"),
+        ("ENABLE_TOOLS", "echo", &["everything", "--enable-tools", "read_file"], "fs_read_file", "everything_echo"),
+        ("ENABLE_TOOLS", "echo", &["everything --enable-tools get-sum"], "everything_get-sum", "everything_echo"),
+        ("DISABLE_TOOLS", "echo", &["everything"], "everything_get-sum", "everything_echo"),
+        (
+            "DISABLE_TOOLS",
+            "echo",
+            &["everything", "--disable-tools", "get-sum"],
+            "everything_echo",
+            "everything_get-sum",
+        ),
+        ("TOOLSETS", "answers", &["everything"], "everything_echo", "everything_toggle-simulated-logging"),
+        ("TOOLSETS", "answers", &["everything", "--toolsets", "fs.read"], "fs_read_file", "everything_echo"),
+        (
+            "READ_ONLY",
+            "false",
+            &["everything", "--read-only"],
+            "everything_echo",
+            "everything_toggle-simulated-logging",
+        ),
+        ("TOOL_PREFIX", "x.", &["everything"], "x.echo", "everything_echo"),
+        ("TOOL_PREFIX", "x.", &["everything", "--tool-prefix", "y."], "y.echo", "x.echo"),
+        ("TOOL_PREFIX", "x.", &["everything", "--tool-prefix", "none"], "echo", "x.echo"),
+        ("TOOL_PREFIX", "x.", &["everything --tool-prefix none"], "echo", "everything_echo"),
+        ("TOOL_PREFIX", "x.", &["everything --tool-prefix none", "--tool-prefix", "y."], "echo", "y.echo"),
+        ("TOOL_PREFIX", "x.", &["a=everything", "b=everything"], "a_echo", "x.echo"),
+    ] {
+        let all: Vec<String> = words(&["serve", "filesystem:one"]).into_iter().chain(words(given)).collect();
+        let env = [(format!("MCP_EVERYTHING_{variable}"), value.to_owned())];
+        let connection = over_pipe(program(), home.path(), &all, &env, REVISIONS[1]).await;
+        let names = names(&connection).await;
+        assert!(names.iter().any(|name| name == has), "{variable}={value} {given:?}: {names:?}");
+        assert!(!names.iter().any(|name| name == lacks), "{variable}={value} {given:?}: {names:?}");
+        connection.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bare_names_work_unlisted_while_one_server_has_them_and_otherwise_both_are_named() {
     let home = home();
