@@ -7,8 +7,10 @@ use crate::deferred::Deferred;
 use crate::exit;
 use crate::fail::Failure;
 use crate::help;
-use crate::serve::several;
+use crate::serve::{several, words};
+use crate::show::out::{note, tell};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use linchpin_kit::redact_urls;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -148,11 +150,16 @@ impl Command {
 
 /// Prints help to standard output with status 0, or a usage error to standard error with status 2. Hosts may show only one
 /// line, so the most useful one comes first.
-pub(crate) fn usage(e: &clap::Error, given: &[OsString]) -> ExitCode {
-    // A closed stream cannot be reported.
-    let _ = e.print();
-    if let Some(hint) = several::hint(e, given) {
-        crate::show::out::note(format!("hint: {hint}"));
+pub(crate) fn usage(e: clap::Error, given: &[OsString]) -> ExitCode {
+    let e = words::without_passwords(e);
+    let text = e.render().to_string();
+    match redact_urls(&text) {
+        shown if shown != text && e.use_stderr() => tell(&shown),
+        // A closed stream cannot be reported.
+        _ => drop(e.print()),
+    }
+    if let Some(hint) = several::hint(&e, given) {
+        note(redact_urls(&format!("hint: {hint}")));
     }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::show::out::{Style, note};
+use linchpin_kit::redact_urls;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -44,11 +45,11 @@ impl Failure {
         &self.message
     }
 
-    /// Prints it and gives the exit code. Readable without colour.
+    /// Prints it, without passwords of URLs, and gives the exit code. Readable without colour.
     pub(crate) fn report(&self) -> ExitCode {
         let style = Style::of_stderr();
         if !self.message.is_empty() {
-            note(format!("{} {}", style.bad("error:"), self.message));
+            note(format!("{} {}", style.bad("error:"), redact_urls(&self.message)));
         }
         for hint in &self.hints {
             note(format!("{} {hint}", style.bold("hint:")));

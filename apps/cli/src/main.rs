@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
     let args = match cli::Cli::parsed(&given) {
         Ok(args) => args,
-        Err(e) => return cli::usage(&e, &given),
+        Err(e) => return cli::usage(e, &given),
     };
     log::start(args.verbose, args.command.serves());
     ended(args.command.run())
@@ -72,7 +72,7 @@ fn published(entry: &'static Entry, mut given: Vec<OsString>) -> ExitCode {
             log::start(matches.get_count("verbose"), true);
             ended(commands::serve::alone(entry, matches, Tools::Published))
         }
-        Err(e) => cli::usage(&e, &[]),
+        Err(e) => cli::usage(e, &[]),
     }
 }
 

@@ -1,10 +1,8 @@
 //! Splits and quotes command lines like a shell.
 
-use crate::fail::Failure;
-
-/// Splits a line into words: quotes, backslashes and comments as in a shell.
-pub(crate) fn split(line: &str) -> Result<Vec<String>, Failure> {
-    shell_words::split(line).map_err(|_| Failure::usage(format!("unclosed quote in `{line}`")))
+/// Splits a line into words: quotes, backslashes and comments as in a shell. `None` where a quote is not closed.
+pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+    shell_words::split(line).ok()
 }
 
 /// Joins words into a line that a shell splits into the same words. A word that needs no quotes gets none.

@@ -173,7 +173,7 @@ impl TargetArgs {
                 Err(failure.hint(format!("did you mean {}?", meant(one).unwrap_or_default())))
             }
             [one] if one.contains(' ') && !Path::new(one).exists() => {
-                let words = shell::split(one)?;
+                let words = shell::split(one).ok_or_else(|| Failure::usage("unclosed quote in the server's command"))?;
                 self.program(&words)
             }
             [one, more, ..] if looks_like(one) => Err(Failure::usage(format!("unexpected argument `{more}`"))),
@@ -238,9 +238,9 @@ impl TargetArgs {
         let wrong = |e: std::io::Error| Failure::usage(e).hint("expected a URL such as https://example.com/mcp");
         let mut place = remote(url).map_err(wrong)?;
         for header in &self.header {
-            let (name, value) = header.split_once(':').ok_or_else(|| {
-                Failure::usage(format!("invalid value `{header}` for --header: expected 'Name: value'"))
-            })?;
+            let (name, value) = header
+                .split_once(':')
+                .ok_or_else(|| Failure::usage("invalid value for --header: expected 'Name: value'"))?;
             headers.push((name.trim().to_owned(), value.trim().to_owned()));
         }
         if let Some(token) = self.token()? {

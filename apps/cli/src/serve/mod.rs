@@ -16,7 +16,7 @@ mod serving;
 pub(crate) mod several;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod trim;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use entry::{Alone, Tools};
 pub(crate) use keyring::keyring;

@@ -190,7 +190,7 @@ fn configured(wanted: &Wanted, first: bool, vars: Vars<'_>, all: &ForAll<'_>) ->
     let Wanted { entry, name, args, .. } = wanted;
     let command = entry.own_command().no_binary_name(true);
     let matches = command.try_get_matches_from(args).map_err(|e| {
-        let text = e.to_string();
+        let text = words::without_passwords(e).to_string();
         let first = text.lines().next().unwrap_or_default();
         Failure::usage(format!("{}: {}", entry.name, first.strip_prefix("error: ").unwrap_or(first)))
             .hint(format!("its flags: linchpin serve {} --help", entry.name))
@@ -283,7 +283,10 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
             })?;
             (args, false)
         }
-        Some(_) => (shell::split(rest)?, true),
+        Some(_) => {
+            let args = shell::split(rest).ok_or_else(|| Failure::usage(format!("unclosed quote after `{first}`")))?;
+            (args, true)
+        }
     };
     Ok(Wanted { entry, name: None, args, flags })
 }

@@ -3,6 +3,7 @@
 use super::login::without_login;
 use super::native::Entry;
 use super::servers::ENTRIES;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::path::Path;
 
@@ -76,6 +77,26 @@ pub(super) fn without_password(word: &str) -> String {
     }
     let end = word.find(|c: char| "=@:".contains(c) || c.is_whitespace());
     end.map_or_else(|| word.to_owned(), |end| format!("{}…", &word[..=end]))
+}
+
+/// The same error, with unexpected words shown so that they hold no password: they may be addresses, or the parameters of a
+/// connection.
+pub(crate) fn without_passwords(mut e: clap::Error) -> clap::Error {
+    let unexpected = match e.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return e,
+    };
+    if let Some(ContextValue::String(word)) = e.get(unexpected)
+        && !word.starts_with('-')
+        && let shown = without_password(word)
+        && shown != *word
+    {
+        e.insert(unexpected, ContextValue::String(shown));
+        // They repeat the word.
+        e.remove(ContextKind::Suggested);
+    }
+    e
 }
 
 #[cfg(test)]

@@ -384,3 +384,35 @@ fn brave_search_goes_by_the_variables_of_braves_server() {
         assert_eq!(asked(host).starts_with("HTTP/1.1 403"), refused, "{host}: {}", asked(host));
     }
 }
+
+/// Words in a wrong place, among them those that may hold a password, are refused without it.
+#[cfg(feature = "postgres")]
+#[test]
+fn passwords_are_not_among_what_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let one = "postgres://a@h/d";
+    for (words, said) in [
+        (&["serve", "postgres", one, "postgres://me:hunter2@h/e"][..], "unexpected argument 'postgres://***@h/e'"),
+        (&["serve", "postgres", one, "postgres://me@h/e?password=hunter2"], "unexpected argument 'postgres://***@h/e"),
+        (&["serve", "postgres", "host=h", "password=hunter2"], "unexpected argument 'password=…'"),
+        (&["serve", "postgres postgres://a@h/d postgres://me:hunter2@h/e", "time"], "postgres: unexpected argument"),
+        (&["serve", "postgres postgres://me:hunter2@h/d 'x", "time"], "unclosed quote after `postgres`"),
+        (&["serve", "postgres:", "--rate-limit", "http://me:hunter2@h"], "invalid value 'http://***@h'"),
+        (&["serve", "postgres:", "--read-only=http://me:hunter2@h"], "unexpected value 'http://***@h'"),
+        (&["serve", "everything", "--http=http://me:hunter2@h"], "http://***@h"),
+        (&["postgres://me:hunter2@h/d"], "unrecognized subcommand 'postgres://***@h/d'"),
+        (&["tools", "http://h:1", "http://me:hunter2@h"], "unexpected argument `http://***@h`"),
+        (&["tools", "http://h:1", "--url", "http://me:hunter2@h"], "server given twice"),
+        (&["tools", "--url", "http://h:1", "http://me:hunter2@h"], "server given twice"),
+        (&["tools", "ftp://me:hunter2@h"], ""),
+        (&["tools", "npx 'server --token hunter2"], "unclosed quote"),
+        (&["tools", "http://h:1", "--header", "Bearer hunter2"], "invalid value for --header"),
+    ] {
+        let (code, out, err) = run(home.path(), words);
+        assert!(code != Some(0) && out.is_empty() && err.contains(said), "{words:?}: {err}");
+        assert!(!err.contains("hunter2"), "{words:?}: {err}");
+    }
+    let (code, _, err) = finished(published(home.path(), "postgres").args([one, "postgres://me:hunter2@h/e"]));
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("'postgres://***@h/e'") && !err.contains("hunter2"), "{err}");
+}
