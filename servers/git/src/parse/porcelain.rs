@@ -87,10 +87,8 @@ pub(crate) fn parse_status(out: &[u8]) -> Status {
                 }
             }
             "1" => status.entries.push(entry(7, None)),
-            "2" => {
-                let from = records.next();
-                status.entries.push(entry(8, from));
-            }
+            // The limit may have cut the old path of the last one.
+            "2" => status.entries.extend(records.next().map(|from| entry(8, Some(from)))),
             "u" => status.entries.push(entry(9, None)),
             "?" => status.entries.push(StatusEntry { path: rest.to_owned(), staged: '?', unstaged: '?', from: None }),
             _ => {}

@@ -85,7 +85,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         return Err(repo.failed(&done).into());
     }
     let records = lossy(whole_records(&done.out, done.cut, 0));
-    let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
+    let parts: Vec<&str> = records.split_terminator('\0').map(|part| part.trim_start_matches('\n')).collect();
     let mut listed = parts.as_chunks().0.iter().map(|record| Listed::of(record, flag == Some("-a"))).peekable();
     // A detached HEAD is not a branch. It gets a line of its own, before all branches.
     let detached = listed.next_if(|first| !first.is_ref).map(|first| first.line);

@@ -150,7 +150,7 @@ async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), ToolError>
         return Err(repo.failed(&done));
     }
     let text = lossy(whole_records(&done.out, done.cut, 0));
-    let parts: Vec<&str> = text.split('\0').map(|part| part.trim_start_matches('\n')).collect();
+    let parts: Vec<&str> = text.split_terminator('\0').map(|part| part.trim_start_matches('\n')).collect();
     let tag = |record: &[&str]| Tag {
         name: record[0].to_owned(),
         hash: if record[2].is_empty() { record[1] } else { record[2] }.to_owned(),

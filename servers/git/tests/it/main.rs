@@ -2,6 +2,7 @@
 
 mod common;
 mod confinement;
+mod cut;
 mod damaged;
 mod going_on;
 mod held;
