@@ -95,7 +95,7 @@ async fn each_row_keeps_what_it_says_and_tells_what_it_cut() {
     assert_eq!(short.structured["items"], json!([{ "id": 1 }, { "id": 2 }]));
     let long = call(&connection, "list", json!({ "folder": "f" })).await;
     assert_eq!(long.structured["items"][0], json!({ "id": 1, "body": "long " }));
-    assert!(long.result.to_string().contains("[0.body: cut at character 5 of 10.]"), "{}", long.result);
+    assert!(long.result.to_string().contains("[items.body: cut at character 5 of 10.]"), "{}", long.result);
 }
 
 #[tokio::test]
