@@ -1,0 +1,181 @@
+//! What calls may not do together: text of an issue can make a model read a private repository and publish what it read.
+
+use crate::Config;
+use crate::scope::{repository, trusted};
+use linchpin::BoxFuture;
+use linchpin_kit::ToolError;
+use linchpin_rest::{Args, Ask, Call, Guard, Rest};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Maximum sessions that are told apart, repositories that are remembered for each, and repositories whose visibility is known.
+const SESSIONS_MAX: usize = 1_000;
+const READ_MAX: usize = 1_000;
+const KNOWN_MAX: usize = 10_000;
+
+/// Most repositories whose visibility one write asks for.
+const LOOKUPS_MAX: usize = 100;
+
+/// The repositories that each session has read. Requests without a session share one.
+pub(crate) struct Sessions {
+    allowed: bool,
+    lockdown: bool,
+    only: Vec<String>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    read: HashMap<Option<u64>, HashSet<String>>,
+    /// Whether a repository is private.
+    private: HashMap<String, bool>,
+}
+
+impl Sessions {
+    pub(crate) fn new(config: &Config) -> Sessions {
+        // Without a token nothing private can be read.
+        let allowed = config.allow_cross_visibility || config.api.key.is_none();
+        let only = config.repositories.clone();
+        Sessions { allowed, lockdown: config.lockdown, only, seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a repository is private. One that is not there has nothing to hide.
+    async fn is_private(&self, rest: &Rest, name: &str) -> Result<bool, ToolError> {
+        if let Some(known) = self.seen().private.get(name) {
+            return Ok(*known);
+        }
+        let (owner, repo) = name.split_once('/').unwrap_or((name, ""));
+        let ask = Ask::get("/repos/{owner}/{repo}").segment("owner", owner).segment("repo", repo);
+        let private = match rest.send(ask).await {
+            Ok(reply) => reply.json()?["private"].as_bool().unwrap_or(true),
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        self.seen().learn(name, private);
+        Ok(private)
+    }
+
+    /// Refuses to write to a public repository what may come from a private one.
+    async fn check_write(&self, rest: &Rest, call: &Call, args: &Args) -> Result<(), ToolError> {
+        let target = target(args);
+        let mut others: Vec<String> = {
+            let seen = self.seen();
+            let read = seen.read.get(&seen.session(args)).into_iter().flatten();
+            read.filter(|name| Some(*name) != target.as_ref()).cloned().collect()
+        };
+        if others.is_empty() {
+            return Ok(());
+        }
+        others.sort_unstable();
+        let (public, place) = match &target {
+            Some(name) => (!self.is_private(rest, name).await?, name.as_str()),
+            // The one other thing that is written is a new repository.
+            None => (!args.is_on("private"), "the new repository"),
+        };
+        if !public {
+            return Ok(());
+        }
+        let refused = |name: &str| {
+            let why = format!("This session has read {name}, which is private, and {place} is public");
+            let operator = format!("{} is not allowed then. Ask the user; the operator can set", call.name());
+            ToolError::denied(why).hint(format!("{operator} --allow-cross-visibility."))
+        };
+        // What is known first: it costs no request.
+        let known = others.iter().find(|name| self.seen().private.get(*name) == Some(&true)).cloned();
+        if let Some(name) = known {
+            return Err(refused(&name));
+        }
+        if others.len() > LOOKUPS_MAX {
+            let unknown = others.iter().filter(|name| !self.seen().private.contains_key(*name)).count();
+            if unknown > LOOKUPS_MAX {
+                return Err(refused("so many repositories, one of"));
+            }
+        }
+        for name in &others {
+            if self.is_private(rest, name).await? {
+                return Err(refused(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// In lockdown, refuses what a stranger proposes: the files of a pull request have no author of their own.
+    async fn check_author(&self, rest: &Rest, call: &Call, args: &Args) -> Result<(), ToolError> {
+        let denied = || ToolError::denied("The operator restricted this server, and that is outside");
+        if args.text("branch").trim_start_matches("refs/").starts_with("pull/") {
+            return Err(denied());
+        }
+        if call.name() == "get_pull_request_files" {
+            let pull = rest.send(Ask::get(crate::read::PULL).fill(args)).await?.json()?;
+            if !trusted(&pull) {
+                return Err(denied());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Guard for Sessions {
+    fn before<'a>(&'a self, rest: &'a Rest, call: &'a Call, args: &'a Args) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            if self.lockdown && !call.writes() {
+                self.check_author(rest, call, args).await?;
+            }
+            if call.writes() && !self.allowed {
+                self.check_write(rest, call, args).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn after(&self, _: &Call, args: &Args, answer: &Value) {
+        if self.allowed {
+            return;
+        }
+        let mut seen = self.seen();
+        let session = seen.session(args);
+        let found = answer["items"].as_array().into_iter().flatten();
+        let mut names: Vec<String> = target(args).into_iter().collect();
+        for item in found {
+            let Some(name) = repository(item).map(str::to_ascii_lowercase) else { continue };
+            if !self.only.is_empty() && !self.only.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
+                continue;
+            }
+            if let Some(private) = item["private"].as_bool().or_else(|| item["repository"]["private"].as_bool()) {
+                seen.learn(&name, private);
+            }
+            names.push(name);
+        }
+        let read = seen.read.entry(session).or_default();
+        for name in names {
+            if read.len() < READ_MAX {
+                read.insert(name);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// The session of a call, as long as there are not too many of them.
+    fn session(&self, args: &Args) -> Option<u64> {
+        let own = args.cx().and_then(linchpin::Cx::session_id);
+        own.filter(|_| self.read.len() < SESSIONS_MAX || self.read.contains_key(&own))
+    }
+
+    fn learn(&mut self, name: &str, private: bool) {
+        if self.private.len() < KNOWN_MAX || self.private.contains_key(name) {
+            self.private.insert(name.to_owned(), private);
+        }
+    }
+}
+
+/// The repository that a call names.
+fn target(args: &Args) -> Option<String> {
+    let (owner, repo) = (args.text("owner"), args.text("repo"));
+    (!owner.is_empty() && !repo.is_empty()).then(|| format!("{owner}/{repo}").to_ascii_lowercase())
+}

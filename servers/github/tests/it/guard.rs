@@ -1,0 +1,112 @@
+//! What a session may not do together.
+
+use crate::rows::{connected, in_o_r, sent, site};
+use linchpin::testing::site::{Seen, Site};
+use linchpin_rest::testing::call;
+use serde_json::{Value, json};
+
+/// `o/secret` is private; every other repository is public.
+async fn two_kinds() -> Site {
+    site(|seen: &Seen| {
+        let mut parts = seen.path().split('/').skip(1);
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("repos"), Some(owner), Some(repo), None) => {
+                Some((200, json!({ "full_name": format!("{owner}/{repo}"), "private": repo == "secret" })))
+            }
+            _ => None,
+        }
+    })
+    .await
+}
+
+fn of(repo: &str, mut arguments: Value) -> Value {
+    arguments["owner"] = json!("o");
+    arguments["repo"] = json!(repo);
+    arguments
+}
+
+#[tokio::test]
+async fn what_was_read_in_private_is_not_written_in_public() {
+    let site = two_kinds().await;
+    let connection = connected(&site, |_| {}).await;
+    let comment = |repo: &str| of(repo, json!({ "issue_number": 1, "body": "B" }));
+    assert!(!call(&connection, "get_issue", of("secret", json!({ "issue_number": 1 }))).await.failed);
+    let before = site.requests().len();
+    for (tool, arguments) in [
+        ("add_issue_comment", comment("public")),
+        ("create_issue", of("public", json!({ "title": "T" }))),
+        (
+            "push_files",
+            of("public", json!({ "branch": "b", "message": "m", "files": [{ "path": "a", "content": "c" }] })),
+        ),
+        ("create_repository", json!({ "name": "leak" })),
+        ("github_issues_write", of("public", json!({ "method": "comment", "issue_number": 1, "body": "B" }))),
+    ] {
+        let told = call(&connection, tool, arguments).await;
+        assert!(told.failed && told.kind == "denied", "{tool}: {}", told.result);
+        let why = "This session has read o/secret, which is private, and ";
+        assert!(told.text.starts_with(why) && told.text.contains("--allow-cross-visibility"), "{}", told.text);
+    }
+    assert!(site.requests()[before..].iter().all(|seen| seen.method == "GET"), "{:?}", sent(&site));
+    // Private to private, and reading, is not what this is about.
+    assert!(!call(&connection, "add_issue_comment", comment("secret")).await.failed);
+    assert!(!call(&connection, "create_repository", json!({ "name": "n", "private": true })).await.failed);
+    assert!(!call(&connection, "get_issue", of("public", json!({ "issue_number": 1 }))).await.failed);
+
+    // Another session has not read it.
+    let other = connected(&site, |_| {}).await;
+    assert!(!call(&other, "add_issue_comment", comment("public")).await.failed);
+}
+
+#[tokio::test]
+async fn what_a_search_finds_is_read_too() {
+    let site = site(|seen| {
+        let found = |item: Value| Some((200, json!({ "total_count": 1, "items": [item] })));
+        match seen.path() {
+            "/search/issues" => {
+                found(json!({ "number": 1, "repository_url": "https://api.github.com/repos/o/secret" }))
+            }
+            "/search/code" => found(json!({ "path": "a", "repository": { "full_name": "o/secret", "private": true } })),
+            "/repos/o/secret" => Some((200, json!({ "private": true }))),
+            "/repos/o/r" => Some((200, json!({ "private": false }))),
+            _ => None,
+        }
+    })
+    .await;
+    for tool in ["search_issues", "search_code"] {
+        let connection = connected(&site, |_| {}).await;
+        let write = in_o_r(json!({ "issue_number": 1, "body": "B" }));
+        assert!(!call(&connection, "add_issue_comment", write.clone()).await.failed);
+        assert!(!call(&connection, tool, json!({ "q": "x" })).await.failed);
+        let told = call(&connection, "add_issue_comment", write).await;
+        assert!(told.failed && told.kind == "denied", "{tool}: {}", told.result);
+    }
+}
+
+#[tokio::test]
+async fn work_in_one_repository_costs_no_request_more_and_the_operator_may_allow_the_rest() {
+    let site = two_kinds().await;
+    let connection = connected(&site, |_| {}).await;
+    for repo in ["secret", "public"] {
+        let session = connected(&site, |_| {}).await;
+        let before = site.requests().len();
+        call(&session, "get_issue", of(repo, json!({ "issue_number": 1 }))).await;
+        call(&session, "add_issue_comment", of(repo, json!({ "issue_number": 1, "body": "B" }))).await;
+        assert_eq!(site.requests().len() - before, 2, "{:?}", sent(&site));
+    }
+    drop(connection);
+    let allowed = connected(&site, |config| config.allow_cross_visibility = true).await;
+    call(&allowed, "get_issue", of("secret", json!({ "issue_number": 1 }))).await;
+    let told = call(&allowed, "add_issue_comment", of("public", json!({ "issue_number": 1, "body": "B" }))).await;
+    assert!(!told.failed, "{}", told.result);
+}
+
+#[tokio::test]
+async fn when_the_visibility_cannot_be_told_nothing_is_written() {
+    let site = site(|seen| (seen.target == "/repos/o/public").then(|| (500, json!({ "message": "no" })))).await;
+    let connection = connected(&site, |_| {}).await;
+    call(&connection, "get_issue", of("other", json!({ "issue_number": 1 }))).await;
+    let told = call(&connection, "create_issue", of("public", json!({ "title": "T" }))).await;
+    assert!(told.failed && told.kind == "upstream", "{}", told.result);
+    assert!(!sent(&site).iter().any(|line| line.starts_with("POST")));
+}

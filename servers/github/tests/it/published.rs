@@ -1,0 +1,1 @@
+//! The published server and GitHub's own descriptions beside ours.

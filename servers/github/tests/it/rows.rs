@@ -1,0 +1,60 @@
+//! Every row of the tables: against a description of the API, with hostile arguments, and with everything that fails.
+
+use linchpin::Server;
+use linchpin::client::{Client, Connection};
+use linchpin::prelude::in_process;
+use linchpin::testing::site::{Seen, Site, json as answer_json};
+use linchpin_github::{API, Config, SERVICE, open};
+use linchpin_rest::testing::Suite;
+use serde_json::{Value, json};
+
+pub(crate) fn suite() -> Suite {
+    Suite::new(&API, &SERVICE, include_str!("../contract/github.json"))
+}
+
+/// The server as [`open`] makes it, with a key and all tools, and what it is asked at.
+pub(crate) async fn connected(site: &Site, change: impl FnOnce(&mut Config)) -> Connection {
+    let config = Config::default().with(|config| {
+        config.api = suite().config(site);
+        change(config);
+    });
+    let server = open(config).unwrap().add_to(Server::new("test", "0"), &SERVICE).unwrap();
+    Client::new("test", "0").check_results(true).connect(in_process(server)).await.unwrap()
+}
+
+/// A site that answers as the description says, unless this function knows better: status and JSON.
+pub(crate) async fn site(special: impl Fn(&Seen) -> Option<(u16, Value)> + Send + Sync + 'static) -> Site {
+    suite().site_but(move |seen| special(seen).map(|(status, answer)| answer_json(status, "", &answer))).await
+}
+
+/// The requests that were sent, as `GET /path?query`.
+pub(crate) fn sent(site: &Site) -> Vec<String> {
+    site.requests().iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect()
+}
+
+/// The body of the last request.
+pub(crate) fn last_body(site: &Site) -> Value {
+    serde_json::from_slice(&site.requests().last().unwrap().body).unwrap()
+}
+
+/// These arguments and the repository `o/r`.
+pub(crate) fn in_o_r(mut arguments: Value) -> Value {
+    arguments["owner"] = json!("o");
+    arguments["repo"] = json!("r");
+    arguments
+}
+
+#[tokio::test]
+async fn every_row_makes_requests_that_the_description_allows() {
+    suite().contract().await;
+}
+
+#[tokio::test]
+async fn no_argument_leads_a_request_elsewhere() {
+    suite().hostile_arguments().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_fails_every_row_says_what_happened() {
+    suite().faults().await;
+}

@@ -1,0 +1,102 @@
+//! What the operator restricts: repositories, and whose words are shown.
+
+use crate::rows::{connected, in_o_r, sent, site};
+use linchpin_github::{Config, SERVICE};
+use linchpin_rest::testing::call;
+use serde_json::{Value, json};
+use url::form_urlencoded::parse;
+
+fn only_o_r(config: &mut Config) {
+    config.repositories = vec!["o/r".to_owned()];
+}
+
+#[tokio::test]
+async fn outside_the_allowed_repositories_no_tool_sends_anything() {
+    let site = site(|_| None).await;
+    let connection = connected(&site, only_o_r).await;
+    let contract: Value = serde_json::from_str(include_str!("../contract/github.json")).unwrap();
+    let mut tried = 0;
+    for (key, arguments) in contract["calls"].as_object().unwrap() {
+        let (tool, method) = key.split_once(' ').unwrap_or((key, ""));
+        if !SERVICE.tools.iter().any(|known| known.name == tool) || tool.contains("search") {
+            continue;
+        }
+        let mut arguments = arguments["least"].clone();
+        if !method.is_empty() {
+            arguments["method"] = json!(method);
+        }
+        if arguments.get("owner").is_some() {
+            arguments["owner"] = json!("other");
+        }
+        let told = call(&connection, tool, arguments.clone()).await;
+        assert!(told.failed && told.kind == "denied", "{tool} {arguments}: {}", told.result);
+        assert!(told.text.contains("Allowed: o/r."), "{}", told.text);
+        tried += 1;
+    }
+    assert!(tried >= 24 && site.requests().is_empty(), "{tried}: {:?}", sent(&site));
+    let told = call(&connection, "get_issue", json!({ "owner": "O", "repo": "R", "issue_number": 1 })).await;
+    assert!(!told.failed, "names have no case: {}", told.result);
+}
+
+#[tokio::test]
+async fn a_search_stays_in_the_allowed_repositories_whatever_the_query_says() {
+    let site = site(|_| None).await;
+    let connection = connected(&site, only_o_r).await;
+    for (asked, query) in [
+        ("bug", "bug repo:o/r"),
+        ("bug repo:other/x org:other user:u -repo:o/r", "bug repo:o/r"),
+        ("(x) OR (repo:other/x secret)", "x secret repo:o/r"),
+        ("x\" OR REPO:other/x", "x\" repo:o/r"),
+    ] {
+        for (tool, name) in [("search_code", "q"), ("search_issues", "q"), ("search_repositories", "query")] {
+            let told = call(&connection, tool, json!({ (name): asked })).await;
+            assert!(!told.failed, "{}", told.result);
+            let seen = site.requests().pop().unwrap();
+            let (_, q) = parse(seen.query().as_bytes()).find(|(name, _)| name == "q").unwrap();
+            assert_eq!(q, query, "{tool}");
+            // One of the two is in another repository, and how many there are is not told either.
+            assert_eq!(told.structured["items"].as_array().unwrap().len(), 1, "{tool}: {}", told.result);
+            assert!(!told.result.to_string().contains("other/x") && told.structured.get("total_count").is_none());
+        }
+    }
+    assert!(!call(&connection, "search_users", json!({ "q": "ann" })).await.failed);
+}
+
+#[tokio::test]
+async fn in_lockdown_the_words_of_strangers_are_left_out() {
+    let site = site(|seen| match seen.path() {
+        "/repos/o/r/issues/1" | "/repos/o/r/pulls/7" => Some((
+            200,
+            json!({ "number": 1, "title": "evil words", "author_association": "NONE", "head": { "sha": "c" } }),
+        )),
+        _ => None,
+    })
+    .await;
+    let open = connected(&site, |_| {}).await;
+    let locked = connected(&site, |config| config.lockdown = true).await;
+    for (tool, arguments) in [
+        ("get_issue", json!({ "issue_number": 1 })),
+        ("get_pull_request", json!({ "pull_number": 7 })),
+        ("get_pull_request_files", json!({ "pull_number": 7 })),
+        ("get_file_contents", json!({ "path": "a", "branch": "refs/pull/7/head" })),
+        ("github_pulls_read", json!({ "method": "files", "pull_number": 7 })),
+    ] {
+        assert!(!call(&open, tool, in_o_r(arguments.clone())).await.failed, "{tool}");
+        let told = call(&locked, tool, in_o_r(arguments)).await;
+        assert!(told.failed && told.kind == "denied" && !told.result.to_string().contains("evil"), "{}", told.result);
+    }
+    for (tool, arguments) in [
+        ("list_issues", json!({})),
+        ("get_pull_request_comments", json!({ "pull_number": 7 })),
+        ("github_issues_read", json!({ "method": "comments", "issue_number": 1 })),
+    ] {
+        let all = call(&open, tool, in_o_r(arguments.clone())).await.structured["items"].as_array().unwrap().len();
+        let told = call(&locked, tool, in_o_r(arguments)).await;
+        assert_eq!((all, told.structured["items"].as_array().unwrap().len()), (2, 1), "{tool}");
+        assert!(told.result.to_string().contains("1 left out"), "{}", told.result);
+    }
+    // What was done is not called a failure.
+    let told = call(&locked, "update_issue", in_o_r(json!({ "issue_number": 1, "state": "closed" }))).await;
+    assert!(!told.failed && !told.result.to_string().contains("evil"), "{}", told.result);
+    assert!(told.result.to_string().contains("[Done. "), "{}", told.result);
+}
