@@ -245,6 +245,31 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "slack")]
+    Entry {
+        title: "Slack",
+        about: "Channels, messages, threads and people of a Slack workspace",
+        examples: "  \
+  linchpin serve slack
+  linchpin serve slack --channel C0123456789 --link-host example.org
+  SLACK_BOT_TOKEN_FILE=~/.slack-token linchpin serve slack --allow-post
+",
+        notes: "SLACK_BOT_TOKEN is the token of an app (create one at https://api.slack.com/apps); SLACK_USER_TOKEN is a user's, \
+                for search. …_FILE names a file with it, …_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built \
+                with the feature keyring). It posts only in channels named with --channel or SLACK_CHANNEL_IDS, or with \
+                --allow-post.",
+        ..Entry::new(
+            "slack",
+            linchpin_slack::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_slack::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_slack::open(config)?.add_to(server, &linchpin_slack::SERVICE)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

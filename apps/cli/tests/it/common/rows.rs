@@ -139,6 +139,18 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "brave";
         rows.push(row);
     }
+    if cfg!(feature = "slack") {
+        let found = r#"{"ok":true,"members":[{"id":"U1","name":"ann"}]}"#;
+        let mut row = row("slack", "slack_get_users", json!({}), r#"{"ok":true,"members":[{"id":"U1","name":"ann"}]"#);
+        row.env = vec![
+            ("SLACK_BOT_TOKEN".to_owned(), "xoxb-1".to_owned()),
+            ("SLACK_TEAM_ID".to_owned(), "T1".to_owned()),
+            ("SLACK_CHANNEL_IDS".to_owned(), "C1".to_owned()),
+            ("SLACK_API_URL".to_owned(), site("application/json", found)),
+        ];
+        row.prefix = "slack";
+        rows.push(row);
+    }
     if cfg!(feature = "everything") {
         rows.push(row("everything", "echo", json!({ "message": "hello" }), "Echo: hello"));
     }

@@ -1,0 +1,297 @@
+//! What is known of the workspace: the ids of names, and which channels are private.
+
+use crate::Config;
+use linchpin::transport::web::HostRule;
+use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_rest::{Ask, Rest};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long something is known: channels are renamed, and become private.
+const KNOWN_FOR: Duration = Duration::from_secs(600);
+
+/// Pages of a list that are read to find a name, and items of a page.
+const PAGES_MAX: usize = 50;
+const PAGE: &str = "999";
+
+/// What the operator allows, and what was learnt.
+pub(crate) struct Workspace {
+    pub(crate) team: Option<String>,
+    pub(crate) mentions: bool,
+    pub(crate) link_hosts: Vec<HostRule>,
+    /// The API with the token of a user.
+    pub(crate) user: Option<Rest>,
+    private: bool,
+    direct: bool,
+    channels: Mutex<BTreeMap<String, Known>>,
+    people: Mutex<Option<(Instant, Vec<Person>)>>,
+}
+
+/// A channel.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    name: String,
+    kind: Kind,
+    since: Instant,
+}
+
+/// Who can read a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Everybody in the workspace.
+    Public,
+    /// Its members.
+    Private,
+    /// Those who write to each other.
+    Direct,
+}
+
+#[derive(Debug, Clone)]
+struct Person {
+    id: String,
+    handle: String,
+    shown: Vec<String>,
+}
+
+impl Workspace {
+    pub(crate) fn new(config: Config, user: Option<Rest>) -> Workspace {
+        Workspace {
+            team: config.team,
+            mentions: config.allow_mentions,
+            link_hosts: config.link_hosts,
+            user,
+            private: config.private_channels,
+            direct: config.direct_messages,
+            channels: Mutex::default(),
+            people: Mutex::default(),
+        }
+    }
+
+    /// The one of this server.
+    pub(crate) fn of(rest: &Rest) -> Result<&Workspace, ToolError> {
+        rest.extension().ok_or_else(|| ToolError::new("The server was not opened as this crate opens it"))
+    }
+
+    /// Whether the operator allows channels of this kind.
+    pub(crate) fn allows(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Public => true,
+            Kind::Private => self.private,
+            Kind::Direct => self.direct,
+        }
+    }
+
+    /// The kinds that are listed, in the words of the API.
+    pub(crate) fn types(&self) -> Vec<&'static str> {
+        let all = [
+            ("public_channel", Kind::Public),
+            ("private_channel", Kind::Private),
+            ("mpim", Kind::Direct),
+            ("im", Kind::Direct),
+        ];
+        all.into_iter().filter(|(_, kind)| self.allows(*kind)).map(|(word, _)| word).collect()
+    }
+
+    /// The id of a channel that the caller may use.
+    pub(crate) async fn channel(&self, rest: &Rest, given: &str) -> Result<String, ToolError> {
+        let given = given.trim();
+        if !is_channel(given) {
+            return self.channel_named(rest, given).await;
+        }
+        // The engine compares it with the channels that the operator names, private or not.
+        if !rest.config().only.is_empty() || self.private && self.direct {
+            return Ok(given.to_owned());
+        }
+        let kind = match (self.known(given), given.starts_with('D')) {
+            (Some(known), _) => known.kind,
+            (None, true) => Kind::Direct,
+            (None, false) => self.ask(rest, given).await?.kind,
+        };
+        if self.allows(kind) {
+            return Ok(given.to_owned());
+        }
+        Err(match kind {
+            Kind::Direct => ToolError::denied("That is a direct message, which the operator does not allow")
+                .hint("The operator can set --direct-messages."),
+            _ => ToolError::denied("That channel is private, which the operator does not allow")
+                .hint("The operator can set --private-channels, or name the channel with --channel."),
+        })
+    }
+
+    async fn channel_named(&self, rest: &Rest, given: &str) -> Result<String, ToolError> {
+        let name = given.strip_prefix('#').unwrap_or(given).to_lowercase();
+        if name.is_empty() || is_person(given) || !name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
+            return Err(ToolError::invalid(
+                "Invalid argument channel_id: expected an id such as C0123456789, or #name",
+            )
+            .hint("For direct messages, use the id that slack_open_dm returns."));
+        }
+        if let Some(id) = self.find(&name) {
+            return Ok(id);
+        }
+        match rest.config().only.as_slice() {
+            [] => self.read_channels(rest, &name).await?,
+            only => {
+                for id in only {
+                    if self.known(id).is_none() {
+                        self.ask(rest, id).await.map(drop).or_else(not_there)?;
+                    }
+                }
+            }
+        }
+        self.find(&name).ok_or_else(|| {
+            ToolError::not_found("There is no channel of this name among those that this server may use")
+                .hint("Names and ids are in slack_list_channels.")
+        })
+    }
+
+    /// Reads the list of channels until this name.
+    async fn read_channels(&self, rest: &Rest, name: &str) -> Result<(), ToolError> {
+        let ask = Ask::get("/conversations.list")
+            .always()
+            .query("types", self.types().join(","))
+            .query("exclude_archived", "true")
+            .query("limit", PAGE);
+        let found = |page: &Value| {
+            let channels = page["channels"].as_array().into_iter().flatten();
+            channels.filter_map(|channel| self.learn(channel)).any(|known| known.name == name)
+        };
+        self.read(rest, ask, found).await
+    }
+
+    /// Reads the pages of a list until one has what is looked for. A cursor that comes again ends the list.
+    async fn read(&self, rest: &Rest, ask: Ask, mut found: impl FnMut(&Value) -> bool) -> Result<(), ToolError> {
+        let ask = match &self.team {
+            Some(team) => ask.query("team_id", team.as_str()),
+            None => ask,
+        };
+        let (mut cursor, mut seen) = (String::new(), BTreeSet::new());
+        for _ in 0..PAGES_MAX {
+            let ask = if cursor.is_empty() { ask.clone() } else { ask.clone().query("cursor", cursor.as_str()) };
+            let page = rest.send(ask).await?.json()?;
+            let next = page.pointer("/response_metadata/next_cursor").and_then(Value::as_str).unwrap_or_default();
+            if found(&page) || next.is_empty() || !seen.insert(next.to_owned()) {
+                break;
+            }
+            next.clone_into(&mut cursor);
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, rest: &Rest, id: &str) -> Result<Known, ToolError> {
+        let answer = rest.send(Ask::get("/conversations.info").query("channel", id)).await?.json()?;
+        let known = self.learn(&answer["channel"]);
+        known.ok_or_else(|| {
+            ToolError::new("Slack did not say what kind of channel that is").kind(ErrorKind::Upstream { status: None })
+        })
+    }
+
+    /// Remembers a channel, unless Slack does not say what kind it is.
+    pub(crate) fn learn(&self, channel: &Value) -> Option<Known> {
+        let is = |name: &str| channel[name].as_bool();
+        let kind = match (is("is_im"), is("is_mpim"), is("is_private")) {
+            (Some(true), ..) | (_, Some(true), _) => Kind::Direct,
+            (.., Some(true)) => Kind::Private,
+            (.., Some(false)) => Kind::Public,
+            (.., None) => return None,
+        };
+        let name = channel["name"].as_str().unwrap_or_default().to_owned();
+        let known = Known { name, kind, since: Instant::now() };
+        self.locked().insert(channel["id"].as_str()?.to_owned(), known.clone());
+        Some(known)
+    }
+
+    fn known(&self, id: &str) -> Option<Known> {
+        self.locked().get(id).filter(|known| known.since.elapsed() < KNOWN_FOR).cloned()
+    }
+
+    /// The channel of this name that may be used.
+    fn find(&self, name: &str) -> Option<String> {
+        let channels = self.locked();
+        let mut fresh = channels.iter().filter(|(_, known)| known.since.elapsed() < KNOWN_FOR);
+        fresh.find(|(_, known)| known.name == name && known.kind != Kind::Direct).map(|(id, _)| id.clone())
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a person, by id or name.
+    pub(crate) async fn person(&self, rest: &Rest, given: &str) -> Result<String, ToolError> {
+        let given = given.trim();
+        if is_person(given) {
+            return Ok(given.to_owned());
+        }
+        let name = given.strip_prefix('@').unwrap_or(given).to_lowercase();
+        if name.is_empty() {
+            return Err(ToolError::invalid("Expected the id of a person such as U0123456789, or @name"));
+        }
+        let fresh = |at: &Instant| at.elapsed() < KNOWN_FOR;
+        let known = self.people.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|(at, _)| fresh(at));
+        let people = match known {
+            Some((_, people)) => people,
+            None => {
+                let people = self.read_people(rest).await?;
+                *self.people.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), people.clone()));
+                people
+            }
+        };
+        if let Some(person) = people.iter().find(|person| person.handle == name) {
+            return Ok(person.id.clone());
+        }
+        let same: Vec<&str> =
+            people.iter().filter(|person| person.shown.contains(&name)).map(|person| person.id.as_str()).collect();
+        match same[..] {
+            [one] => Ok(one.to_owned()),
+            [] => {
+                Err(ToolError::not_found("There is nobody of this name").hint("Names and ids are in slack_get_users."))
+            }
+            _ => Err(ToolError::invalid("Several people have this name").hint(format!(
+                "Use one of their ids: {}.",
+                same.iter().take(10).copied().collect::<Vec<_>>().join(", ")
+            ))),
+        }
+    }
+
+    async fn read_people(&self, rest: &Rest) -> Result<Vec<Person>, ToolError> {
+        let mut people = Vec::new();
+        let collect = |page: &Value| {
+            let members = page["members"].as_array().into_iter().flatten();
+            people.extend(members.filter(|member| member["deleted"] != true).filter_map(|member| {
+                let text = |path: &str| member.pointer(path).and_then(Value::as_str).unwrap_or_default().to_lowercase();
+                let shown = ["/profile/display_name", "/profile/real_name", "/real_name"].map(text);
+                let shown: BTreeSet<String> = shown.into_iter().filter(|name| !name.is_empty()).collect();
+                let id = member["id"].as_str()?.to_owned();
+                Some(Person { id, handle: text("/name"), shown: shown.into_iter().collect() })
+            }));
+            false
+        };
+        self.read(rest, Ask::get("/users.list").always().query("limit", PAGE), collect).await?;
+        Ok(people)
+    }
+}
+
+/// A channel that is not there has no name; other failures count.
+fn not_there(error: ToolError) -> Result<(), ToolError> {
+    match error.error_kind() {
+        Some(ErrorKind::NotFound | ErrorKind::Denied) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Whether this is the id of a channel or a direct message.
+pub(crate) fn is_channel(text: &str) -> bool {
+    is_id_of(text, "CGD")
+}
+
+fn is_person(text: &str) -> bool {
+    is_id_of(text, "UWB")
+}
+
+fn is_id_of(text: &str, kinds: &str) -> bool {
+    let rest = text.strip_prefix(|first: char| kinds.contains(first)).unwrap_or_default();
+    !rest.is_empty() && rest.len() <= 30 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+}
