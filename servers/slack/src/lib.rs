@@ -140,5 +140,5 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
         )
     });
     let workspace = Workspace::new(config, user.transpose()?);
-    Ok(Rest::open(&API, api)?.with_extension(workspace))
+    Ok(Rest::open(&API, api)?.with_state(workspace))
 }

@@ -72,7 +72,7 @@ impl Workspace {
 
     /// The one of this server.
     pub(crate) fn of(rest: &Rest) -> Result<&Workspace, ToolError> {
-        rest.extension().ok_or_else(|| ToolError::new("The server was not opened as this crate opens it"))
+        rest.state().ok_or_else(|| ToolError::new("The server was not opened as this crate opens it"))
     }
 
     /// Whether the operator allows channels of this kind.

@@ -270,6 +270,30 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "google-maps")]
+    Entry {
+        title: "Google Maps",
+        about: "Places, addresses, routes, distances and elevation, with a key of Google Maps",
+        examples: "  \
+  linchpin serve google-maps
+  linchpin serve google-maps --toolsets routes
+  GOOGLE_MAPS_API_KEY_FILE=~/.maps-key linchpin serve google-maps --legacy
+",
+        notes: "GOOGLE_MAPS_API_KEY is the key (create one at https://console.cloud.google.com/google/maps-apis/credentials); \
+                GOOGLE_MAPS_API_KEY_FILE is a file with it, GOOGLE_MAPS_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring \
+                (in programs built with the feature keyring).",
+        ..Entry::new(
+            "google-maps",
+            linchpin_google_maps::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_google_maps::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_google_maps::open(config)?.add_to(server, &linchpin_google_maps::SERVICE)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

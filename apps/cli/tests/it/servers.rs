@@ -192,6 +192,7 @@ fn servers_that_cannot_start_say_why() {
         ("time", &["--local-timezone", "Nowhere/Else"]),
         ("brave-search", &[]),
         ("slack", &[]),
+        ("google-maps", &[]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),
         ("git", &["--roots", "replace"]),

@@ -80,6 +80,10 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("slack_post_message", json!({ "channel_id": "C1", "text": MARKER, MARKER: 1 }), None),
             ("slack_get_users", json!({ "cursor": MARKER }), None),
         ],
+        "google-maps" => vec![
+            ("maps_geocode", json!({ "address": MARKER, MARKER: 1 }), None),
+            ("maps_directions", json!({ "origin": MARKER, "destination": "place_id:/" }), None),
+        ],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
     }

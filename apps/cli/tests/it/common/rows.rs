@@ -151,6 +151,16 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "slack";
         rows.push(row);
     }
+    if cfg!(feature = "google-maps") {
+        let found = r#"{"status":"OK","results":[{"formatted_address":"Some street 1","place_id":"x"}]}"#;
+        let mut row = row("google-maps", "maps_geocode", json!({ "address": "words" }), "Some street 1");
+        row.env = vec![
+            ("GOOGLE_MAPS_API_KEY".to_owned(), "key".to_owned()),
+            ("MCP_MAPS_API_URL".to_owned(), site("application/json", found)),
+        ];
+        row.prefix = "maps";
+        rows.push(row);
+    }
     if cfg!(feature = "everything") {
         rows.push(row("everything", "echo", json!({ "message": "hello" }), "Echo: hello"));
     }

@@ -1,0 +1,4 @@
+//! The integration tests of `linchpin-sentry`: one program, a module for each subject.
+
+mod issues;
+mod rows;
