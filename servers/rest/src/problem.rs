@@ -28,7 +28,7 @@ impl Problems {
     pub const PLAIN: Problems = Problems { words: &[], message: &[], failed: None, advise: None };
 
     /// Sets the first line by status; 0 is every other one. `{status}` and `{reason}` are its number and its name. A failure with a
-    /// status of success has the line of the status that its kind usually has: 403 for what is denied.
+    /// status of success has the line of that status, or else of the one that its kind usually has: 403 for what is denied.
     #[must_use]
     pub const fn words(self, words: &'static [(u16, &'static str)]) -> Problems {
         Problems { words, ..self }
@@ -72,13 +72,13 @@ impl Problems {
         hide: impl Fn(String) -> String,
     ) -> ToolError {
         // A limit may have the status of a missing permission.
-        let number = match kind {
-            ErrorKind::Limited { .. } => 429,
-            _ if status.is_success() => usual_status(kind),
-            _ => status.as_u16(),
+        let numbers = match kind {
+            ErrorKind::Limited { .. } => [429, 429, 0],
+            _ if status.is_success() => [status.as_u16(), usual_status(kind), 0],
+            _ => [status.as_u16(), 0, 0],
         };
-        let own = self.words.iter().find(|(known, _)| *known == number);
-        let line = own.or_else(|| self.words.iter().find(|(known, _)| *known == 0)).map(|(_, words)| *words);
+        let line = numbers.iter().find_map(|number| self.words.iter().find(|(known, _)| known == number));
+        let line = line.map(|(_, words)| *words);
         let reason = status.canonical_reason().unwrap_or("unknown status");
         let line = match line {
             Some(words) => words.replace("{status}", status.as_str()).replace("{reason}", reason),

@@ -129,9 +129,9 @@ impl Suite {
         let (row, what) = (trial.row, format!("{}: {}", trial.what(), fault.name));
         let (contract, does) = (self.contract.clone(), fault.clone());
         let site = Site::new(move |_, seen| (does.does)(contract.answer(seen))).await;
+        let slow = fault.kinds == ["timeout"] && fault.sent == 1;
         let config = self.config(&site).with(|config| {
             config.body_bytes_max = 1 << 20;
-            let slow = fault.kinds == ["timeout"] && fault.sent == 1;
             config.timeout_ms = if slow { 300 } else { 10_000 };
         });
         let connection = self.connect(config).await;
@@ -149,7 +149,9 @@ impl Suite {
             let repeats = fault.name.starts_with("a redirect") || seen.first().is_some_and(|seen| seen.method == "GET");
             let most = if repeats || !row.spec.writes { fault.sent } else { 1 };
             let first = seen.iter().filter(|one| one.target == seen[0].target).count();
-            assert_eq!(first, most, "{what}: how often it was sent");
+            // On a busy machine the time may be over before.
+            let in_time = if slow { first <= most } else { first == most };
+            assert!(in_time, "{what}: sent {first} times, not {most}");
         } else if told.failed {
             // It could not go on without what is missing; that is no crash, and it says so.
             assert!(!told.kind.is_empty(), "{what}: {}", told.result);
