@@ -1,10 +1,13 @@
 //! The compact set: nine tools whose methods are the published ones, with short results.
 
 use crate::commit::{create_branch, push_files, write_file};
-use crate::original::{self as all, ISSUE, NUMBER, OWNER, PAGE, PER_PAGE, REPO};
+use crate::original::{
+    self as all, BODY, COMMIT_MESSAGE, COMMIT_TITLE, DIRECTION, ISSUE, MERGE_METHOD, NUMBER, ORDER, OWNER, PAGE,
+    PER_PAGE, REPO, STATE, TITLE,
+};
 use crate::read::{contents, status};
 use crate::scope::trusted;
-use linchpin_rest::{Arg, Call, get, list, methods, one_of, put, text};
+use linchpin_rest::{Arg, Call, boolean, get, list, methods, one_of, put, text};
 
 const SET: &str = "compact";
 
@@ -103,7 +106,7 @@ pub(crate) const CALLS: &[Call] = &[
         "create: a pull request (title, head, base). review: approve, reject or comment on one (pull_number, event, body). \
          update_branch: merge the base into its branch (pull_number).",
         &[
-            ("create", all::CREATE_PULL.keep(WRITTEN)),
+            ("create", CREATE_PULL),
             ("review", all::REVIEW.keep("id state html_url")),
             ("update_branch", all::UPDATE_PULL_BRANCH),
         ],
@@ -116,16 +119,15 @@ const REPOSITORY: &str = "full_name html_url private default_branch parent.full_
 const REFERENCE: &str = "ref object.sha";
 const WRITTEN: &str = "number title state html_url";
 
-const QUERY: Arg = text("query").wire("q").aliases(&["q"]);
-const ORDER: Arg = one_of("order", &["asc", "desc"]).opt();
+const QUERY: Arg = text("query").wire("q").aliases(&["q"]).about("Words and qualifiers.");
 
 const SEARCH_REPOSITORIES: Call = all::SEARCH_REPOSITORIES
     .args(&[
         QUERY,
         PER_PAGE,
         PAGE.unlisted(),
-        one_of("sort", &["stars", "forks", "help-wanted-issues", "updated"]).opt(),
-        ORDER,
+        one_of("sort", &["stars", "forks", "help-wanted-issues", "updated"]).opt().about("What by."),
+        ORDER.unlisted(),
     ])
     .keep("full_name description:300 private archived stargazers_count language updated_at html_url")
     .fields();
@@ -138,14 +140,20 @@ const SEARCH_ISSUES: Call = all::SEARCH_ISSUES
         QUERY,
         PER_PAGE,
         PAGE.unlisted(),
-        one_of("sort", &["comments", "reactions", "interactions", "created", "updated"]).opt(),
-        ORDER,
+        one_of("sort", &["comments", "reactions", "interactions", "created", "updated"]).opt().about("What by."),
+        ORDER.unlisted(),
     ])
     .keep("number title state user.login repository_url labels.name comments updated_at pull_request.html_url")
     .fields();
 
 const SEARCH_USERS: Call = all::SEARCH_USERS
-    .args(&[QUERY, PER_PAGE, PAGE.unlisted(), one_of("sort", &["followers", "repositories", "joined"]).opt(), ORDER])
+    .args(&[
+        QUERY,
+        PER_PAGE,
+        PAGE.unlisted(),
+        one_of("sort", &["followers", "repositories", "joined"]).opt().about("What by."),
+        ORDER.unlisted(),
+    ])
     .keep("login type html_url")
     .fields();
 
@@ -157,11 +165,11 @@ const LIST_COMMITS: Call = all::LIST_COMMITS
     .args(&[
         OWNER,
         REPO,
-        text("sha").opt(),
-        text("path").opt(),
-        text("author").opt(),
+        text("sha").opt().about("Branch or commit."),
+        text("path").opt().about("In the repository."),
+        text("author").opt().about("Login or email."),
         text("since").opt().about("Such as 2026-01-31T00:00:00Z."),
-        text("until").opt(),
+        text("until").unlisted(),
         PER_PAGE,
         PAGE.unlisted(),
     ])
@@ -172,11 +180,11 @@ const LIST_ISSUES: Call = all::LIST_ISSUES
     .args(&[
         OWNER,
         REPO,
-        one_of("state", &["open", "closed", "all"]).opt(),
-        list("labels").comma().opt(),
+        STATE,
+        list("labels").comma().opt().about("All of these."),
         text("since").opt().about("Such as 2026-01-31T00:00:00Z."),
-        one_of("sort", &["created", "updated", "comments"]).opt(),
-        one_of("direction", &["asc", "desc"]).opt(),
+        one_of("sort", &["created", "updated", "comments"]).opt().about("What by."),
+        DIRECTION.unlisted(),
         PER_PAGE,
         PAGE.unlisted(),
     ])
@@ -202,11 +210,11 @@ const LIST_PULLS: Call = all::LIST_PULLS
     .args(&[
         OWNER,
         REPO,
-        one_of("state", &["open", "closed", "all"]).opt(),
+        STATE,
         text("head").opt().about("Such as user:branch."),
-        text("base").opt(),
-        one_of("sort", &["created", "updated", "popularity", "long-running"]).opt(),
-        one_of("direction", &["asc", "desc"]).opt(),
+        text("base").opt().about("Branch."),
+        one_of("sort", &["created", "updated", "popularity", "long-running"]).opt().about("What by."),
+        DIRECTION.unlisted(),
         PER_PAGE,
         PAGE.unlisted(),
     ])
@@ -219,6 +227,19 @@ const GET_PULL: Call = all::GET_PULL
          head.sha base.ref base.sha commits additions deletions changed_files created_at updated_at html_url body:8000",
     )
     .fields();
+
+const CREATE_PULL: Call = all::CREATE_PULL
+    .args(&[
+        OWNER,
+        REPO,
+        TITLE,
+        BODY.opt(),
+        text("head").about("Branch, or user:branch."),
+        text("base").about("Branch."),
+        boolean("draft").opt().about("Not ready yet."),
+        boolean("maintainer_can_modify").unlisted(),
+    ])
+    .keep(WRITTEN);
 
 const PULL_FILES: Call =
     all::PULL_FILES.keep("filename previous_filename status additions deletions patch:6000").fields();
@@ -246,9 +267,9 @@ const MERGE: Call = put(
     OWNER,
     REPO,
     NUMBER,
-    one_of("merge_method", &["merge", "squash", "rebase"]).opt(),
-    text("commit_title").opt(),
-    text("commit_message").opt(),
-    text("sha").opt(),
+    MERGE_METHOD,
+    COMMIT_TITLE.unlisted(),
+    COMMIT_MESSAGE,
+    text("sha").opt().about("Of its newest commit."),
 ])
 .once();

@@ -78,7 +78,7 @@ pub(crate) const WRITE_FILE: Call = put(
     "create_or_update_file",
     "Write a file",
     "original",
-    "Creates or replaces one file, as a commit on a branch.",
+    "Creates or replaces one file, as a commit on a branch. For several: push_files.",
     "/repos/{owner}/{repo}/contents/{path}",
 )
 .args(&[
@@ -88,7 +88,7 @@ pub(crate) const WRITE_FILE: Call = put(
     // It may be empty.
     object("content", r#"{"type":"string"}"#).about("The new text."),
     MESSAGE,
-    text("branch"),
+    BRANCH,
     text("sha").opt().about("Blob SHA of the file to replace; without it, that of the file as it is."),
 ])
 .once()
@@ -121,9 +121,9 @@ pub(crate) const CREATE_REPOSITORY: Call = post(
     "/user/repos",
 )
 .args(&[
-    text("name"),
-    text("description").opt(),
-    boolean("private").opt(),
+    text("name").about("Its name."),
+    text("description").opt().about("One line."),
+    boolean("private").opt().about("Not public."),
     boolean("autoInit").wire("auto_init").opt().aliases(&["auto_init"]).about("With a README."),
 ])
 .keep(REPOSITORY);
@@ -151,7 +151,7 @@ pub(crate) const PUSH_FILES: Call = post(
     "Commits several files on a branch at once. Never forces; fails if others push meanwhile.",
     "",
 )
-.args(&[OWNER, REPO, text("branch"), object("files", FILES), MESSAGE])
+.args(&[OWNER, REPO, BRANCH, object("files", FILES).about("All of the commit."), MESSAGE])
 .destructive()
 .keep(REFERENCE);
 
@@ -159,11 +159,11 @@ pub(crate) const CREATE_ISSUE: Call =
     post("create_issue", "Create an issue", "original", "Creates an issue.", "/repos/{owner}/{repo}/issues").args(&[
         OWNER,
         REPO,
-        text("title"),
-        text("body").opt(),
-        list("assignees").opt(),
-        int("milestone").opt(),
-        list("labels").opt(),
+        TITLE,
+        BODY.opt(),
+        ASSIGNEES,
+        MILESTONE,
+        LABELS,
     ]);
 
 pub(crate) const CREATE_PULL: Call = post(
@@ -176,12 +176,12 @@ pub(crate) const CREATE_PULL: Call = post(
 .args(&[
     OWNER,
     REPO,
-    text("title"),
-    text("body").opt(),
+    TITLE,
+    BODY.opt(),
     text("head").about("Branch with the changes; of a fork, user:branch."),
     text("base").about("Branch to merge into."),
-    boolean("draft").opt(),
-    boolean("maintainer_can_modify").opt(),
+    boolean("draft").opt().about("Not ready yet."),
+    boolean("maintainer_can_modify").opt().about("Maintainers may push to head."),
 ])
 .keep(PULL);
 
@@ -192,7 +192,12 @@ pub(crate) const FORK: Call =
         .keep(concat!(repository!(""), repository!("parent."), repository!("source.")));
 
 pub(crate) const CREATE_BRANCH: Call = post("create_branch", "Create a branch", "original", "Creates a branch.", "")
-    .args(&[OWNER, REPO, text("branch"), text("from_branch").opt().about("Without it, the default branch.")])
+    .args(&[
+        OWNER,
+        REPO,
+        text("branch").about("The new name."),
+        text("from_branch").opt().about("Without it, the default branch."),
+    ])
     .keep(REFERENCE);
 
 pub(crate) const LIST_COMMITS: Call = get(
@@ -226,12 +231,12 @@ pub(crate) const LIST_ISSUES: Call = get(
     OWNER,
     REPO,
     DIRECTION,
-    list("labels").comma().opt(),
+    list("labels").comma().opt().about("All of these."),
     PAGE,
     PER_PAGE,
     text("since").opt().about("Such as 2026-01-31T00:00:00Z."),
-    one_of("sort", &["created", "updated", "comments"]).opt(),
-    one_of("state", &["open", "closed", "all"]).opt(),
+    one_of("sort", &["created", "updated", "comments"]).opt().about("Default created."),
+    STATE,
 ])
 .list("")
 .trusted(trusted);
@@ -247,12 +252,12 @@ pub(crate) const UPDATE_ISSUE: Call = patch(
     OWNER,
     REPO,
     ISSUE,
-    text("title").opt(),
-    text("body").opt(),
-    list("assignees").opt(),
-    int("milestone").opt(),
-    list("labels").opt(),
-    one_of("state", &["open", "closed"]).opt(),
+    TITLE.opt(),
+    BODY.opt(),
+    ASSIGNEES,
+    MILESTONE,
+    LABELS,
+    one_of("state", &["open", "closed"]).opt().about("The new one."),
 ])
 .trusted(trusted);
 
@@ -263,7 +268,7 @@ pub(crate) const COMMENT: Call = post(
     "Adds a comment to an issue or a pull request.",
     "/repos/{owner}/{repo}/issues/{issue_number}/comments",
 )
-.args(&[OWNER, REPO, ISSUE, text("body")]);
+.args(&[OWNER, REPO, ISSUE, BODY]);
 
 pub(crate) const SEARCH_CODE: Call =
     get("search_code", "Search code", "original", "Searches for code in default branches.", "/search/code")
@@ -274,7 +279,7 @@ pub(crate) const SEARCH_CODE: Call =
 
 pub(crate) const SEARCH_ISSUES: Call =
     get("search_issues", "Search issues", "original", "Searches for issues and pull requests.", "/search/issues")
-        .args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt()])
+        .args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match.")])
         .list("items")
         .beside("total_count incomplete_results")
         .narrowed(narrow, inside)
@@ -282,7 +287,13 @@ pub(crate) const SEARCH_ISSUES: Call =
 
 pub(crate) const SEARCH_USERS: Call =
     get("search_users", "Search users", "original", "Searches for users and organizations.", "/search/users")
-        .args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", &["followers", "repositories", "joined"]).opt()])
+        .args(&[
+            QUERY,
+            ORDER,
+            PAGE,
+            PER_PAGE,
+            one_of("sort", &["followers", "repositories", "joined"]).opt().about("Default best match."),
+        ])
         .list("items")
         .beside("total_count incomplete_results")
         .always();
@@ -303,10 +314,10 @@ pub(crate) const LIST_PULLS: Call =
         .args(&[
             OWNER,
             REPO,
-            one_of("state", &["open", "closed", "all"]).opt(),
+            STATE,
             text("head").opt().about("Such as user:branch."),
-            text("base").opt(),
-            one_of("sort", &["created", "updated", "popularity", "long-running"]).opt(),
+            text("base").opt().about("Branch that they merge into."),
+            one_of("sort", &["created", "updated", "popularity", "long-running"]).opt().about("Default created."),
             DIRECTION,
             PER_PAGE,
             PAGE,
@@ -326,9 +337,9 @@ pub(crate) const REVIEW: Call = post(
     OWNER,
     REPO,
     NUMBER,
-    text("commit_id").opt().aliases(&["commitID"]),
-    text("body"),
-    one_of("event", &["APPROVE", "REQUEST_CHANGES", "COMMENT"]),
+    text("commit_id").opt().aliases(&["commitID"]).about("Default its newest commit."),
+    BODY,
+    one_of("event", &["APPROVE", "REQUEST_CHANGES", "COMMENT"]).about("The verdict."),
     object("comments", COMMENTS).opt().about("Each at a line of the file, or at a position in the diff."),
 ])
 .keep("id node_id user.login user.id user.avatar_url user.url user.html_url body state html_url pull_request_url commit_id submitted_at author_association");
@@ -340,15 +351,7 @@ pub(crate) const MERGE: Call = put(
     "Merges a pull request.",
     "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
 )
-.args(&[
-    OWNER,
-    REPO,
-    NUMBER,
-    text("commit_title").opt(),
-    text("commit_message").opt(),
-    one_of("merge_method", &["merge", "squash", "rebase"]).opt(),
-    text("sha").unlisted(),
-])
+.args(&[OWNER, REPO, NUMBER, COMMIT_TITLE, COMMIT_MESSAGE, MERGE_METHOD, text("sha").unlisted()])
 .once();
 
 pub(crate) const PULL_FILES: Call = get(
@@ -382,7 +385,12 @@ pub(crate) const UPDATE_PULL_BRANCH: Call = put(
     "Merges the base branch into the branch of a pull request.",
     "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
 )
-.args(&[OWNER, REPO, NUMBER, text("expected_head_sha").opt().aliases(&["expectedHeadSha"])])
+.args(&[
+    OWNER,
+    REPO,
+    NUMBER,
+    text("expected_head_sha").opt().aliases(&["expectedHeadSha"]).about("Fail if its newest commit is another."),
+])
 .additive()
 .once()
 .tidy(|answer| *answer = json!({ "success": true }));
@@ -409,18 +417,30 @@ pub(crate) const PULL_REVIEWS: Call = get(
 .list("")
 .trusted(trusted);
 
-pub(crate) const OWNER: Arg = segment("owner");
-pub(crate) const REPO: Arg = segment("repo");
-pub(crate) const ISSUE: Arg = int("issue_number").range(1, i64::MAX);
-pub(crate) const NUMBER: Arg = int("pull_number").range(1, i64::MAX).aliases(&["pullNumber"]);
-const PATH: Arg = segments("path");
+pub(crate) const OWNER: Arg = segment("owner").about("User or organization.");
+pub(crate) const REPO: Arg = segment("repo").about("Repository.");
+pub(crate) const ISSUE: Arg = int("issue_number").range(1, i64::MAX).about("Its number.");
+pub(crate) const NUMBER: Arg = int("pull_number").range(1, i64::MAX).aliases(&["pullNumber"]).about("Its number.");
+pub(crate) const TITLE: Arg = text("title").about("One line.");
+pub(crate) const BODY: Arg = text("body").about("Markdown.");
+const ASSIGNEES: Arg = list("assignees").opt().about("Logins.");
+const MILESTONE: Arg = int("milestone").opt().about("Its number.");
+const LABELS: Arg = list("labels").opt().about("Names.");
+pub(crate) const STATE: Arg = one_of("state", &["open", "closed", "all"]).opt().about("Default open.");
+pub(crate) const COMMIT_TITLE: Arg = text("commit_title").opt().about("Instead of GitHub's.");
+pub(crate) const COMMIT_MESSAGE: Arg = text("commit_message").opt().about("Instead of GitHub's.");
+pub(crate) const MERGE_METHOD: Arg =
+    one_of("merge_method", &["merge", "squash", "rebase"]).opt().about("Default merge.");
+const PATH: Arg = segments("path").about("In the repository.");
+const BRANCH: Arg = text("branch").about("Where to commit.");
 const MESSAGE: Arg = text("message").about("Of the commit.");
 const QUERY: Arg = text("q").aliases(&["query"]).about("With qualifiers, such as repo:octocat/hello.");
-const ORDER: Arg = one_of("order", &["asc", "desc"]).opt();
-const DIRECTION: Arg = one_of("direction", &["asc", "desc"]).opt();
-pub(crate) const PAGE: Arg = int("page").range(1, i64::MAX).opt();
-pub(crate) const PER_PAGE: Arg = int("per_page").range(1, 100).opt().aliases(&["perPage"]);
-const PER_PAGE_CAMEL: Arg = int("perPage").wire("per_page").range(1, 100).opt().aliases(&["per_page"]);
+pub(crate) const ORDER: Arg = one_of("order", &["asc", "desc"]).opt().about("Default desc.");
+pub(crate) const DIRECTION: Arg = one_of("direction", &["asc", "desc"]).opt().about("Default desc.");
+pub(crate) const PAGE: Arg = int("page").range(1, i64::MAX).opt().about("From 1.");
+pub(crate) const PER_PAGE: Arg = int("per_page").range(1, 100).opt().aliases(&["perPage"]).about("Default 30.");
+const PER_PAGE_CAMEL: Arg =
+    int("perPage").wire("per_page").range(1, 100).opt().aliases(&["per_page"]).about("Default 30.");
 
 const FILES: &str = r#"{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}}"#;
 

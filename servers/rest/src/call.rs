@@ -513,7 +513,10 @@ impl Call {
     /// The arguments of all rows. A default is none for all of them: some clients send it.
     fn schema_of_methods(&self, pages: Pages) -> Value {
         let (names, rows): (Vec<&str>, Vec<_>) = self.args_of_methods(pages).into_iter().unzip();
-        let mut properties = Map::from_iter([("method".to_owned(), json!({ "type": "string", "enum": names }))]);
+        let mut properties = Map::from_iter([(
+            "method".to_owned(),
+            json!({ "type": "string", "enum": names, "description": "What to do." }),
+        )]);
         for arg in rows.iter().flatten().filter(|arg| arg.listed) {
             let schema = arg.schema();
             match properties.get_mut(arg.name) {

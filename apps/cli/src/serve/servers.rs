@@ -294,6 +294,34 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "github")]
+    Entry {
+        title: "GitHub",
+        about: "GitHub: repositories, files, issues, pull requests and search",
+        examples: "  \
+  linchpin serve github --repo octocat/hello
+  linchpin serve github --read-only --lockdown
+  linchpin serve github --toolsets original
+",
+        notes: "GITHUB_PERSONAL_ACCESS_TOKEN or GITHUB_TOKEN is the token (create one at \
+                https://github.com/settings/personal-access-tokens); …_FILE is a file with it, …_KEYRING=SERVICE/ACCOUNT an entry of \
+                the keyring (in programs built with the feature keyring). Without one the server only reads what is public. \
+                GITHUB_HOST, GITHUB_READ_ONLY and GITHUB_LOCKDOWN_MODE of GitHub's own server are heeded.",
+        ..Entry::new(
+            "github",
+            linchpin_github::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_github::Config| &mut config.api.tools,
+                |config, server| {
+                    let anonymous =
+                        "GitHub without a token: only what is public can be read. Set GITHUB_PERSONAL_ACCESS_TOKEN.";
+                    let warnings = if config.api.key.is_none() { vec![anonymous.to_owned()] } else { Vec::new() };
+                    let server = linchpin_github::open(config)?.add_to(server, &linchpin_github::SERVICE)?;
+                    Ok((server.state(()), warnings))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

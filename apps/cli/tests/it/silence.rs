@@ -84,6 +84,11 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("maps_geocode", json!({ "address": MARKER, MARKER: 1 }), None),
             ("maps_directions", json!({ "origin": MARKER, "destination": "place_id:/" }), None),
         ],
+        "github" => vec![
+            ("search_users", json!({ "q": MARKER, MARKER: 1 }), None),
+            ("search_issues", json!({ "q": MARKER, "cursor": MARKER }), None),
+            ("create_issue", json!({ "owner": "o", "repo": "r", "title": MARKER, MARKER: 1 }), None),
+        ],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
     }

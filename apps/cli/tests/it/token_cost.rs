@@ -11,8 +11,8 @@ use rows::rows;
 
 /// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
 /// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
-/// -sequential-thinking 2026.8, -brave-search and -google-maps 0.6.2, -slack 2025.4.
-const PUBLISHED: [(&str, usize, &[&str]); 10] = [
+/// -sequential-thinking 2026.8, -brave-search and -google-maps 0.6.2, -github and -slack 2025.4.
+const PUBLISHED: [(&str, usize, &[&str]); 11] = [
     (
         "filesystem",
         1_982,
@@ -97,6 +97,38 @@ const PUBLISHED: [(&str, usize, &[&str]); 10] = [
             "maps_distance_matrix",
             "maps_elevation",
             "maps_directions",
+        ],
+    ),
+    (
+        "github",
+        3_937,
+        &[
+            "create_or_update_file",
+            "search_repositories",
+            "create_repository",
+            "get_file_contents",
+            "push_files",
+            "create_issue",
+            "create_pull_request",
+            "fork_repository",
+            "create_branch",
+            "list_commits",
+            "list_issues",
+            "update_issue",
+            "add_issue_comment",
+            "search_code",
+            "search_issues",
+            "search_users",
+            "get_issue",
+            "get_pull_request",
+            "list_pull_requests",
+            "create_pull_request_review",
+            "merge_pull_request",
+            "get_pull_request_files",
+            "get_pull_request_status",
+            "update_pull_request_branch",
+            "get_pull_request_comments",
+            "get_pull_request_reviews",
         ],
     ),
 ];

@@ -161,6 +161,16 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "maps";
         rows.push(row);
     }
+    if cfg!(feature = "github") {
+        let found = r#"{"total_count":1,"items":[{"login":"some-words"}]}"#;
+        let mut row = row("github", "search_users", json!({ "q": "words" }), "\"login\": \"some-words\"");
+        row.env = vec![
+            ("GITHUB_TOKEN".to_owned(), "key".to_owned()),
+            ("GITHUB_API_URL".to_owned(), site("application/json", found)),
+            ("MCP_GITHUB_TOOLSETS".to_owned(), "original".to_owned()),
+        ];
+        rows.push(row);
+    }
     if cfg!(feature = "everything") {
         rows.push(row("everything", "echo", json!({ "message": "hello" }), "Echo: hello"));
     }
