@@ -18,13 +18,17 @@ pub const CALLS: &[Call] = &[
 
 pub(crate) const GEOCODE: Call =
     get("maps_geocode", "Geocode", "geocoding", "Finds the coordinates of an address.", "/geocode/json")
-        .args(&[text("address"), LANGUAGE, REGION])
+        .args(&[text("address").about("In any form."), LANGUAGE, REGION])
         .problems(failing!("Geocoding", "Geocoding API"))
         .tidy(shape::geocoded);
 
 pub(crate) const REVERSE: Call =
     get("maps_reverse_geocode", "Reverse geocode", "geocoding", "Finds the address at coordinates.", "/geocode/json")
-        .args(&[number("latitude", -90.0, 90.0).local(), number("longitude", -180.0, 180.0).local(), LANGUAGE])
+        .args(&[
+            number("latitude", -90.0, 90.0).local().about("Degrees."),
+            number("longitude", -180.0, 180.0).local().about("Degrees."),
+            LANGUAGE,
+        ])
         .adjust(|ask, args| ask.query("latlng", place::pair(args.get("latitude"), args.get("longitude"))))
         .problems(failing!("Reverse geocoding", "Geocoding API"))
         .tidy(shape::reversed);
@@ -36,7 +40,7 @@ pub(crate) const ELEVATION: Call = get(
     "Returns the elevation of locations, in meters.",
     "/elevation/json",
 )
-.args(&[object("locations", LOCATIONS).local()])
+.args(&[object("locations", LOCATIONS).local().about("In degrees.")])
 .adjust(|ask, args| ask.query("locations", place::pairs(args.get("locations"))))
 .list("results")
 .items("results")
@@ -85,7 +89,11 @@ const SEARCH: Call = post(SEARCH_NAMES.0, SEARCH_NAMES.1, SEARCH_NAMES.2, SEARCH
 
 const DETAILS: Call = get(DETAILS_NAMES.0, DETAILS_NAMES.1, DETAILS_NAMES.2, DETAILS_NAMES.3, "/places/{place_id}")
     .at("places")
-    .args(&[segment("place_id"), LANGUAGE.wire("languageCode"), REGION.wire("regionCode")])
+    .args(&[
+        segment("place_id").about("From another result."),
+        LANGUAGE.wire("languageCode"),
+        REGION.wire("regionCode"),
+    ])
     .headers(&[(
         MASK,
         "displayName,formattedAddress,location,nationalPhoneNumber,websiteUri,rating,reviews,regularOpeningHours",
@@ -131,8 +139,8 @@ pub(crate) const DIRECTIONS: Call = post(
 /// What is asked for: what it costs depends on it.
 const MASK: &str = "x-goog-fieldmask";
 
-pub(crate) const QUERY: Arg = text("query");
-pub(crate) const CENTER: Arg = object("location", LOCATION).local().opt();
+pub(crate) const QUERY: Arg = text("query").about("What, and where.");
+pub(crate) const CENTER: Arg = object("location", LOCATION).local().opt().about("Prefer what is near.");
 pub(crate) const RADIUS: Arg =
     number("radius", 1.0, place::RADIUS_MAX).local().opt().about("Meters around location, at most 50000.");
 pub(crate) const LANGUAGE: Arg = text("language").unlisted().like(place::is_code, "a code such as en or pt-BR");
@@ -140,7 +148,7 @@ pub(crate) const REGION: Arg = text("region").unlisted().like(place::is_code, "a
 
 pub(crate) const MATRIX_ARGS: &[Arg] = &[
     list("origins").local().like(place::is_place, PLACE).about("Addresses, lat,lng, or place_id:…."),
-    list("destinations").local().like(place::is_place, PLACE),
+    list("destinations").local().like(place::is_place, PLACE).about("The same."),
     MODE,
     DEPARTURE.unlisted(),
     ARRIVAL.unlisted(),
@@ -152,11 +160,11 @@ pub(crate) const MATRIX_ARGS: &[Arg] = &[
 
 pub(crate) const DIRECTIONS_ARGS: &[Arg] = &[
     text("origin").local().like(place::is_place, PLACE).about("Address, lat,lng, or place_id:…."),
-    text("destination").local().like(place::is_place, PLACE),
+    text("destination").local().like(place::is_place, PLACE).about("The same."),
     MODE,
     list("waypoints").local().opt().like(place::is_place, PLACE).about("Places on the way."),
     DEPARTURE,
-    ARRIVAL,
+    ARRIVAL.unlisted(),
     AVOID,
     UNITS,
     LANGUAGE.local(),
@@ -165,7 +173,8 @@ pub(crate) const DIRECTIONS_ARGS: &[Arg] = &[
 
 const PLACE: &str =
     "an address, coordinates such as 59.91,10.75 (latitude at most 90, longitude at most 180), or place_id:…";
-const MODE: Arg = one_of("mode", &["driving", "walking", "bicycling", "transit"]).local().default("driving");
+const MODE: Arg =
+    one_of("mode", &["driving", "walking", "bicycling", "transit"]).local().default("driving").about("How to travel.");
 const DEPARTURE: Arg = text("departure_time")
     .local()
     .opt()
@@ -176,7 +185,7 @@ const ARRIVAL: Arg = text("arrival_time")
     .opt()
     .like(place::is_time, "a time such as 2026-12-24T18:00:00Z")
     .about("With transit.");
-const AVOID: Arg = list_of("avoid", &["tolls", "highways", "ferries"]).local().opt();
+const AVOID: Arg = list_of("avoid", &["tolls", "highways", "ferries"]).local().opt().about("What to avoid.");
 const UNITS: Arg = one_of("units", &["metric", "imperial"]).local().unlisted();
 
 const LOCATION: &str = r#"{"type":"object","properties":{"latitude":{"type":"number","minimum":-90,"maximum":90},"longitude":{"type":"number","minimum":-180,"maximum":180}},"required":["latitude","longitude"]}"#;

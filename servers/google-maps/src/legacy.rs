@@ -32,7 +32,7 @@ const SEARCH: Call = get(SEARCH_NAMES.0, SEARCH_NAMES.1, SEARCH_NAMES.2, SEARCH_
     .tidy(places);
 
 const DETAILS: Call = get(DETAILS_NAMES.0, DETAILS_NAMES.1, DETAILS_NAMES.2, DETAILS_NAMES.3, "/place/details/json")
-    .args(&[text("place_id"), LANGUAGE, REGION])
+    .args(&[text("place_id").about("From another result."), LANGUAGE, REGION])
     .fixed(&[(
         "fields",
         "name,formatted_address,geometry/location,formatted_phone_number,website,rating,reviews,opening_hours",

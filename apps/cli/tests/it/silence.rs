@@ -82,7 +82,7 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
         ],
         "google-maps" => vec![
             ("maps_geocode", json!({ "address": MARKER, MARKER: 1 }), None),
-            ("maps_directions", json!({ "origin": MARKER, "destination": "place_id:/" }), None),
+            ("maps_search_places", json!({ "query": MARKER, "cursor": MARKER }), None),
         ],
         "github" => vec![
             ("search_users", json!({ "q": MARKER, MARKER: 1 }), None),

@@ -1,4 +1,0 @@
-//! The integration tests of `linchpin-sentry`: one program, a module for each subject.
-
-mod issues;
-mod rows;
