@@ -15,6 +15,9 @@ const READABILITY: &str = "readability";
 const SET: &str = "published";
 const PYTHON: &[(&str, &str)] = &[("py", "py-servers"), ("py1", "py-sqlite")];
 
+/// Sets of npm with a server's description, its vendor's client and the published server; linked there too.
+const APIS: &[&str] = &["github"];
+
 /// How long building and running the tests may take.
 const TESTS_S_MAX: u64 = 1800;
 
@@ -36,7 +39,8 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     Ok(report)
 }
 
-/// Installs the published servers where they are missing and returns the folder: `node_modules/.bin`, `py/bin`, `py1/bin`.
+/// Installs the published servers where they are missing and returns the folder: `node_modules/.bin`, `py/bin`, `py1/bin`,
+/// `github/node_modules`.
 pub(crate) fn install(context: &Context) -> Result<PathBuf> {
     let home = tools::npm(context, SET)?;
     for (name, set) in PYTHON {
@@ -46,6 +50,9 @@ pub(crate) fn install(context: &Context) -> Result<PathBuf> {
             link(&tools::npm(context, READABILITY)?.join("node_modules"), &folder.join("node_modules"))?;
         }
         link(environment, &home.join(name))?;
+    }
+    for set in APIS {
+        link(&tools::npm(context, set)?, &home.join(set))?;
     }
     Ok(home)
 }

@@ -53,11 +53,6 @@ macro_rules! repository {
     };
 }
 
-macro_rules! side {
-    ($at:literal) => { concat!(under!($at: "label" "ref" "sha" "user.login" "user.id" "repo.full_name" "repo.private"
-        "repo.html_url" "repo.clone_url" "repo.default_branch")) };
-}
-
 /// What the published server keeps of an object, and what belongs to it.
 const REPOSITORY: &str = repository!("");
 const PULL: &str = concat!(
@@ -69,8 +64,12 @@ const PULL: &str = concat!(
     person!("assignee."),
     person!("assignees."),
     person!("requested_reviewers."),
-    side!("head."),
-    side!("base.")
+    under!("head.": "label" "ref" "sha"),
+    person!("head.user."),
+    repository!("head.repo."),
+    under!("base.": "label" "ref" "sha"),
+    person!("base.user."),
+    repository!("base.repo.")
 );
 const REFERENCE: &str = "ref node_id url object.sha object.type object.url";
 
@@ -281,7 +280,7 @@ pub(crate) const SEARCH_ISSUES: Call =
     get("search_issues", "Search issues", "original", "Searches for issues and pull requests.", "/search/issues")
         .args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match.")])
         .list("items")
-        .beside("total_count incomplete_results")
+        .beside("total_count incomplete_results search_type")
         .narrowed(narrow, inside)
         .trusted(trusted);
 
