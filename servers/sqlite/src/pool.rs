@@ -376,6 +376,25 @@ mod tests {
         assert!(refused.advice().unwrap().contains("The database is busy with other calls"), "{refused}");
         drop(held);
         assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
+        // As many can be left behind as before.
+        for _ in 0..3_000 {
+            if workers.shared.stuck.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(workers.shared.stuck.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_gets_a_thread_when_those_before_it_are_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let workers = workers(&dir);
+        // They are not late yet when the last one comes.
+        let (first, second, waited) =
+            tokio::join!(stuck_call(&workers, ""), stuck_call(&workers, ""), call(&workers, COUNT));
+        assert_eq!(waited.unwrap(), r#"[{"n":0}]"#);
+        drop((first, second));
     }
 
     #[tokio::test]
@@ -383,7 +402,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let workers = workers(&dir);
         workers.shared.exhausted.store(true, Ordering::Release);
-        let held = [stuck_call(&workers, "").await.1, stuck_call(&workers, "").await.1];
+        let first = stuck_call(&workers, "").await.1;
+        assert_eq!(call(&workers, COUNT).await.unwrap(), r#"[{"n":0}]"#, "the other thread serves it");
+        let held = [first, stuck_call(&workers, "").await.1];
         let refused = call(&workers, COUNT).await.unwrap_err();
         assert!(refused.message().starts_with("Error: no thread for the database"), "{refused}");
         workers.shared.exhausted.store(false, Ordering::Release);
