@@ -414,6 +414,26 @@ async fn selections_are_read_on_with_their_cursor_until_everything_was_shown_onc
     }
 }
 
+#[tokio::test]
+async fn a_cursor_is_for_the_request_that_gave_it() {
+    let long = format!("engine {}", "x".repeat(400));
+    let entities: Vec<Value> = (0..1_000).map(|n| entity(&format!("n{n}"), &[&long])).collect();
+    let w = World::new().await;
+    w.call("create_entities", json!({ "entities": entities })).await;
+    let names: Vec<Value> = entities.iter().map(|entity| entity["name"].clone()).collect();
+    for (tool, args, mut others) in [
+        ("search_nodes", json!({ "query": "n" }), json!({ "query": "engine" })),
+        ("open_nodes", json!({ "names": names }), json!({ "names": names[1..] })),
+        ("memory_search", json!({ "query": "engine" }), json!({ "query": "n1" })),
+        ("memory_search", json!({ "query": "engine" }), json!({ "query": "engine", "entityType": "thing" })),
+    ] {
+        others["cursor"] = w.value(tool, args).await["next_cursor"].clone();
+        assert!(others["cursor"].is_string(), "{tool}");
+        let error = w.error(tool, others).await;
+        assert!(error.starts_with("The content has changed"), "{tool}: {error}");
+    }
+}
+
 /// How many bytes of an answer are text, and how many structured content.
 async fn sizes(w: &World, tool: &str, args: Value) -> (usize, usize, Value, Vec<String>) {
     let result = w.raw(tool, args).await;
@@ -625,6 +645,10 @@ async fn the_history_has_pages_a_filter_and_a_length_and_can_be_off() {
         (vec!["g".into(), "f".into(), "e".into()], vec!["d".into(), "c".into()])
     );
     assert!(second["next_cursor"].is_null());
+    for cursor in ["x", "1-2", "-1", "é"] {
+        let error = w.error("memory_history", json!({ "cursor": cursor })).await;
+        assert!(error.contains("Unknown cursor"), "{cursor}: {error}");
+    }
     let of_d = w.value("memory_history", json!({ "name": "d" })).await;
     assert_eq!(names(&of_d), ["d"]);
 
