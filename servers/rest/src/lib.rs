@@ -78,5 +78,6 @@ pub use call::{After, Before, Call, Inside, Narrow, Run, delete, get, methods, p
 pub use clean::{tidy_markup, without_markup};
 pub use config::{Config, read_proxy};
 pub use exchange::Exchange;
+pub use path::is_path;
 pub use problem::Problems;
 pub use rest::{Authorize, Guard, Rest};

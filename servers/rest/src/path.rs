@@ -59,6 +59,18 @@ pub(crate) fn extend(url: &mut Url, template: &str, values: &[(&str, Slashes, St
     Ok(())
 }
 
+/// Whether a text is the path of a file, none of whose names leads elsewhere: for [`Arg::like`], where a path is no part of the
+/// URL.
+///
+/// ```
+/// assert!(linchpin_rest::is_path("src/main.rs"));
+/// assert!(!["../x", "a/%2e%2e/b", "/a", "a//b", ""].into_iter().any(linchpin_rest::is_path));
+/// ```
+#[must_use]
+pub fn is_path(text: &str) -> bool {
+    text.len() <= VALUE_BYTES_MAX && text.split('/').all(|name| safe(name, false).is_ok())
+}
+
 /// Why a value is no segment. It is checked as it is and as a server that decodes it, once or several times, would see it.
 fn safe(value: &str, slashes: bool) -> Result<(), &'static str> {
     let mut seen = value.to_owned();

@@ -62,6 +62,11 @@ impl Contract {
         }
     }
 
+    /// Whether the answer is text of any form.
+    pub(super) fn is_plain(&self, name: &str) -> bool {
+        self.calls[name]["plain"] == true
+    }
+
     fn operation(&self, seen: &Seen) -> Option<&Operation> {
         let path: Vec<&str> = seen.path().split('/').collect();
         self.operations.iter().find(|operation| {

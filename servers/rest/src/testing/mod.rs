@@ -18,6 +18,7 @@
 //! one parameter. `wrong` is a change that the schemas must refuse, so that what they let through means something. `least` and
 //! `most` are arguments of each tool; `most` is a list where arguments exclude one another. Those of a method are under
 //! `tool method`, or else under the name of its row.
+//! `"plain": true` beside them says that the answer is text, which is no worse for not being JSON.
 
 mod contract;
 mod faults;
