@@ -59,6 +59,7 @@ const BUDGETS: &[Budget] = &[
     Budget { what: "PostgreSQL", package: "linchpin-postgres", features: None, crates_max: 140 },
     Budget { what: "the reference server", package: "linchpin-everything", features: None, crates_max: 165 },
     Budget { what: "the engine for APIs", package: "linchpin-rest", features: None, crates_max: 180 },
+    Budget { what: "GitLab", package: "linchpin-gitlab", features: None, crates_max: 180 },
     Budget { what: "Slack", package: "linchpin-slack", features: None, crates_max: 180 },
     Budget { what: "Brave Search", package: "linchpin-brave-search", features: None, crates_max: 180 },
     Budget { what: "Google Maps", package: "linchpin-google-maps", features: None, crates_max: 185 },

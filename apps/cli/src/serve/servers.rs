@@ -245,6 +245,31 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "gitlab")]
+    Entry {
+        title: "GitLab",
+        about: "Projects, files, issues, merge requests and pipelines of a GitLab",
+        examples: "  \
+  linchpin serve gitlab --project group/project
+  linchpin serve gitlab --read-only --lockdown
+  GITLAB_API_URL=https://gitlab.example.org/api/v4 linchpin serve gitlab
+",
+        notes: "GITLAB_PERSONAL_ACCESS_TOKEN (or GITLAB_TOKEN) is the token: create one at \
+                https://gitlab.com/-/user_settings/personal_access_tokens. …_FILE names a file with it, \
+                …_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring). A CI job has \
+                one for --token-kind job-token in CI_JOB_TOKEN.",
+        ..Entry::new(
+            "gitlab",
+            linchpin_gitlab::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_gitlab::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_gitlab::open(config)?.add_to(server, &linchpin_gitlab::SERVICE)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "slack")]
     Entry {
         title: "Slack",

@@ -191,6 +191,7 @@ fn servers_that_cannot_start_say_why() {
         ("postgres", &[]),
         ("time", &["--local-timezone", "Nowhere/Else"]),
         ("brave-search", &[]),
+        ("gitlab", &[]),
         ("slack", &[]),
         ("google-maps", &[]),
         ("github", &["--repo", "no-owner"]),

@@ -76,6 +76,10 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("brave_web_search", json!({ "query": MARKER, MARKER: 1 }), None),
             ("brave_web_search", json!({ "query": MARKER, "cursor": MARKER }), None),
         ],
+        "gitlab" => vec![
+            ("create_issue", json!({ "project_id": "a/b", "title": "t", "description": MARKER, MARKER: 1 }), None),
+            ("get_file_contents", json!({ "project_id": "a/b", "file_path": "x", "cursor": MARKER }), None),
+        ],
         "slack" => vec![
             ("slack_post_message", json!({ "channel_id": "C1", "text": MARKER, MARKER: 1 }), None),
             ("slack_get_users", json!({ "cursor": MARKER }), None),

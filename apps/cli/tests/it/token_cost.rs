@@ -11,8 +11,8 @@ use rows::rows;
 
 /// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
 /// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
-/// -sequential-thinking 2026.8, -brave-search and -google-maps 0.6.2, -github and -slack 2025.4.
-const PUBLISHED: [(&str, usize, &[&str]); 11] = [
+/// -sequential-thinking 2026.8, -brave-search and -google-maps 0.6.2, -github, -gitlab and -slack 2025.4.
+const PUBLISHED: [(&str, usize, &[&str]); 12] = [
     (
         "filesystem",
         1_982,
@@ -72,6 +72,21 @@ const PUBLISHED: [(&str, usize, &[&str]); 11] = [
     ("sequential-thinking", 994, &["sequentialthinking"]),
     // These are not of the seven that are counted together.
     ("brave-search", 359, &["brave_web_search", "brave_local_search"]),
+    (
+        "gitlab",
+        1_354,
+        &[
+            "create_or_update_file",
+            "search_repositories",
+            "create_repository",
+            "get_file_contents",
+            "push_files",
+            "create_issue",
+            "create_merge_request",
+            "fork_repository",
+            "create_branch",
+        ],
+    ),
     (
         "slack",
         770,

@@ -139,6 +139,16 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "brave";
         rows.push(row);
     }
+    if cfg!(feature = "gitlab") {
+        let made = r#"{"iid":6,"title":"Some words"}"#;
+        let arguments = json!({ "project_id": "a/b", "title": "Some words", "source_branch": "a", "target_branch": "b" });
+        let mut row = row("gitlab", "create_merge_request", arguments, "\"title\": \"Some words\"");
+        row.env = vec![
+            ("GITLAB_PERSONAL_ACCESS_TOKEN".to_owned(), "key".to_owned()),
+            ("GITLAB_API_URL".to_owned(), site("application/json", made)),
+        ];
+        rows.push(row);
+    }
     if cfg!(feature = "slack") {
         let found = r#"{"ok":true,"members":[{"id":"U1","name":"ann"}]}"#;
         let mut row = row("slack", "slack_get_users", json!({}), r#"{"ok":true,"members":[{"id":"U1","name":"ann"}]"#);
