@@ -347,6 +347,31 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "sentry")]
+    Entry {
+        title: "Sentry",
+        about: "Issues of Sentry with their stack traces, and what led to them",
+        examples: "  \
+  linchpin serve sentry
+  linchpin serve sentry --org acme --toolsets all
+  SENTRY_TOKEN_FILE=~/.sentry-token linchpin serve sentry --url https://sentry.example.com
+",
+        notes: "SENTRY_TOKEN or SENTRY_AUTH_TOKEN is the token; SENTRY_TOKEN_FILE is a file with it, \
+                SENTRY_TOKEN_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring). SENTRY_HOST \
+                is the host of --url.",
+        secrets: &["auth-token"],
+        ..Entry::new(
+            "sentry",
+            linchpin_sentry::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_sentry::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_sentry::Sentry::open(config)?.add_to(server)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

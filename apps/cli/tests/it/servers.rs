@@ -195,6 +195,7 @@ fn servers_that_cannot_start_say_why() {
         ("slack", &[]),
         ("google-maps", &[]),
         ("github", &["--repo", "no-owner"]),
+        ("sentry", &[]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),
         ("git", &["--roots", "replace"]),

@@ -93,6 +93,7 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("search_issues", json!({ "q": MARKER, "cursor": MARKER }), None),
             ("create_issue", json!({ "owner": "o", "repo": "r", "title": MARKER, MARKER: 1 }), None),
         ],
+        "sentry" => vec![("get_sentry_issue", json!({ "issue_id_or_url": MARKER, MARKER: 1 }), None)],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
     }

@@ -11,8 +11,9 @@ use rows::rows;
 
 /// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
 /// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
-/// -sequential-thinking 2026.8, -brave-search and -google-maps 0.6.2, -github, -gitlab and -slack 2025.4.
-const PUBLISHED: [(&str, usize, &[&str]); 12] = [
+/// -sequential-thinking 2026.8, -brave-search, -google-maps and -everart 0.6.2, -github, -gitlab and -slack 2025.4;
+/// mcp-server-sentry 2025.1.
+const PUBLISHED: [(&str, usize, &[&str]); 13] = [
     (
         "filesystem",
         1_982,
@@ -72,6 +73,7 @@ const PUBLISHED: [(&str, usize, &[&str]); 12] = [
     ("sequential-thinking", 994, &["sequentialthinking"]),
     // These are not of the seven that are counted together.
     ("brave-search", 359, &["brave_web_search", "brave_local_search"]),
+    ("sentry", 145, &["get_sentry_issue"]),
     (
         "gitlab",
         1_354,

@@ -141,7 +141,8 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
     }
     if cfg!(feature = "gitlab") {
         let made = r#"{"iid":6,"title":"Some words"}"#;
-        let arguments = json!({ "project_id": "a/b", "title": "Some words", "source_branch": "a", "target_branch": "b" });
+        let arguments =
+            json!({ "project_id": "a/b", "title": "Some words", "source_branch": "a", "target_branch": "b" });
         let mut row = row("gitlab", "create_merge_request", arguments, "\"title\": \"Some words\"");
         row.env = vec![
             ("GITLAB_PERSONAL_ACCESS_TOKEN".to_owned(), "key".to_owned()),
@@ -178,6 +179,15 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
             ("GITHUB_TOKEN".to_owned(), "key".to_owned()),
             ("GITHUB_API_URL".to_owned(), site("application/json", found)),
             ("MCP_GITHUB_TOOLSETS".to_owned(), "original".to_owned()),
+        ];
+        rows.push(row);
+    }
+    if cfg!(feature = "sentry") {
+        let found = r#"{"id":"7","title":"Some words","groupId":"7"}"#;
+        let mut row = row("sentry", "get_sentry_issue", json!({ "issue_id_or_url": "7" }), "Sentry Issue: Some words");
+        row.env = vec![
+            ("SENTRY_TOKEN".to_owned(), "key".to_owned()),
+            ("MCP_SENTRY_API_URL".to_owned(), site("application/json", found)),
         ];
         rows.push(row);
     }

@@ -1,0 +1,171 @@
+//! An issue with its latest event, under names of our own.
+
+use crate::name::{self, Issue};
+use crate::{HOST, Own, private};
+use linchpin_kit::ToolError;
+use linchpin_rest::{Ask, Rest};
+use serde_json::{Map, Value, json};
+
+/// Frames of an exception, the innermost ones; breadcrumbs, the last ones; tags.
+const FRAMES_MAX: usize = 100;
+const CRUMBS_MAX: usize = 30;
+const TAGS_MAX: usize = 100;
+
+/// Reads the issue that a text names.
+pub(crate) async fn read(rest: &Rest, text: &str) -> Result<Value, ToolError> {
+    let default = Own::default();
+    let own = rest.state::<Own>().unwrap_or(&default);
+    let host = if own.host.is_empty() { HOST } else { &own.host };
+    let name = name::read(text, host)?;
+    let org = name.org.or_else(|| own.org.clone());
+    let id = match name.issue {
+        Issue::Id(id) => id,
+        Issue::Shared(id) => return shared(rest, own, org, id).await,
+        Issue::Short(short) => {
+            let org = org.as_ref().ok_or_else(|| {
+                ToolError::invalid("A short id needs an organization")
+                    .hint("Give the URL of the issue. The operator can set SENTRY_ORG.")
+            })?;
+            let ask = Ask::get("/organizations/{org}/shortids/{short}/").segment("org", org).segment("short", &short);
+            let found = rest.send(ask).await?.json()?;
+            text_of(&found, "groupId")
+                .ok_or_else(|| ToolError::not_found(format!("No issue has the short id {short}")))?
+        }
+    };
+    let (issue, event) = match &org {
+        Some(org) => ("/organizations/{org}/issues/{id}/", Some(org)),
+        None => ("/issues/{id}/", None),
+    };
+    let asked = |path| {
+        let ask = Ask::get(path).segment("id", &id);
+        if let Some(org) = event { ask.segment("org", org) } else { ask }
+    };
+    let issue = rest.send(asked(issue)).await?.json()?;
+    let latest =
+        if org.is_some() { "/organizations/{org}/issues/{id}/events/latest/" } else { "/issues/{id}/events/latest/" };
+    let event = match rest.send(asked(latest)).await {
+        Ok(reply) => reply.json()?,
+        // An issue may outlive its events.
+        Err(error) if error.is_not_found() => Value::Null,
+        Err(error) => return Err(error),
+    };
+    Ok(told(&issue, event, own))
+}
+
+async fn shared(rest: &Rest, own: &Own, org: Option<String>, id: String) -> Result<Value, ToolError> {
+    let ask = match org {
+        Some(org) => Ask::get("/organizations/{org}/shared/issues/{id}/").segment("org", org),
+        None => Ask::get("/shared/issues/{id}/"),
+    };
+    let issue = rest.send(ask.segment("id", id)).await?.json()?;
+    let event = issue["latestEvent"].clone();
+    Ok(told(&issue, event, own))
+}
+
+/// A text, or a number as one.
+fn text_of(value: &Value, name: &str) -> Option<String> {
+    match &value[name] {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn told(issue: &Value, mut event: Value, own: &Own) -> Value {
+    if !own.include_pii {
+        private::hide(&mut event);
+    }
+    let mut told = Map::new();
+    for (name, member) in [
+        ("title", "title"),
+        ("id", "id"),
+        ("short_id", "shortId"),
+        ("status", "status"),
+        ("level", "level"),
+        ("first_seen", "firstSeen"),
+        ("last_seen", "lastSeen"),
+        ("count", "count"),
+        ("user_count", "userCount"),
+        ("culprit", "culprit"),
+        ("permalink", "permalink"),
+    ] {
+        if let Some(text) = text_of(issue, member) {
+            told.insert(name.to_owned(), json!(text));
+        }
+    }
+    let mut add = |name: &str, value: Option<Value>| {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            told.insert(name.to_owned(), value);
+        }
+    };
+    add("project", issue.pointer("/project/slug").cloned());
+    add("event_id", event.get("eventID").cloned());
+    add("message", event.get("message").filter(|message| *message != "").cloned());
+    let release = event.pointer("/release/version").or(event.get("release").filter(|release| release.is_string()));
+    add("release", release.cloned());
+    add("tags", tags(&event));
+    add("user", event.get("user").filter(|_| own.include_pii).cloned());
+    let entry = |kind: &str| {
+        let entries = event["entries"].as_array().into_iter().flatten();
+        entries.filter(|entry| entry["type"] == kind).filter_map(|entry| entry["data"].as_object()).next()
+    };
+    let exceptions = event["entries"].as_array().into_iter().flatten().filter(|entry| entry["type"] == "exception");
+    let values =
+        exceptions.flat_map(|entry| entry.pointer("/data/values").and_then(Value::as_array).into_iter().flatten());
+    add("exceptions", Some(values.filter(|value| value.is_object()).map(exception).collect()));
+    add("breadcrumbs", entry("breadcrumbs").and_then(|data| crumbs(data.get("values")?)));
+    add("request", entry("request").map(|data| request(data, own.include_pii)));
+    Value::Object(told)
+}
+
+/// Tags as an object.
+fn tags(event: &Value) -> Option<Value> {
+    let tags = event["tags"].as_array()?.iter().take(TAGS_MAX);
+    let pairs = tags.filter_map(|tag| Some((tag["key"].as_str()?.to_owned(), tag["value"].clone())));
+    Some(Value::Object(pairs.collect()))
+}
+
+fn exception(new: &Value) -> Value {
+    let frames = new.pointer("/stacktrace/frames").and_then(Value::as_array);
+    let mut told = json!({ "type": new["type"], "value": new["value"] });
+    if let Some(frames) = frames {
+        let inner = &frames[frames.len().saturating_sub(FRAMES_MAX)..];
+        told["frames"] = inner.iter().filter(|frame| frame.is_object()).map(frame).collect();
+    }
+    told
+}
+
+fn frame(new: &Value) -> Value {
+    let context = new["context"].as_array().into_iter().flatten().filter_map(|line| line.get(1)?.as_str());
+    let mut told = Map::new();
+    for (name, member) in
+        [("filename", "filename"), ("lineno", "lineNo"), ("function", "function"), ("in_app", "inApp")]
+    {
+        if !new[member].is_null() {
+            told.insert(name.to_owned(), new[member].clone());
+        }
+    }
+    let context: Vec<&str> = context.collect();
+    if !context.is_empty() {
+        told.insert("context".to_owned(), json!(context));
+    }
+    Value::Object(told)
+}
+
+fn crumbs(values: &Value) -> Option<Value> {
+    let all = values.as_array()?;
+    let last = &all[all.len().saturating_sub(CRUMBS_MAX)..];
+    let told = last.iter().filter(|crumb| crumb.is_object()).map(|crumb| {
+        let names = ["timestamp", "level", "type", "category", "message", "data"];
+        let members = names.iter().filter_map(|name| Some(((*name).to_owned(), crumb.get(*name)?.clone())));
+        Value::Object(members.filter(|(_, value)| !value.is_null()).collect())
+    });
+    Some(told.collect())
+}
+
+/// Method and address; the rest is personal.
+fn request(data: &Map<String, Value>, all: bool) -> Value {
+    let wanted = |name: &str| all || matches!(name, "method" | "url");
+    let members = data.iter().filter(|(name, value)| wanted(name) && !value.is_null());
+    Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
