@@ -91,8 +91,8 @@ impl Config {
     }
 }
 
-/// The server.
-#[derive(Debug)]
+/// The server. Cloning is cheap.
+#[derive(Debug, Clone)]
 pub struct Sentry(Rest);
 
 /// What the code of rows goes by, beside the engine's configuration.

@@ -372,6 +372,29 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "everart")]
+    Entry {
+        title: "EverArt",
+        about: "Images from a description, with a key of EverArt",
+        examples: "  \
+  linchpin serve everart
+  linchpin serve everart --inline-images --image-host cdn.example.com
+  EVERART_API_KEY_FILE=~/.everart-key linchpin serve everart
+",
+        notes: "EVERART_API_KEY is the key (create one at https://www.everart.ai/api); EVERART_API_KEY_FILE is a file with it, \
+                EVERART_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring).",
+        ..Entry::new(
+            "everart",
+            linchpin_everart::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_everart::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_everart::EverArt::open(config)?.add_to(server)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

@@ -196,6 +196,7 @@ fn servers_that_cannot_start_say_why() {
         ("google-maps", &[]),
         ("github", &["--repo", "no-owner"]),
         ("sentry", &[]),
+        ("everart", &[]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),
         ("git", &["--roots", "replace"]),

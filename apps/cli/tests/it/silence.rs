@@ -94,6 +94,7 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("create_issue", json!({ "owner": "o", "repo": "r", "title": MARKER, MARKER: 1 }), None),
         ],
         "sentry" => vec![("get_sentry_issue", json!({ "issue_id_or_url": MARKER, MARKER: 1 }), None)],
+        "everart" => vec![("generate_image", json!({ "prompt": MARKER }), None)],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
     }

@@ -191,6 +191,15 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         ];
         rows.push(row);
     }
+    if cfg!(feature = "everart") {
+        let made = r#"{"generations":[{"id":"7","status":"SUCCEEDED","image_url":"https://cdn.everart.ai/some.png"}]}"#;
+        let mut row = row("everart", "generate_image", json!({ "prompt": "words" }), "https://cdn.everart.ai/some.png");
+        row.env = vec![
+            ("EVERART_API_KEY".to_owned(), "key".to_owned()),
+            ("MCP_EVERART_API_URL".to_owned(), site("application/json", made)),
+        ];
+        rows.push(row);
+    }
     if cfg!(feature = "everything") {
         rows.push(row("everything", "echo", json!({ "message": "hello" }), "Echo: hello"));
     }
