@@ -354,7 +354,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         examples: "  \
   linchpin serve sentry
   linchpin serve sentry --org acme --toolsets all
-  SENTRY_TOKEN_FILE=~/.sentry-token linchpin serve sentry --url https://sentry.example.com
+  linchpin serve sentry --url https://sentry.example.com
 ",
         notes: "SENTRY_TOKEN or SENTRY_AUTH_TOKEN is the token; SENTRY_TOKEN_FILE is a file with it, \
                 SENTRY_TOKEN_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring). SENTRY_HOST \
