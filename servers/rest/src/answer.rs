@@ -9,7 +9,8 @@ use http::HeaderMap;
 use http::header::LINK;
 use linchpin::types::content::ContentBlock;
 use linchpin_kit::{
-    Budget, Cursor, ErrorKind, Paging, TEXT_BYTES_MAX, ToolError, ToolOutput, clip, json_len, unknown_cursor,
+    Budget, Cursor, ErrorKind, Paging, TEXT_BYTES_MAX, ToolError, ToolOutput, clip, from_outside, json_len,
+    unknown_cursor,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -92,6 +93,10 @@ impl Answer {
             }
         };
         let text = clip(&text, TEXT_BYTES_MAX).text.to_owned();
+        if let Some(second) = call.second {
+            let more = clip(&second(&structured), TEXT_BYTES_MAX).text.to_owned();
+            self.blocks.insert(0, from_outside(ContentBlock::text(more)));
+        }
         Ok(ToolOutput { blocks: self.blocks, ..ToolOutput::outside(text, structured) }.notice(Some(notices.join("\n"))))
     }
 

@@ -182,7 +182,7 @@ pub struct Key {
     pub(crate) obtain: &'static str,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
     None,
     Header { name: &'static str, scheme: &'static str },

@@ -43,6 +43,7 @@ pub struct Call {
     pub(crate) fields: bool,
     pub(crate) tidy: Option<fn(&mut Value)>,
     pub(crate) text: Option<fn(&Value) -> String>,
+    pub(crate) second: Option<fn(&Value) -> String>,
     pub(crate) before: Option<Before>,
     pub(crate) after: Option<After>,
     pub(crate) run: Option<Run>,
@@ -104,6 +105,7 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
         fields: false,
         tidy: None,
         text: None,
+        second: None,
         before: None,
         after: None,
         run: None,
@@ -356,6 +358,12 @@ impl Call {
     #[must_use]
     pub const fn text(self, text: fn(&Value) -> String) -> Call {
         Call { text: Some(text), ..self }
+    }
+
+    /// Sets a second block of text, where the published server has two. It is given the structured content.
+    #[must_use]
+    pub const fn second(self, text: fn(&Value) -> String) -> Call {
+        Call { second: Some(text), ..self }
     }
 
     /// Sets code that runs before its request. What it sets in the arguments is not checked again; it returns `None` for the

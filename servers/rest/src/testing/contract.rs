@@ -203,7 +203,7 @@ impl Suite {
                 let before = site.requests().len();
                 let told = call(&connection, trial.name(), arguments.clone()).await;
                 assert!(!told.failed, "{name} {which}: {}", told.result);
-                without_key(&told, name);
+                without_key(self.api, &told, name);
                 let marked = told.result.pointer("/content/0/annotations/audience") == Some(&json!(["assistant"]));
                 assert!(marked, "{name}: it is not marked as text of others: {}", told.result);
                 let seen = &site.requests()[before..];

@@ -65,7 +65,7 @@ impl Suite {
                     let what = format!("{name} {}={hostile:?}", arg.name);
                     let before = site.requests().len();
                     let told = call(&connection, trial.name(), with(&most, arg.name, *hostile)).await;
-                    without_key(&told, &what);
+                    without_key(self.api, &told, &what);
                     let seen = site.requests()[before..].to_vec();
                     check_key(self.api, &seen, &what);
                     let escapes = hostile.contains("..") || hostile.contains("%2e") || hostile.contains("%00");

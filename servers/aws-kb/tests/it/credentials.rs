@@ -1,0 +1,135 @@
+//! Where credentials come from, what is asked for them, and where they are never seen.
+
+use crate::rows::suite;
+use linchpin::Server;
+use linchpin::client::{Client, Connection};
+use linchpin::prelude::in_process;
+use linchpin::testing::site::{Do, Seen, Site, json};
+use linchpin_aws_kb::{Config, SERVICE, open};
+use linchpin_rest::testing::{KEY, call};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn config(site: &Site, environment: &[(&str, &str)]) -> Config {
+    Config::default().with(|config| {
+        config.api = suite().config(site);
+        config.region = Some("us-east-1".to_owned());
+        config.environment =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    })
+}
+
+pub(crate) async fn connected(config: Config) -> Connection {
+    let server = open(config).unwrap().add_to(Server::new("test", "0"), &SERVICE).unwrap();
+    Client::new("test", "0").connect(in_process(server)).await.unwrap()
+}
+
+pub(crate) fn arguments() -> Value {
+    json!({ "query": "holidays", "knowledgeBaseId": "ABCDE12345" })
+}
+
+fn header<'a>(seen: &'a Seen, name: &str) -> &'a str {
+    let found = seen.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+/// Whose key signed a request.
+fn signer(seen: &Seen) -> String {
+    let value = header(seen, "authorization");
+    value.split("Credential=").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default().to_owned()
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn credentials_of_variables_profiles_and_programs_sign_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let credentials = format!(
+        "[default]\naws_access_key_id = FROMDEFAULT\naws_secret_access_key = {KEY}\n\
+         [other]\naws_access_key_id = FROMOTHER\naws_secret_access_key = {KEY}\naws_session_token = {KEY}-t\n"
+    );
+    let credentials = written(folder.path(), "credentials", &credentials);
+    let program = format!(r#"{{"Version":1,"AccessKeyId":"FROMPROGRAM","SecretAccessKey":"{KEY}"}}"#);
+    let program = written(folder.path(), "program.json", &program);
+    let known = format!("[profile run]\ncredential_process = cat {program}\n");
+    let known = written(folder.path(), "config", &known);
+    let none = folder.path().join("none");
+    let none = none.to_str().unwrap();
+    let own = [("AWS_ACCESS_KEY_ID", "FROMVARIABLES"), ("AWS_SECRET_ACCESS_KEY", KEY)];
+    let shared = [("AWS_SHARED_CREDENTIALS_FILE", credentials.as_str()), ("AWS_CONFIG_FILE", none)];
+    let running = [("AWS_SHARED_CREDENTIALS_FILE", none), ("AWS_CONFIG_FILE", known.as_str())];
+    for (environment, profile, want) in [
+        (own.to_vec(), None, "FROMVARIABLES"),
+        (shared.to_vec(), None, "FROMDEFAULT"),
+        (shared.to_vec(), Some("other"), "FROMOTHER"),
+        (running.to_vec(), Some("run"), "FROMPROGRAM"),
+    ] {
+        let site = suite().site().await;
+        let mut config = config(&site, &environment);
+        config.profile = profile.map(str::to_owned);
+        let connection = connected(config).await;
+        let answer = call(&connection, "retrieve_from_aws_kb", arguments()).await;
+        assert!(!answer.failed, "{want}: {}", answer.result);
+        let seen = &site.requests()[0];
+        assert_eq!(signer(seen), want);
+        let value = header(seen, "authorization");
+        assert!(value.contains("/us-east-1/bedrock/aws4_request"), "{value}");
+        assert_eq!(header(seen, "x-amz-security-token").is_empty(), want != "FROMOTHER", "{want}");
+        // The secret only signs.
+        let sent = seen.everything().replace(&format!("{KEY}-t"), "");
+        assert!(!sent.contains(KEY), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn credentials_of_a_container_are_asked_for_once_and_again_before_they_expire() {
+    let site = suite().site().await;
+    let (soon, late) = ("2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z");
+    for (expires, want) in [(late, 1), (soon, 0)] {
+        let given =
+            json!({ "AccessKeyId": "FROMCONTAINER", "SecretAccessKey": KEY, "Token": "t", "Expiration": expires });
+        let container = Site::new(move |_, _| vec![Do::Write(json(200, "", &given))]).await;
+        let url = container.url("/credentials");
+        let none = "/nonexistent/config";
+        let environment = [
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+            ("AWS_CONFIG_FILE", none),
+            ("AWS_SHARED_CREDENTIALS_FILE", none),
+        ];
+        let connection = connected(config(&site, &environment)).await;
+        for _ in 0..3 {
+            let answer = call(&connection, "retrieve_from_aws_kb", arguments()).await;
+            assert_eq!(answer.failed, want == 0, "{}", answer.result);
+        }
+        if want == 1 {
+            assert_eq!(container.requests().len(), 1);
+            assert_eq!(signer(site.requests().last().unwrap()), "FROMCONTAINER");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_nothing_is_sent_and_the_metadata_service_is_only_asked_where_it_is_wanted() {
+    let none = "/nonexistent/config";
+    for wanted in [false, true] {
+        let site = suite().site().await;
+        let metadata = Site::saying(json(404, "", &json!({}))).await;
+        let url = metadata.url("");
+        let environment = [
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.trim_end_matches('/')),
+            ("AWS_CONFIG_FILE", none),
+            ("AWS_SHARED_CREDENTIALS_FILE", none),
+        ];
+        let config = config(&site, &environment).with(|config| config.instance_metadata = wanted);
+        let connection = connected(config).await;
+        let answer = call(&connection, "retrieve_from_aws_kb", arguments()).await;
+        assert!(answer.failed && answer.text.starts_with("No credentials of AWS can be used"), "{}", answer.result);
+        assert_eq!(answer.kind, "denied");
+        assert!(site.requests().is_empty());
+        assert_eq!(metadata.requests().is_empty(), !wanted);
+    }
+}
