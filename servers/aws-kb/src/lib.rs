@@ -111,20 +111,17 @@ pub const CALLS: &[Call] = &[post(
     "retrieve_from_aws_kb",
     "Retrieve from a knowledge base",
     "retrieval",
-    "Retrieves the passages of a Bedrock knowledge base that are nearest to a query, with their sources.",
+    "Retrieves the passages of an AWS knowledge base nearest to a query, and their sources.",
     "/knowledgebases/{knowledgeBaseId}/retrieve",
 )
 .reads()
 .args(&[
-    text("query").wire("retrievalQuery.text").chars(1_000).about("At most 1,000 characters."),
+    text("query").wire("retrievalQuery.text").chars(1_000).about("What to look for."),
     ID,
     int("n").wire(AT_MOST).range(1, 100).default("3").about("Number of passages."),
-    one_of("search_type", &["HYBRID", "SEMANTIC"]).wire(SEARCH).opt().about("Default: the service decides."),
-    object("filter", r#"{"type":"object"}"#)
-        .wire(FILTER)
-        .opt()
-        .about(r#"On metadata, such as {"equals": {"key": "year", "value": 2026}}; andAll and orAll take lists."#),
-    text("rerank_model").wire(MODEL).opt().like(is_arn, "the ARN of a model").about("ARN of a reranking model."),
+    one_of("search_type", &["HYBRID", "SEMANTIC"]).wire(SEARCH).opt().unlisted(),
+    object("filter", r#"{"type":"object"}"#).wire(FILTER).opt().unlisted(),
+    text("rerank_model").wire(MODEL).opt().like(is_arn, "the ARN of a model").unlisted(),
 ])
 .adjust(passages::reranked)
 .pages(Pages::Token { at: "nextToken", param: "nextToken" })

@@ -90,13 +90,13 @@ pub(crate) fn context(result: &Value) -> String {
 
 /// The second block: where they are from.
 pub(crate) fn sources(result: &Value) -> String {
-    let source = |one: &Value| {
+    let source = |(at, one): (usize, &Value)| {
         let text = one["text"].as_str().unwrap_or_default();
         let snippet: String = text.chars().take(SNIPPET_CHARS).collect();
-        let name = one["file_name"].as_str().unwrap_or("Unknown Source");
+        let name = one["file_name"].as_str().map_or_else(|| format!("Source-{at}"), str::to_owned);
         json!({ "id": one["id"], "fileName": name, "snippet": snippet, "score": one["score"] })
     };
-    let sources: Vec<Value> = passages(result).map(source).collect();
+    let sources: Vec<Value> = passages(result).enumerate().map(source).collect();
     format!("RAG Sources: {}", Value::Array(sources))
 }
 

@@ -135,19 +135,19 @@ fn no_directory(dir: &Path) -> Failure {
 fn wanted(names: &[String]) -> Result<Vec<String>, Failure> {
     let all = || ENTRIES.iter().map(|entry| entry.name);
     if names.is_empty() {
-        return Ok(all().map(|name| format!("mcp-server-{name}")).collect());
+        return Ok(ENTRIES.iter().map(|entry| format!("mcp-server-{}", entry.published_as)).collect());
     }
     let mut wanted = Vec::new();
     for name in names {
         let short = name.strip_prefix("mcp-server-").unwrap_or(name);
-        if !all().any(|known| known == short) {
+        let Some(entry) = ENTRIES.iter().find(|entry| [entry.name, entry.published_as].contains(&short)) else {
             let failure = Failure::usage(format!("unknown server {name}"));
             return Err(match near(short, all()) {
                 Some(meant) => failure.hint(format!("did you mean {meant}?")),
                 None => failure.hint(format!("servers: {}", all().collect::<Vec<_>>().join(", "))),
             });
-        }
-        let full = format!("mcp-server-{short}");
+        };
+        let full = format!("mcp-server-{}", entry.published_as);
         if !wanted.contains(&full) {
             wanted.push(full);
         }

@@ -17,8 +17,10 @@ use std::ffi::OsString;
 
 /// A built-in server.
 pub(crate) struct Entry {
-    /// Its name on the command line; `mcp-server-NAME` is the name it is known by elsewhere.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
+    /// The NAME of the published `mcp-server-NAME`, where it is another one.
+    pub(crate) published_as: &'static str,
     pub(crate) title: &'static str,
     /// One line for help texts.
     pub(crate) about: &'static str,
@@ -65,6 +67,7 @@ impl Entry {
     pub(crate) const fn new(name: &'static str, service: Service, configured: &'static dyn Configured) -> Entry {
         Entry {
             name,
+            published_as: name,
             title: name,
             about: "",
             examples: "",

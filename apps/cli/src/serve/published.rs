@@ -15,16 +15,16 @@ impl Entry {
         let file = file.strip_suffix(".exe").unwrap_or(file);
         let Some(name) = file.strip_prefix("mcp-server-") else { return Ok(None) };
         let unknown = || {
-            let names: Vec<String> = ENTRIES.iter().map(|entry| format!("mcp-server-{}", entry.name)).collect();
+            let names: Vec<String> = ENTRIES.iter().map(|entry| format!("mcp-server-{}", entry.published_as)).collect();
             Failure::usage(format!("linchpin has no server named {file}"))
                 .hint(format!("known names: {}", names.join(", ")))
         };
-        Entry::named(name).map(Some).ok_or_else(unknown)
+        ENTRIES.iter().find(|entry| entry.published_as == name).map(Some).ok_or_else(unknown)
     }
 
     /// Its whole command line under the published name, and what was given in its words.
     pub(crate) fn published(&self, given: Vec<OsString>, vars: Vars<'_>) -> (Command, Vec<OsString>) {
-        let name = format!("mcp-server-{}", self.name);
+        let name = format!("mcp-server-{}", self.published_as);
         let examples = self.examples.replace(&format!("linchpin serve {}", self.name), &name);
         let verbose =
             Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help("Show more on standard error");
@@ -42,7 +42,8 @@ mod tests {
     fn names_of_servers_are_told_apart() {
         let named = |program: &str| Entry::called_as(OsStr::new(program)).map(|entry| entry.map(|entry| entry.name));
         for entry in ENTRIES {
-            for program in [format!("mcp-server-{}", entry.name), format!("/usr/bin/mcp-server-{}.exe", entry.name)] {
+            let name = entry.published_as;
+            for program in [format!("mcp-server-{name}"), format!("/usr/bin/mcp-server-{name}.exe")] {
                 assert_eq!(named(&program).unwrap(), Some(entry.name));
             }
         }

@@ -395,6 +395,29 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "aws-kb")]
+    Entry {
+        title: "AWS knowledge bases",
+        about: "Passages of Amazon Bedrock's knowledge bases, with the credentials of AWS",
+        examples: "  \
+  linchpin serve aws-kb --region eu-central-1
+  linchpin serve aws-kb --profile reader --kb ABCDE12345
+",
+        notes: "Credentials are looked for as AWS's own tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile of \
+                AWS_PROFILE with its login, role or program, a container's, and with --instance-metadata an EC2 instance's.",
+        published_as: "aws-kb-retrieval",
+        ..Entry::new(
+            "aws-kb",
+            linchpin_aws_kb::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_aws_kb::Config| &mut config.api.tools,
+                |config, server| {
+                    let server = linchpin_aws_kb::open(config)?.add_to(server, &linchpin_aws_kb::SERVICE)?;
+                    Ok((server.state(()), Vec::new()))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

@@ -6,7 +6,7 @@ use crate::rows;
 
 use common::{REVISIONS, Served, command, finished, names, over_http, over_pipe, program, refused, run, words};
 use linchpin::client::Connection;
-use rows::{Row, rows};
+use rows::{Row, published_name, rows};
 
 /// Lists the tools, calls the common one, and hears of one that is not there.
 async fn works(connection: &Connection, row: &Row, tool: &str, how: &str) {
@@ -59,16 +59,16 @@ async fn every_server_answers_under_its_published_name_with_the_published_argume
     let (code, out, err) = run(home.path(), &["install-names", "names"]);
     assert_eq!(code, Some(0), "{out}{err}");
     for row in rows(home.path()) {
-        let link = names.join(format!("mcp-server-{}", row.name));
+        let link = names.join(row.published());
         for revision in REVISIONS {
             let connection = over_pipe(&link, home.path(), &row.words(), &row.env, revision).await;
             works(&connection, &row, row.tool, "under its published name").await;
         }
         let (code, out, err) = finished(command(&link, home.path()).arg("--help"));
         assert_eq!(code, Some(0), "{err}");
-        assert!(out.starts_with(&format!("Examples:\n  mcp-server-{}", row.name)), "{out}");
+        assert!(out.starts_with(&format!("Examples:\n  {}", row.published())), "{out}");
         let (code, out, _) = finished(command(&link, home.path()).arg("--version"));
-        let version = format!("mcp-server-{} {}", row.name, env!("CARGO_PKG_VERSION"));
+        let version = format!("{} {}", row.published(), env!("CARGO_PKG_VERSION"));
         assert!(code == Some(0) && out.starts_with(&version), "{out}");
         assert_eq!(out.contains("(time zones 20"), row.name == "time", "{out}");
         let (code, _, err) = finished(command(&link, home.path()).arg("--no-such-flag"));
@@ -197,12 +197,13 @@ fn servers_that_cannot_start_say_why() {
         ("github", &["--repo", "no-owner"]),
         ("sentry", &[]),
         ("everart", &[]),
+        ("aws-kb", &["--region", "no region"]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),
         ("git", &["--roots", "replace"]),
         ("sqlite", &["--roots", "use"]),
     ] {
-        let link = names.join(format!("mcp-server-{name}"));
+        let link = names.join(published_name(name));
         if !link.exists() {
             continue;
         }

@@ -94,6 +94,9 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("create_issue", json!({ "owner": "o", "repo": "r", "title": MARKER, MARKER: 1 }), None),
         ],
         "sentry" => vec![("get_sentry_issue", json!({ "issue_id_or_url": MARKER, MARKER: 1 }), None)],
+        "aws-kb" => {
+            vec![("retrieve_from_aws_kb", json!({ "query": MARKER, "knowledgeBaseId": "A1", MARKER: 1 }), None)]
+        }
         "everart" => vec![("generate_image", json!({ "prompt": MARKER }), None)],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],
         other => panic!("{other} has no calls here"),
@@ -135,7 +138,7 @@ fn no_server_repeats_what_it_was_asked_on_standard_error_over_a_pipe() {
     assert_eq!(run(&home, &["install-names", "names", "--all"]).0, Some(0));
     let mut logged = String::new();
     for row in rows(&home) {
-        let name = home.join("names").join(format!("mcp-server-{}", row.name));
+        let name = home.join("names").join(row.published());
         for (how, verbose) in [("with RUST_LOG=trace", &[][..]), ("with -v -v -v", &["-v", "-v", "-v"])] {
             let mut serve = command(&name, &home);
             serve.args(row.words()).args(verbose).envs(row.env.iter().cloned());

@@ -10,7 +10,7 @@ use crate::cluster;
 /// A server to try.
 #[allow(dead_code, reason = "each test uses its own part")]
 pub(crate) struct Row {
-    /// The name after `linchpin serve` and `mcp-server-`.
+    /// The name after `linchpin serve`.
     pub(crate) name: &'static str,
     /// The arguments of the published server, which ours takes too.
     pub(crate) original: Vec<String>,
@@ -29,7 +29,19 @@ pub(crate) struct Row {
     pub(crate) keep: Vec<Box<dyn std::any::Any>>,
 }
 
+/// The name of the published server of this name.
+#[allow(dead_code, reason = "each test uses its own part")]
+pub(crate) fn published_name(name: &str) -> String {
+    format!("mcp-server-{}", if name == "aws-kb" { "aws-kb-retrieval" } else { name })
+}
+
 impl Row {
+    /// The name of the published server.
+    #[allow(dead_code, reason = "each test uses its own part")]
+    pub(crate) fn published(&self) -> String {
+        published_name(self.name)
+    }
+
     #[allow(dead_code, reason = "each test uses its own part")]
     pub(crate) fn words(&self) -> Vec<String> {
         self.original.iter().chain(&self.ours).cloned().collect()
@@ -198,6 +210,19 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
             ("EVERART_API_KEY".to_owned(), "key".to_owned()),
             ("MCP_EVERART_API_URL".to_owned(), site("application/json", made)),
         ];
+        rows.push(row);
+    }
+    if cfg!(feature = "aws-kb") {
+        let found = r#"{"retrievalResults":[{"content":{"text":"Some words"},"score":0.5}]}"#;
+        let arguments = json!({ "query": "words", "knowledgeBaseId": "A1" });
+        let mut row = row("aws-kb", "retrieve_from_aws_kb", arguments, "Context: Some words");
+        row.env = vec![
+            ("AWS_REGION".to_owned(), "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID".to_owned(), "key".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY".to_owned(), "secret".to_owned()),
+            ("AWS_ENDPOINT_URL".to_owned(), site("application/json", found)),
+        ];
+        row.prefix = "aws_kb";
         rows.push(row);
     }
     if cfg!(feature = "everything") {
