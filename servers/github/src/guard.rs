@@ -80,25 +80,27 @@ impl Sessions {
         if !public {
             return Ok(());
         }
-        let refused = |name: &str| {
-            let why = format!("This session has read {name}, which is private, and {place} is public");
+        let refused = |read: &str| {
             let operator = format!("{} is not allowed then. Ask the user; the operator can set", call.name());
-            ToolError::denied(why).hint(format!("{operator} --allow-cross-visibility."))
+            let told = ToolError::denied(format!("This session has read {read}, and {place} is public"));
+            Err(told.hint(format!("{operator} --allow-cross-visibility.")))
         };
+        let is_private = |name: &str| format!("{name}, which is private");
         // What is known first: it costs no request.
-        let known = others.iter().find(|name| self.seen().private.get(*name) == Some(&true)).cloned();
-        if let Some(name) = known {
-            return Err(refused(&name));
+        let known: Vec<Option<bool>> = {
+            let seen = self.seen();
+            others.iter().map(|name| seen.private.get(name).copied()).collect()
+        };
+        if let Some(at) = known.iter().position(|known| *known == Some(true)) {
+            return refused(&is_private(&others[at]));
         }
-        if others.len() > LOOKUPS_MAX {
-            let unknown = others.iter().filter(|name| !self.seen().private.contains_key(*name)).count();
-            if unknown > LOOKUPS_MAX {
-                return Err(refused("so many repositories, one of"));
-            }
+        let unknown = known.iter().filter(|known| known.is_none()).count();
+        if unknown > LOOKUPS_MAX || others.len() + 1 >= READ_MAX {
+            return refused("so many repositories that one may be private");
         }
         for name in &others {
             if self.is_private(rest, name).await? {
-                return Err(refused(name));
+                return refused(&is_private(name));
             }
         }
         Ok(())

@@ -1,7 +1,10 @@
 //! What a session may not do together.
 
-use crate::rows::{connected, in_o_r, sent, site};
+use crate::rows::{connected, in_o_r, sent, served, site};
+use linchpin::client::Client;
+use linchpin::prelude::in_process;
 use linchpin::testing::site::{Seen, Site};
+use linchpin::types::version::Revision;
 use linchpin_rest::testing::call;
 use serde_json::{Value, json};
 
@@ -52,10 +55,21 @@ async fn what_was_read_in_private_is_not_written_in_public() {
     assert!(!call(&connection, "add_issue_comment", comment("secret")).await.failed);
     assert!(!call(&connection, "create_repository", json!({ "name": "n", "private": true })).await.failed);
     assert!(!call(&connection, "get_issue", of("public", json!({ "issue_number": 1 }))).await.failed);
+}
 
-    // Another session has not read it.
-    let other = connected(&site, |_| {}).await;
-    assert!(!call(&other, "add_issue_comment", comment("public")).await.failed);
+#[tokio::test]
+async fn sessions_of_one_server_are_told_apart_and_clients_without_one_are_not() {
+    for (revision, denied) in [(Revision::V2025_11_25, false), (Revision::V2026_07_28, true)] {
+        let site = two_kinds().await;
+        let server = in_process(served(&site, |_| {}));
+        let client = Client::new("test", "0").revisions(&[revision]);
+        let one = client.connect(server.clone()).await.unwrap();
+        let other = client.connect(server).await.unwrap();
+        assert!(!call(&one, "get_issue", of("secret", json!({ "issue_number": 1 }))).await.failed);
+        let comment = of("public", json!({ "issue_number": 1, "body": "B" }));
+        assert!(call(&one, "add_issue_comment", comment.clone()).await.failed, "{revision:?}");
+        assert_eq!(call(&other, "add_issue_comment", comment).await.failed, denied, "{revision:?}");
+    }
 }
 
 #[tokio::test]
@@ -80,6 +94,27 @@ async fn what_a_search_finds_is_read_too() {
         assert!(!call(&connection, tool, json!({ "q": "x" })).await.failed);
         let told = call(&connection, "add_issue_comment", write).await;
         assert!(told.failed && told.kind == "denied", "{tool}: {}", told.result);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_read_more_than_can_be_looked_up_does_not_write_in_public() {
+    for (found, denied) in [(99, false), (101, true)] {
+        let site = site(move |seen| {
+            let item =
+                |n: usize| json!({ "number": n, "repository_url": format!("https://api.github.com/repos/o/r{n}") });
+            match seen.path() {
+                "/search/issues" => Some((200, json!({ "items": (0..found).map(item).collect::<Vec<_>>() }))),
+                path if path.matches('/').count() == 3 => Some((200, json!({ "private": false }))),
+                _ => None,
+            }
+        })
+        .await;
+        let connection = connected(&site, |_| {}).await;
+        assert!(!call(&connection, "search_issues", json!({ "q": "x", "per_page": 100 })).await.failed);
+        let told = call(&connection, "create_issue", in_o_r(json!({ "title": "T" }))).await;
+        assert_eq!((told.failed, told.text.contains("one may be private")), (denied, denied), "{}", told.result);
+        assert_eq!(site.requests().len(), if denied { 2 } else { found + 3 }, "{:?}", sent(&site));
     }
 }
 

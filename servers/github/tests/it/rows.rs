@@ -5,6 +5,7 @@ use linchpin::client::{Client, Connection};
 use linchpin::prelude::in_process;
 use linchpin::testing::site::{Seen, Site, json as answer_json};
 use linchpin_github::{API, Config, SERVICE, open};
+use linchpin_rest::Rest;
 use linchpin_rest::testing::Suite;
 use serde_json::{Value, json};
 
@@ -13,12 +14,17 @@ pub(crate) fn suite() -> Suite {
 }
 
 /// The server as [`open`] makes it, with a key and all tools, and what it is asked at.
-pub(crate) async fn connected(site: &Site, change: impl FnOnce(&mut Config)) -> Connection {
+pub(crate) fn served(site: &Site, change: impl FnOnce(&mut Config)) -> Server<Rest> {
     let config = Config::default().with(|config| {
         config.api = suite().config(site);
         change(config);
     });
-    let server = open(config).unwrap().add_to(Server::new("test", "0"), &SERVICE).unwrap();
+    open(config).unwrap().add_to(Server::new("test", "0"), &SERVICE).unwrap()
+}
+
+/// A client of that server.
+pub(crate) async fn connected(site: &Site, change: impl FnOnce(&mut Config)) -> Connection {
+    let server = served(site, change);
     Client::new("test", "0").check_results(true).connect(in_process(server)).await.unwrap()
 }
 
