@@ -136,7 +136,7 @@ impl Suite {
         let (contract, does) = (self.contract.clone(), fault.clone());
         let site = Site::new(move |_, seen| (does.does)(contract.answer(seen))).await;
         let slow = fault.kinds == ["timeout"] && fault.sent == 1;
-        let config = self.config(&site).with(|config| {
+        let config = self.config_of(trial, &site).with(|config| {
             config.body_bytes_max = 1 << 20;
             config.timeout_ms = if slow { 300 } else { 10_000 };
         });

@@ -49,9 +49,10 @@ impl Suite {
     /// # Panics
     /// If that is not so.
     pub async fn hostile_arguments(&self) {
-        let site = self.site().await;
-        let connection = self.connect(self.config(&site)).await;
         for trial in self.trials() {
+            // A site and a server for each: what was sent is read again and again.
+            let site = self.site().await;
+            let connection = self.connect(self.config_of(&trial, &site)).await;
             let (row, name, most) = (trial.row, trial.what(), self.arguments(&trial, "most"));
             let before = site.requests().len();
             call(&connection, trial.name(), most.clone()).await;
@@ -92,7 +93,7 @@ impl Suite {
                     }
                 }
             }
+            connection.close().await;
         }
-        connection.close().await;
     }
 }

@@ -102,6 +102,14 @@ impl Suite {
         })
     }
 
+    /// The same with the one tool of a trial.
+    fn config_of(&self, trial: &Trial, site: &Site) -> Config {
+        self.config(site).with(|config| {
+            config.tools.toolsets.clear();
+            config.tools.enable = vec![trial.name().to_owned()];
+        })
+    }
+
     /// A site that answers as the description says.
     pub async fn site(&self) -> Site {
         let contract = self.contract.clone();
