@@ -31,7 +31,7 @@ pub struct ToolSpec {
     pub title: &'static str,
     /// Description for models.
     pub description: &'static str,
-    /// The tool set it belongs to, for `--toolsets`.
+    /// The tool set it belongs to, for `--toolsets`; blanks separate several.
     pub toolset: &'static str,
     /// Whether it modifies anything (the opposite of `readOnlyHint`).
     pub writes: bool,
@@ -173,6 +173,11 @@ impl ToolSpec {
     #[must_use]
     pub const fn aliases(self, aliases: &'static [Alias]) -> Self {
         Self { aliases, ..self }
+    }
+
+    /// The tool sets it belongs to.
+    pub fn toolsets(&self) -> impl Iterator<Item = &'static str> {
+        self.toolset.split(' ')
     }
 
     /// The tool definition under this name, with all four hints.
@@ -325,7 +330,7 @@ impl ToolChoice {
     /// the limit of the protocol. The process should then refuse to start.
     pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, ToolError> {
         let all = service.tools;
-        let known: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
+        let known: BTreeSet<&str> = all.iter().flat_map(|tool| tool.toolsets()).chain(["all"]).collect();
         if let Some(set) = self.toolsets.iter().find(|set| !known.contains(set.as_str())) {
             return Err(unknown("tool set", set, near(set, known.iter().copied()).map(str::to_owned), known));
         }
@@ -345,7 +350,7 @@ impl ToolChoice {
         }
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
         let chosen = all.iter().filter(|tool| {
-            let in_set = self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
+            let in_set = self.toolsets.iter().any(|set| set == "all" || tool.toolsets().any(|own| own == set));
             let usual = !tool.on_request && !if self.published { tool.extra } else { tool.superseded };
             (in_set || named(tool) || everything && usual)
                 && !disable.iter().any(|one| one.name == tool.name)
@@ -434,13 +439,15 @@ impl ToolChoice {
                     _ if wanted == service.name => "all",
                     _ => wanted,
                 };
-                if set == "all" || service.tools.iter().any(|tool| tool.toolset == set) {
+                if set == "all" || service.tools.iter().flat_map(ToolSpec::toolsets).any(|own| own == set) {
                     share.toolsets.push(set.to_owned());
                     met = true;
                 }
             }
             if !met {
-                let sets = services.iter().flat_map(|s| s.tools.iter().map(|t| format!("{}.{}", s.name, t.toolset)));
+                let sets = services
+                    .iter()
+                    .flat_map(|s| s.tools.iter().flat_map(|t| t.toolsets().map(|set| format!("{}.{set}", s.name))));
                 let sets: BTreeSet<String> = sets.chain(services.iter().map(|s| s.name.to_owned())).collect();
                 let meant = near(wanted, sets.iter().map(String::as_str)).map(str::to_owned);
                 return Err(unknown("tool set", wanted, meant, sets.iter().map(String::as_str)));
@@ -524,7 +531,7 @@ mod tests {
             name: "both",
             tools: &[
                 ToolSpec::reads("old", "", "original", "").superseded(),
-                ToolSpec::reads("kept", "", "original", ""),
+                ToolSpec::reads("kept", "", "original modern", ""),
                 ToolSpec::reads("new", "", "compact", "").extra(),
             ],
         };
@@ -533,6 +540,7 @@ mod tests {
             (true, "", "", "old kept"),
             (false, "", "original", "old kept"),
             (false, "old", "", "old"),
+            (false, "", "modern", "kept"),
             (true, "", "compact", "new"),
             (true, "", "all", "old kept new"),
         ] {
