@@ -19,18 +19,7 @@ pub(crate) async fn write_file(rest: &Rest, args: Args) -> Result<Answer, ToolEr
         "message": args.text("message"), "content": BASE64_STANDARD.encode(args.text("content")), "branch": branch,
     });
     let current = match args.text("sha") {
-        "" => {
-            let ask = Ask::get(CONTENTS).fill(&args).segments("path", path).query("ref", branch);
-            match rest.send(ask).await {
-                Ok(reply) => {
-                    let file = reply.json()?;
-                    let sha = file["sha"].as_str().filter(|_| file["type"] == "file").map(str::to_owned);
-                    Some(sha.ok_or_else(|| ToolError::conflict(format!("{path} is there, and is not a file")))?)
-                }
-                Err(error) if error.is_not_found() => None,
-                Err(error) => return Err(error),
-            }
-        }
+        "" => blob(rest, &args, path).await?,
         sha => Some(sha.to_owned()),
     };
     if let Some(sha) = current {
@@ -38,6 +27,30 @@ pub(crate) async fn write_file(rest: &Rest, args: Args) -> Result<Answer, ToolEr
     }
     let ask = Ask::put(CONTENTS).fill(&args).segments("path", path).json(body);
     Ok(rest.send(ask).await?.json()?.into())
+}
+
+/// Deletes the file that is there.
+pub(crate) async fn delete_file(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
+    let path = in_repository(args.text("path"));
+    let missing = || ToolError::not_found(format!("Not Found: {path} is not there"));
+    let sha = blob(rest, &args, path).await?.ok_or_else(missing)?;
+    let body = json!({ "message": args.text("message"), "sha": sha, "branch": args.text("branch") });
+    let ask = Ask::delete(CONTENTS).fill(&args).segments("path", path).json(body);
+    Ok(rest.send(ask).await?.json()?.into())
+}
+
+/// The SHA of the file that is there now.
+async fn blob(rest: &Rest, args: &Args, path: &str) -> Result<Option<String>, ToolError> {
+    let ask = Ask::get(CONTENTS).fill(args).segments("path", path).query("ref", args.text("branch"));
+    match rest.send(ask).await {
+        Ok(reply) => {
+            let file = reply.json()?;
+            let sha = file["sha"].as_str().filter(|_| file["type"] == "file").map(str::to_owned);
+            sha.map(Some).ok_or_else(|| ToolError::conflict(format!("{path} is there, and is not a file")))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Commits files on the tip of a branch and moves the branch to the commit, never by force: if it has moved meanwhile, nothing

@@ -117,7 +117,7 @@ pub(crate) const CALLS: &[Call] = &[
 
 const REPOSITORY: &str = "full_name html_url private default_branch parent.full_name";
 const REFERENCE: &str = "ref object.sha";
-const WRITTEN: &str = "number title state html_url";
+pub(crate) const WRITTEN: &str = "number title state html_url";
 
 const QUERY: Arg = text("query").wire("q").aliases(&["q"]).about("Words and qualifiers.");
 
@@ -191,14 +191,14 @@ const LIST_ISSUES: Call = all::LIST_ISSUES
     .keep("number title state user.login labels.name comments updated_at pull_request.html_url")
     .fields();
 
-const GET_ISSUE: Call = all::GET_ISSUE
+pub(crate) const GET_ISSUE: Call = all::GET_ISSUE
     .keep(
         "number title state state_reason user.login labels.name assignees.login milestone.number milestone.title comments \
          created_at updated_at closed_at html_url body:8000",
     )
     .fields();
 
-const ISSUE_COMMENTS: Call =
+pub(crate) const ISSUE_COMMENTS: Call =
     get("list_issue_comments", "", SET, "", "/repos/{owner}/{repo}/issues/{issue_number}/comments")
         .args(&[OWNER, REPO, ISSUE, PER_PAGE, PAGE.unlisted()])
         .list("")
@@ -221,7 +221,7 @@ const LIST_PULLS: Call = all::LIST_PULLS
     .keep("number title state draft user.login head.label base.ref updated_at")
     .fields();
 
-const GET_PULL: Call = all::GET_PULL
+pub(crate) const GET_PULL: Call = all::GET_PULL
     .keep(
         "number title state draft merged mergeable mergeable_state user.login labels.name requested_reviewers.login head.label \
          head.sha base.ref base.sha commits additions deletions changed_files created_at updated_at html_url body:8000",
@@ -241,19 +241,19 @@ const CREATE_PULL: Call = all::CREATE_PULL
     ])
     .keep(WRITTEN);
 
-const PULL_FILES: Call =
+pub(crate) const PULL_FILES: Call =
     all::PULL_FILES.keep("filename previous_filename status additions deletions patch:6000").fields();
 
-const PULL_STATUS: Call = all::PULL_STATUS.keep(
+pub(crate) const PULL_STATUS: Call = all::PULL_STATUS.keep(
     "state sha statuses.context statuses.state statuses.description statuses.target_url check_runs.name check_runs.status \
      check_runs.conclusion check_runs.html_url",
 );
 
-const PULL_COMMENTS: Call = all::PULL_COMMENTS
+pub(crate) const PULL_COMMENTS: Call = all::PULL_COMMENTS
     .keep("id in_reply_to_id user.login author_association path line original_line side created_at body:8000 diff_hunk:600")
     .fields();
 
-const PULL_REVIEWS: Call =
+pub(crate) const PULL_REVIEWS: Call =
     all::PULL_REVIEWS.keep("id user.login author_association state commit_id submitted_at body:8000").fields();
 
 const MERGE: Call = put(

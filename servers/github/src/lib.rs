@@ -5,7 +5,7 @@
 //! get into a public one.
 //!
 //! - [`Config`]: the configuration; [`API`], [`open`]: the server;
-//! - [`CALLS`]: the tables: `original` and `compact`;
+//! - [`CALLS`]: the tables: `original`, `compact` and `official`;
 //! - `commit`, `read`: calls of several steps; `scope`: what the operator restricts; `guard`: what calls may not do together.
 //!
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
@@ -14,6 +14,7 @@
 //! Files import downwards, in this order:
 //!
 //! ```text
+//! official
 //! compact
 //! original
 //! commit  guard  read
@@ -23,6 +24,7 @@
 mod commit;
 mod compact;
 mod guard;
+mod official;
 mod original;
 mod read;
 mod scope;
@@ -33,7 +35,7 @@ use linchpin_rest::{Api, Call, Key, Limits, Pages, Problems, Reset, Rest, Scope,
 /// The tools of this server.
 pub const SERVICE: Service = Service { name: "github", tools: &specs::<{ CALLS.len() }>(CALLS) };
 
-/// The calls: the published ones first, then the compact set.
+/// The calls: the published ones first, then the compact set, then what only GitHub's own server has.
 pub const CALLS: &[Call] = &all();
 
 /// The API.
@@ -145,12 +147,19 @@ fn url_of(host: &str) -> Option<String> {
     }
 }
 
-const fn all() -> [Call; original::CALLS.len() + compact::CALLS.len()] {
-    let mut all = [original::CALLS[0]; original::CALLS.len() + compact::CALLS.len()];
-    let mut n = 0;
-    while n < all.len() {
-        all[n] = if n < original::CALLS.len() { original::CALLS[n] } else { compact::CALLS[n - original::CALLS.len()] };
-        n += 1;
+const ROWS: usize = original::CALLS.len() + compact::CALLS.len() + official::CALLS.len();
+
+const fn all() -> [Call; ROWS] {
+    let tables = [original::CALLS, compact::CALLS, official::CALLS];
+    let mut all = [original::CALLS[0]; ROWS];
+    let (mut n, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut row = 0;
+        while row < tables[table].len() {
+            all[n] = tables[table][row];
+            (n, row) = (n + 1, row + 1);
+        }
+        table += 1;
     }
     all
 }

@@ -76,7 +76,7 @@ const REFERENCE: &str = "ref node_id url object.sha object.type object.url";
 pub(crate) const WRITE_FILE: Call = put(
     "create_or_update_file",
     "Write a file",
-    "original",
+    "original official",
     "Creates or replaces one file, as a commit on a branch. For several: push_files.",
     "/repos/{owner}/{repo}/contents/{path}",
 )
@@ -97,25 +97,30 @@ pub(crate) const WRITE_FILE: Call = put(
      commit.message commit.tree commit.parents",
 );
 
-pub(crate) const SEARCH_REPOSITORIES: Call =
-    get("search_repositories", "Search repositories", "original", "Searches for repositories.", "/search/repositories")
-        .args(&[
-            text("query").wire("q").aliases(&["q"]).about("With qualifiers, such as user:octocat language:rust."),
-            PAGE,
-            PER_PAGE_CAMEL,
-            one_of("sort", &["stars", "forks", "help-wanted-issues", "updated"]).unlisted(),
-            ORDER.unlisted(),
-        ])
-        .ignored(&["minimal_output"])
-        .list("items")
-        .beside("total_count incomplete_results")
-        .keep(REPOSITORY)
-        .narrowed(narrow, inside);
+pub(crate) const SEARCH_REPOSITORIES: Call = get(
+    "search_repositories",
+    "Search repositories",
+    "original official",
+    "Searches for repositories.",
+    "/search/repositories",
+)
+.args(&[
+    text("query").wire("q").aliases(&["q"]).about("With qualifiers, such as user:octocat language:rust."),
+    PAGE,
+    PER_PAGE_CAMEL,
+    one_of("sort", &["stars", "forks", "help-wanted-issues", "updated"]).unlisted(),
+    ORDER.unlisted(),
+])
+.ignored(&["minimal_output"])
+.list("items")
+.beside("total_count incomplete_results")
+.keep(REPOSITORY)
+.narrowed(narrow, inside);
 
 pub(crate) const CREATE_REPOSITORY: Call = post(
     "create_repository",
     "Create a repository",
-    "original",
+    "original official",
     "Creates a repository in your account. It is public unless private is true.",
     "/user/repos",
 )
@@ -130,7 +135,7 @@ pub(crate) const CREATE_REPOSITORY: Call = post(
 pub(crate) const CONTENTS: Call = get(
     "get_file_contents",
     "Read a file or directory",
-    "original",
+    "original official",
     "Reads a file, or lists a directory.",
     "/repos/{owner}/{repo}/contents",
 )
@@ -146,7 +151,7 @@ pub(crate) const CONTENTS: Call = get(
 pub(crate) const PUSH_FILES: Call = post(
     "push_files",
     "Push files",
-    "original",
+    "original official",
     "Commits several files on a branch at once. Never forces; fails if others push meanwhile.",
     "",
 )
@@ -168,7 +173,7 @@ pub(crate) const CREATE_ISSUE: Call =
 pub(crate) const CREATE_PULL: Call = post(
     "create_pull_request",
     "Create a pull request",
-    "original",
+    "original official",
     "Creates a pull request.",
     "/repos/{owner}/{repo}/pulls",
 )
@@ -184,25 +189,31 @@ pub(crate) const CREATE_PULL: Call = post(
 ])
 .keep(PULL);
 
-pub(crate) const FORK: Call =
-    post("fork_repository", "Fork a repository", "original", "Forks a repository.", "/repos/{owner}/{repo}/forks")
-        .args(&[OWNER, REPO, text("organization").opt().about("Where to; without it, your account.")])
-        .again()
-        .keep(concat!(repository!(""), repository!("parent."), repository!("source.")));
+pub(crate) const FORK: Call = post(
+    "fork_repository",
+    "Fork a repository",
+    "original official",
+    "Forks a repository.",
+    "/repos/{owner}/{repo}/forks",
+)
+.args(&[OWNER, REPO, text("organization").opt().about("Where to; without it, your account.")])
+.again()
+.keep(concat!(repository!(""), repository!("parent."), repository!("source.")));
 
-pub(crate) const CREATE_BRANCH: Call = post("create_branch", "Create a branch", "original", "Creates a branch.", "")
-    .args(&[
-        OWNER,
-        REPO,
-        text("branch").about("The new name."),
-        text("from_branch").opt().about("Without it, the default branch."),
-    ])
-    .keep(REFERENCE);
+pub(crate) const CREATE_BRANCH: Call =
+    post("create_branch", "Create a branch", "original official", "Creates a branch.", "")
+        .args(&[
+            OWNER,
+            REPO,
+            text("branch").about("The new name."),
+            text("from_branch").opt().about("Without it, the default branch."),
+        ])
+        .keep(REFERENCE);
 
 pub(crate) const LIST_COMMITS: Call = get(
     "list_commits",
     "List commits",
-    "original",
+    "original official",
     "Lists commits, the newest first.",
     "/repos/{owner}/{repo}/commits",
 )
@@ -222,7 +233,7 @@ pub(crate) const LIST_COMMITS: Call = get(
 pub(crate) const LIST_ISSUES: Call = get(
     "list_issues",
     "List issues",
-    "original",
+    "original official",
     "Lists issues. Pull requests are among them, with a member pull_request.",
     "/repos/{owner}/{repo}/issues",
 )
@@ -263,29 +274,34 @@ pub(crate) const UPDATE_ISSUE: Call = patch(
 pub(crate) const COMMENT: Call = post(
     "add_issue_comment",
     "Comment",
-    "original",
+    "original official",
     "Adds a comment to an issue or a pull request.",
     "/repos/{owner}/{repo}/issues/{issue_number}/comments",
 )
 .args(&[OWNER, REPO, ISSUE, BODY]);
 
 pub(crate) const SEARCH_CODE: Call =
-    get("search_code", "Search code", "original", "Searches for code in default branches.", "/search/code")
+    get("search_code", "Search code", "original official", "Searches for code in default branches.", "/search/code")
         .args(&[QUERY, ORDER.unlisted(), PAGE, PER_PAGE, text("sort").unlisted()])
         .list("items")
         .beside("total_count incomplete_results")
         .narrowed(narrow, inside);
 
-pub(crate) const SEARCH_ISSUES: Call =
-    get("search_issues", "Search issues", "original", "Searches for issues and pull requests.", "/search/issues")
-        .args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match.")])
-        .list("items")
-        .beside("total_count incomplete_results search_type")
-        .narrowed(narrow, inside)
-        .trusted(trusted);
+pub(crate) const SEARCH_ISSUES: Call = get(
+    "search_issues",
+    "Search issues",
+    "original official",
+    "Searches for issues and pull requests.",
+    "/search/issues",
+)
+.args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match.")])
+.list("items")
+.beside("total_count incomplete_results search_type")
+.narrowed(narrow, inside)
+.trusted(trusted);
 
 pub(crate) const SEARCH_USERS: Call =
-    get("search_users", "Search users", "original", "Searches for users and organizations.", "/search/users")
+    get("search_users", "Search users", "original official", "Searches for users and organizations.", "/search/users")
         .args(&[
             QUERY,
             ORDER,
@@ -308,22 +324,27 @@ pub(crate) const GET_PULL: Call =
         .keep(PULL)
         .trusted(trusted);
 
-pub(crate) const LIST_PULLS: Call =
-    get("list_pull_requests", "List pull requests", "original", "Lists pull requests.", "/repos/{owner}/{repo}/pulls")
-        .args(&[
-            OWNER,
-            REPO,
-            STATE,
-            text("head").opt().about("Such as user:branch."),
-            text("base").opt().about("Branch that they merge into."),
-            one_of("sort", &["created", "updated", "popularity", "long-running"]).opt().about("Default created."),
-            DIRECTION,
-            PER_PAGE,
-            PAGE,
-        ])
-        .list("")
-        .keep(PULL)
-        .trusted(trusted);
+pub(crate) const LIST_PULLS: Call = get(
+    "list_pull_requests",
+    "List pull requests",
+    "original official",
+    "Lists pull requests.",
+    "/repos/{owner}/{repo}/pulls",
+)
+.args(&[
+    OWNER,
+    REPO,
+    STATE,
+    text("head").opt().about("Such as user:branch."),
+    text("base").opt().about("Branch that they merge into."),
+    one_of("sort", &["created", "updated", "popularity", "long-running"]).opt().about("Default created."),
+    DIRECTION,
+    PER_PAGE,
+    PAGE,
+])
+.list("")
+.keep(PULL)
+.trusted(trusted);
 
 pub(crate) const REVIEW: Call = post(
     "create_pull_request_review",
@@ -346,7 +367,7 @@ pub(crate) const REVIEW: Call = post(
 pub(crate) const MERGE: Call = put(
     "merge_pull_request",
     "Merge a pull request",
-    "original",
+    "original official",
     "Merges a pull request.",
     "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
 )
@@ -380,7 +401,7 @@ pub(crate) const PULL_STATUS: Call = get(
 pub(crate) const UPDATE_PULL_BRANCH: Call = put(
     "update_pull_request_branch",
     "Update the branch of a pull request",
-    "original",
+    "original official",
     "Merges the base branch into the branch of a pull request.",
     "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
 )
@@ -430,10 +451,10 @@ pub(crate) const COMMIT_TITLE: Arg = text("commit_title").opt().about("Instead o
 pub(crate) const COMMIT_MESSAGE: Arg = text("commit_message").opt().about("Instead of GitHub's.");
 pub(crate) const MERGE_METHOD: Arg =
     one_of("merge_method", &["merge", "squash", "rebase"]).opt().about("Default merge.");
-const PATH: Arg = segments("path").about("In the repository.");
-const BRANCH: Arg = text("branch").about("Where to commit.");
-const MESSAGE: Arg = text("message").about("Of the commit.");
-const QUERY: Arg = text("q").aliases(&["query"]).about("With qualifiers, such as repo:octocat/hello.");
+pub(crate) const PATH: Arg = segments("path").about("In the repository.");
+pub(crate) const BRANCH: Arg = text("branch").about("Where to commit.");
+pub(crate) const MESSAGE: Arg = text("message").about("Of the commit.");
+pub(crate) const QUERY: Arg = text("q").aliases(&["query"]).about("With qualifiers, such as repo:octocat/hello.");
 pub(crate) const ORDER: Arg = one_of("order", &["asc", "desc"]).opt().about("Default desc.");
 pub(crate) const DIRECTION: Arg = one_of("direction", &["asc", "desc"]).opt().about("Default desc.");
 pub(crate) const PAGE: Arg = int("page").range(1, i64::MAX).opt().about("From 1.");

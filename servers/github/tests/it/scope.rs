@@ -18,7 +18,7 @@ async fn outside_the_allowed_repositories_no_tool_sends_anything() {
     let mut tried = 0;
     for (key, arguments) in contract["calls"].as_object().unwrap() {
         let (tool, method) = key.split_once(' ').unwrap_or((key, ""));
-        if !SERVICE.tools.iter().any(|known| known.name == tool) || tool.contains("search") {
+        if !SERVICE.tools.iter().any(|known| known.name == tool) || tool.contains("search") || tool == "get_me" {
             continue;
         }
         let mut arguments = arguments["least"].clone();
