@@ -142,6 +142,8 @@ const SEARCH_ISSUES: Call = all::SEARCH_ISSUES
         PAGE.unlisted(),
         one_of("sort", &["comments", "reactions", "interactions", "created", "updated"]).opt().about("What by."),
         ORDER.unlisted(),
+        all::IN_OWNER,
+        all::IN_REPO,
     ])
     .keep("number title state user.login repository_url labels.name comments updated_at pull_request.html_url")
     .fields();

@@ -1,7 +1,7 @@
 //! GitHub as an MCP server.
 //!
-//! The 26 tools of npm's archived `server-github` under the same names, and a compact set of nine tools that do the same for
-//! a third of the tokens. Branches are never moved by force, and what a session read in a private repository does not
+//! The 26 tools of npm's archived `server-github` under the same names, a compact set of nine tools that do the same for
+//! half of the tokens, and the names of GitHub's own server. Branches are never moved by force, and what a session read in a private repository does not
 //! get into a public one.
 //!
 //! - [`Config`]: the configuration; [`API`], [`open`]: the server;

@@ -96,8 +96,14 @@ pub(crate) const CALLS: &[Call] = &[
         PAGE.unlisted(),
         one_of("sort", &["comments", "reactions", "interactions", "created", "updated"]).opt().about("What by."),
         ORDER,
+        all::IN_OWNER,
+        all::IN_REPO,
     ])
-    .adjust(|ask, args| ask.set_query("q", format!("{} is:pr", args.text("q"))))
+    .adjust(|ask, args| {
+            let ask = all::in_one_repository(ask, args);
+            let query = format!("{} is:pr", ask.query_of("q").unwrap_or_default());
+            ask.set_query("q", query)
+        })
     .list("items")
     .beside("total_count incomplete_results")
     .keep("number title state draft user.login repository_url labels.name comments updated_at html_url")
@@ -118,7 +124,8 @@ pub(crate) const CALLS: &[Call] = &[
         "Reads a commit with its changed files and diffs.",
         "/repos/{owner}/{repo}/commits/{sha}",
     )
-    .args(&[OWNER, REPO, segments("sha").about("Commit, branch or tag.")])
+    .args(&[OWNER, REPO, segments("sha").about("Commit, branch or tag."), PER_PAGE.unlisted(), PAGE.unlisted()])
+    .ignored(&["detail"])
     .keep(
         "sha html_url commit.message commit.author author.login parents.sha stats files.filename files.previous_filename \
          files.status files.additions files.deletions files.patch:6000",

@@ -3,7 +3,9 @@
 use crate::commit::{create_branch, push_files, write_file};
 use crate::read::{contents, contents_text, status};
 use crate::scope::{inside, narrow, trusted};
-use linchpin_rest::{Arg, Call, boolean, get, int, list, object, one_of, patch, post, put, segment, segments, text};
+use linchpin_rest::{
+    Arg, Args, Ask, Call, boolean, get, int, list, object, one_of, patch, post, put, segment, segments, text,
+};
 use serde_json::json;
 
 /// The calls in the published order.
@@ -268,6 +270,8 @@ pub(crate) const UPDATE_ISSUE: Call = patch(
     MILESTONE,
     LABELS,
     one_of("state", &["open", "closed"]).opt().about("The new one."),
+    one_of("state_reason", &["completed", "not_planned", "duplicate", "reopened"]).unlisted(),
+    text("type").unlisted(),
 ])
 .trusted(trusted);
 
@@ -294,7 +298,16 @@ pub(crate) const SEARCH_ISSUES: Call = get(
     "Searches for issues and pull requests.",
     "/search/issues",
 )
-.args(&[QUERY, ORDER, PAGE, PER_PAGE, one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match.")])
+.args(&[
+    QUERY,
+    ORDER,
+    PAGE,
+    PER_PAGE,
+    one_of("sort", SORTS_OF_ISSUES).opt().about("Default best match."),
+    IN_OWNER,
+    IN_REPO,
+])
+.adjust(in_one_repository)
 .list("items")
 .beside("total_count incomplete_results search_type")
 .narrowed(narrow, inside)
@@ -461,6 +474,21 @@ pub(crate) const PAGE: Arg = int("page").range(1, i64::MAX).opt().about("From 1.
 pub(crate) const PER_PAGE: Arg = int("per_page").range(1, 100).opt().aliases(&["perPage"]).about("Default 30.");
 const PER_PAGE_CAMEL: Arg =
     int("perPage").wire("per_page").range(1, 100).opt().aliases(&["per_page"]).about("Default 30.");
+
+/// The repository of a search, beside its query.
+pub(crate) const IN_OWNER: Arg = text("owner").local().unlisted();
+pub(crate) const IN_REPO: Arg = text("repo").local().unlisted();
+
+/// A search in the repository that is named beside the query.
+pub(crate) fn in_one_repository(ask: Ask, args: &Args) -> Ask {
+    match (args.text("owner"), args.text("repo")) {
+        ("", _) | (_, "") => ask,
+        (owner, repo) => {
+            let query = format!("{} repo:{owner}/{repo}", ask.query_of("q").unwrap_or_default());
+            ask.set_query("q", query)
+        }
+    }
+}
 
 const FILES: &str = r#"{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}}"#;
 

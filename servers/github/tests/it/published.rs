@@ -134,6 +134,9 @@ fn with_their_client(tool: &str, given: &Value) -> Vec<(&'static str, Value)> {
     match tool {
         "create_or_update_file" => args["content"] = json!("VGV4dA=="),
         "list_issues" => args["labels"] = json!("bug,ui"),
+        "search_issues" => {
+            args = json!({ "q": "bug repo:o/r", "page": 2, "per_page": 50, "order": "asc", "sort": "created" })
+        }
         _ => {}
     }
     let in_repository = |more: Value| {
