@@ -15,6 +15,6 @@ pub(crate) fn generated(result: &Value) -> String {
             None => out.push_str(&format!("- No image: {}\n", image["status"].as_str().unwrap_or_default())),
         }
     }
-    out.push_str("\nYou can click the URL above to view the image.");
+    out.push_str("\nYou can also click the URL above to view the image again.");
     out
 }

@@ -78,7 +78,7 @@ async fn all_images_are_there_with_the_published_words_and_none_is_opened_or_loa
         told.text,
         "Image generated successfully!\n\nGeneration details:\n- Model: 5000\n- Prompt: \"a cat\"\n\
          - Image URL: https://cdn.everart.ai/a.png\n- Image URL: https://cdn.everart.ai/b.png\n\n\
-         You can click the URL above to view the image."
+         You can also click the URL above to view the image again."
     );
     assert_eq!(*asked.lock().unwrap(), ["/v1/models/5000/generations", "/v1/generations/a", "/v1/generations/b"]);
     assert!(loaded.lock().unwrap().is_empty());

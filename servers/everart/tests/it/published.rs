@@ -6,8 +6,9 @@
 
 use crate::rows::suite;
 use linchpin::client::Client;
+use linchpin::testing::site::{Seen, Site};
 use linchpin::transport::Child;
-use linchpin_rest::testing::call;
+use linchpin_rest::testing::{KEY, call};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -32,6 +33,33 @@ async fn the_archived_server_has_the_same_tool_arguments_and_resource() {
         assert_eq!(argument["default"], our["properties"][name]["default"], "{name}");
     }
     assert_eq!(theirs.resources().await.unwrap()[0].uri, "everart://images");
+}
+
+/// Both servers ask the same double: the same requests, and texts that differ in what is said of a browser only.
+#[tokio::test]
+#[ignore = "needs the published packages: cargo xtask test --only published"]
+async fn requests_and_texts_are_those_of_the_archived_server_without_its_browser() {
+    let (their_site, our_site) = (suite().site().await, suite().site().await);
+    let hook = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/published/double.cjs");
+    let child = Child::new(home().join(".bin/mcp-server-everart"))
+        .env("EVERART_API_KEY", KEY)
+        .env("EVERART_DOUBLE", their_site.url("/"))
+        .env("NODE_OPTIONS", format!("--require {hook}"));
+    let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
+    let ours = suite().connect(suite().config(&our_site)).await;
+    let arguments = json!({ "prompt": "a \"cat\"", "model": "9000", "image_count": 2 });
+    let their = call(&theirs, "generate_image", arguments.clone()).await;
+    let our = call(&ours, "generate_image", arguments).await;
+    let words = their.text.replace("The image has been opened in your default browser.\n", "");
+    assert_eq!(words, our.text, "{}", their.result);
+    let asked = |site: &Site| {
+        let of = |seen: &Seen| {
+            let body: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+            (seen.method.clone(), seen.target.clone(), seen.header("authorization").map(str::to_owned), body)
+        };
+        site.requests().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&their_site), asked(&our_site));
 }
 
 #[tokio::test]
