@@ -160,3 +160,19 @@ async fn what_a_caller_leaves_out_may_be_the_operators_and_a_last_slash_stays() 
     );
     assert_eq!(serde_json::from_slice::<Value>(&seen[0].body).unwrap(), json!({ "name": "x", "by": { "name": "X" } }));
 }
+
+#[tokio::test]
+async fn no_redirect_leads_from_one_base_to_another() {
+    for (tool, away) in [("old", "https://places.example/v1/x"), ("new", "https://maps.example/api/x")] {
+        let sent = Arc::new(Mutex::new(0));
+        let count = sent.clone();
+        let exchange = move |_: Request<Bytes>| {
+            *count.lock().unwrap() += 1;
+            Response::builder().status(307).header("location", away).body(Bytes::new()).unwrap()
+        };
+        let connection = connected(Rest::open_over(&API, config(), exchange).unwrap()).await;
+        let told = call(&connection, tool, if tool == "old" { json!({ "q": "x" }) } else { json!({}) }).await;
+        assert_eq!(told.text, "Maps redirects to another host, where the key must not go", "{}", told.result);
+        assert_eq!(*sent.lock().unwrap(), 1);
+    }
+}
