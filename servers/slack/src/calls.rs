@@ -27,7 +27,7 @@ pub(crate) async fn channels(rest: &Rest, args: &mut Args) -> Before {
     for id in &rest.config().only {
         match rest.send(Ask::get("/conversations.info").query("channel", id.as_str())).await {
             Ok(reply) => {
-                let channel = reply.json()?["channel"].take();
+                let channel = reply.json()?["channel"].clone();
                 workspace.learn(&channel);
                 if channel["is_archived"] != true && channel.is_object() {
                     channels.push(channel);
@@ -108,42 +108,70 @@ pub(crate) async fn file(rest: &Rest, args: &mut Args) -> Before {
         [] => workspace.allows(kind) && !places(path).is_empty(),
         only => places(path).iter().any(|id| only.iter().any(|one| one == id)),
     });
-    if allowed {
-        return Ok(Some(found.into()));
+    if !allowed {
+        return Err(ToolError::denied("That file was shared in no channel that this server may read"));
     }
-    Err(ToolError::denied("That file was shared in no channel that this server may read"))
+    let author = found.pointer("/file/user").and_then(Value::as_str).unwrap_or_default();
+    if rest.config().lockdown && !workspace.members(rest).await?.contains(author) {
+        return Err(ToolError::denied("That file is of somebody whose words the operator has left out"));
+    }
+    Ok(Some(found.into()))
 }
 
-/// A search, with the token of a user. What that user can read and this server may not is left out.
+/// A search, with the token of a user. What that user can read and this server may not is left out without a word: numbers
+/// would tell what is in it.
 pub(crate) async fn search(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
     let workspace = Workspace::of(rest)?;
     let user = workspace.user.as_ref().ok_or_else(|| ToolError::denied("Searching needs SLACK_USER_TOKEN"))?;
     let mut found = user.send(Ask::of(&SEARCH, &args)).await?.json()?;
-    if !rest.config().only.is_empty() {
-        return Ok(found.into());
-    }
-    let Some(matches) = found.pointer_mut("/messages/matches").and_then(Value::as_array_mut) else {
-        return Ok(found.into());
-    };
-    let all = matches.len();
-    matches.retain(|one| {
-        let channel = &one["channel"];
+    let only = &rest.config().only;
+    let shown = |one: &Value| {
+        let (channel, id) = (&one["channel"], one["channel"]["id"].as_str().unwrap_or_default());
+        if !only.is_empty() {
+            return only.iter().any(|one| one == id);
+        }
         let is = |name: &str| channel[name] == true;
-        let direct = is("is_im") || is("is_mpim") || channel["id"].as_str().is_none_or(|id| id.starts_with('D'));
-        let public = channel["is_private"] == false;
-        workspace.allows(if direct {
-            Kind::Direct
-        } else if public {
-            Kind::Public
-        } else {
-            Kind::Private
+        let is_direct = is("is_im") || is("is_mpim") || !id.starts_with(['C', 'G']);
+        let is_public = channel["is_private"] == false;
+        workspace.allows(match (is_direct, is_public) {
+            (true, _) => Kind::Direct,
+            (_, true) => Kind::Public,
+            _ => Kind::Private,
         })
-    });
-    let left_out = all - matches.len();
-    if left_out > 0 {
-        found["left_out"] = json!(left_out);
+    };
+    let messages = found.get_mut("messages").map(Value::take).unwrap_or_default();
+    let matches = messages["matches"].as_array().into_iter().flatten().filter(|one| shown(one));
+    let mut told = json!({ "ok": found["ok"], "query": found["query"], "matches": matches.collect::<Vec<_>>() });
+    if only.is_empty() && workspace.allows(Kind::Private) && workspace.allows(Kind::Direct) {
+        told["total"] = messages["total"].clone();
+        told["paging"] = messages["paging"].clone();
     }
-    Ok(found.into())
+    Ok(told.into())
+}
+
+/// The mark of what a member of the workspace wrote. Slack has no member of this name.
+const MARK: &str = "linchpin_trusted";
+
+/// Whether a message was marked.
+pub(crate) fn is_trusted(message: &Value) -> bool {
+    message[MARK] == true
+}
+
+/// With `--lockdown`, marks the messages of those who are neither guests nor bots.
+pub(crate) async fn mark(rest: &Rest, found: &mut Value) -> Result<(), ToolError> {
+    if !rest.config().lockdown {
+        return Ok(());
+    }
+    let members = Workspace::of(rest)?.members(rest).await?;
+    let list = if found.get("matches").is_some() { "matches" } else { "messages" };
+    for message in found.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        let is_by_bot = message.get("bot_id").is_some_and(|id| !id.is_null()) || message["subtype"] == "bot_message";
+        let trusted = !is_by_bot && message["user"].as_str().is_some_and(|user| members.contains(user));
+        if let Value::Object(message) = message {
+            message.insert(MARK.to_owned(), json!(trusted));
+        }
+    }
+    Ok(())
 }
 
 /// A timestamp as Slack takes it. In addresses of messages it is `p1234567890123456`.

@@ -70,6 +70,8 @@ linchpin_kit::options! {
         pub private_channels: bool = false => flag::switch(),
         /// Read direct messages too, and open them.
         pub direct_messages: bool = false => flag::switch(),
+        /// Leave out messages and files of guests, people of other organizations and bots.
+        pub lockdown: bool = false => flag::switch(),
         /// Workspace, for tokens of an organization.
         pub team: Option<String> = None
             => flag::text("TEAM").named("team").variable("MCP_SLACK_TEAM").variable("SLACK_TEAM_ID"),
@@ -119,6 +121,7 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
             .hint("It is at the end of the channel's details in Slack, such as C0123456789."));
     }
     api.only = config.channels.clone();
+    api.lockdown = config.lockdown;
     let also_user = || api.key.clone().filter(|key| key.reveal().starts_with("xoxp-"));
     let user = config.user_token.clone().or_else(also_user);
     for (flag, given) in [

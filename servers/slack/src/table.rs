@@ -64,6 +64,8 @@ pub const CALLS: &[Call] = &[
     .before(|rest, args| Box::pin(calls::about_message(rest, args)))
     .list("messages")
     .items("messages")
+    .after(|rest, _, found| Box::pin(calls::mark(rest, found)))
+    .trusted(calls::is_trusted)
     .keep(MESSAGES)
     .beside("ok has_more pin_count")
     .text(show::page),
@@ -78,6 +80,8 @@ pub const CALLS: &[Call] = &[
     .before(|rest, args| Box::pin(calls::about_message(rest, args)))
     .list("messages")
     .items("messages")
+    .after(|rest, _, found| Box::pin(calls::mark(rest, found)))
+    .trusted(calls::is_trusted)
     .keep(MESSAGES)
     .beside("ok has_more")
     .text(show::page),
@@ -217,15 +221,14 @@ pub(crate) const SEARCH: Call = get(
     one_of("sort", &["score", "timestamp"]).default("score"),
     one_of("sort_dir", &["asc", "desc"]).unlisted(),
 ])
-.narrowed(
-    |ask, _| ask,
-    |found, only| found["channel"]["id"].as_str().is_some_and(|id| only.iter().any(|one| one == id)),
-)
+.always()
+.after(|rest, _, found| Box::pin(calls::mark(rest, found)))
+.trusted(calls::is_trusted)
 .pages(linchpin_rest::Pages::One)
-.list("messages.matches")
+.list("matches")
 .items("matches")
 .keep("type channel.id channel.name user username ts text permalink")
-.beside("ok query messages.total messages.paging left_out")
+.beside("ok query total paging")
 .text(show::page)
 .needs(USER)
 .extra();

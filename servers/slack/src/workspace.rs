@@ -6,7 +6,7 @@ use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_rest::{Ask, Rest};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(crate) struct Workspace {
     private: bool,
     direct: bool,
     channels: Mutex<BTreeMap<String, Known>>,
-    people: Mutex<Option<(Instant, Vec<Person>)>>,
+    people: Mutex<Option<(Instant, Arc<[Person]>)>>,
 }
 
 /// A channel.
@@ -49,9 +49,12 @@ pub(crate) enum Kind {
     Direct,
 }
 
+/// Somebody of the workspace.
 #[derive(Debug, Clone)]
 struct Person {
     id: String,
+    /// No guest, no bot, and still there.
+    is_member: bool,
     handle: String,
     shown: Vec<String>,
 }
@@ -229,16 +232,7 @@ impl Workspace {
         if name.is_empty() {
             return Err(ToolError::invalid("Expected the id of a person such as U0123456789, or @name"));
         }
-        let fresh = |at: &Instant| at.elapsed() < KNOWN_FOR;
-        let known = self.people.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|(at, _)| fresh(at));
-        let people = match known {
-            Some((_, people)) => people,
-            None => {
-                let people = self.read_people(rest).await?;
-                *self.people.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), people.clone()));
-                people
-            }
-        };
+        let people = self.people(rest).await?;
         if let Some(person) = people.iter().find(|person| person.handle == name) {
             return Ok(person.id.clone());
         }
@@ -256,6 +250,23 @@ impl Workspace {
         }
     }
 
+    /// The ids of those who are neither guests nor bots.
+    pub(crate) async fn members(&self, rest: &Rest) -> Result<BTreeSet<String>, ToolError> {
+        let people = self.people(rest).await?;
+        Ok(people.iter().filter(|person| person.is_member).map(|person| person.id.clone()).collect())
+    }
+
+    async fn people(&self, rest: &Rest) -> Result<Arc<[Person]>, ToolError> {
+        let fresh = |at: &Instant| at.elapsed() < KNOWN_FOR;
+        let known = self.people.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|(at, _)| fresh(at));
+        if let Some((_, people)) = known {
+            return Ok(people);
+        }
+        let people: Arc<[Person]> = self.read_people(rest).await?.into();
+        *self.people.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), people.clone()));
+        Ok(people)
+    }
+
     async fn read_people(&self, rest: &Rest) -> Result<Vec<Person>, ToolError> {
         let mut people = Vec::new();
         let collect = |page: &Value| {
@@ -265,7 +276,9 @@ impl Workspace {
                 let shown = ["/profile/display_name", "/profile/real_name", "/real_name"].map(text);
                 let shown: BTreeSet<String> = shown.into_iter().filter(|name| !name.is_empty()).collect();
                 let id = member["id"].as_str()?.to_owned();
-                Some(Person { id, handle: text("/name"), shown: shown.into_iter().collect() })
+                let guest = ["is_restricted", "is_ultra_restricted", "is_stranger", "is_bot"];
+                let is_member = guest.iter().all(|name| member[*name] != true);
+                Some(Person { id, is_member, handle: text("/name"), shown: shown.into_iter().collect() })
             }));
             false
         };

@@ -47,6 +47,18 @@ async fn whatever_fails_every_row_says_what_happened() {
     suite().faults().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_fails_with_lockdown_every_row_says_what_happened() {
+    let with_lockdown = suite().opened_by(|api| {
+        open(Config::default().with(|config| {
+            config.api = api;
+            config.user_token = Some(Secret::new(KEY));
+            config.lockdown = true;
+        }))
+    });
+    with_lockdown.faults().await;
+}
+
 #[tokio::test]
 async fn what_slack_would_refuse_is_refused_before_anything_is_sent() {
     let site = suite().site().await;
