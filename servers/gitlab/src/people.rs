@@ -60,7 +60,7 @@ pub(crate) async fn mark_notes(rest: &Rest, args: &Args, found: &mut Value) -> R
     }
     let mut all: Vec<&mut Vec<Value>> = Vec::new();
     for discussion in found.as_array_mut().into_iter().flatten() {
-        all.extend(discussion["notes"].as_array_mut());
+        all.extend(discussion.get_mut("notes").and_then(Value::as_array_mut));
     }
     let authors: BTreeSet<i64> = all.iter().flat_map(|notes| notes.iter()).filter_map(author).collect();
     let developers = developers(rest, args, &authors).await?;

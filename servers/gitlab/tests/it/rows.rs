@@ -33,6 +33,17 @@ async fn whatever_fails_every_row_says_what_happened() {
     suite().faults().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_fails_with_lockdown_every_row_says_what_happened() {
+    let with_lockdown = suite().opened_by(|api| {
+        open(Config::default().with(|config| {
+            config.api = api;
+            config.lockdown = true;
+        }))
+    });
+    with_lockdown.faults().await;
+}
+
 #[tokio::test]
 async fn the_token_is_sent_as_the_operator_says_and_in_no_other_header() {
     let site = suite().site().await;
