@@ -94,6 +94,23 @@ fn read_host(text: &str) -> Result<HostRule, ToolError> {
     text.parse::<HostRule>().map_err(|e| ToolError::new(e.to_string()))
 }
 
+/// What the operator of such a server may not expect.
+///
+/// ```
+/// assert_eq!(linchpin_slack::warnings(&linchpin_slack::Config::default()).len(), 1);
+/// ```
+#[must_use]
+pub fn warnings(config: &Config) -> Vec<String> {
+    if config.allow_post || !config.channels.is_empty() || config.api.tools.read_only {
+        return Vec::new();
+    }
+    vec![
+        "Slack: posting is off. Name channels with --channel or SLACK_CHANNEL_IDS, or use --allow-post (or --read-only, if \
+         that is meant)."
+            .to_owned(),
+    ]
+}
+
 /// Creates the server, without connecting.
 ///
 /// ```

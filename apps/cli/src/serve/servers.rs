@@ -289,8 +289,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
             &Typed::new(
                 |config: &mut linchpin_slack::Config| &mut config.api.tools,
                 |config, server| {
+                    let warnings = linchpin_slack::warnings(&config);
                     let server = linchpin_slack::open(config)?.add_to(server, &linchpin_slack::SERVICE)?;
-                    Ok((server.state(()), Vec::new()))
+                    Ok((server.state(()), warnings))
                 },
             ),
         )
