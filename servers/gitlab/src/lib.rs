@@ -142,6 +142,7 @@ impl Config {
 /// When the configuration is invalid, or the token is missing.
 pub fn open(config: Config) -> Result<Rest, ToolError> {
     let api = config.api.with(|api| {
+        api.api_url = api.api_url.take().map(with_path);
         api.only = config.projects;
         api.lockdown = config.lockdown;
         api.key_header = match config.token_kind {
@@ -151,4 +152,27 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
         };
     });
     Rest::open(&API, api)
+}
+
+/// The URL of the API, if the URL is that of GitLab itself.
+fn with_path(url: String) -> String {
+    match url.trim_end_matches('/').split_once("://") {
+        Some((_, host)) if !host.contains(['/', '?', '#']) => format!("{}/api/v4", url.trim_end_matches('/')),
+        _ => url,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_url_of_gitlab_itself_becomes_that_of_its_api() {
+        for (given, want) in [
+            ("https://git.example", "https://git.example/api/v4"),
+            ("https://git.example:8443/", "https://git.example:8443/api/v4"),
+            ("https://example.org/gitlab/api/v4", "https://example.org/gitlab/api/v4"),
+            ("https://git.example/api/v4/", "https://git.example/api/v4/"),
+        ] {
+            assert_eq!(super::with_path(given.to_owned()), want);
+        }
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) const ISSUE_READ: Call = methods(
                     WORDS,
                     text("author_username").opt().about("Who wrote it."),
                     text("assignee_username").opt().about("Who works on it."),
-                    text("milestone").opt().about("Its title, None or Any."),
+                    text("milestone").unlisted(),
                     ORDER,
                     SORT,
                     SIZE,
@@ -90,11 +90,11 @@ pub(crate) const ISSUE_WRITE: Call = methods(
                     text("title").opt().about("One line."),
                     text("description").opt().about("In Markdown."),
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
-                    list("add_labels").comma().opt().about("Names of labels."),
-                    list("remove_labels").comma().opt().about("Names of labels."),
+                    list("add_labels").comma().opt().about("Names."),
+                    list("remove_labels").comma().opt().about("Names."),
                     object("assignee_ids", NUMBERS).opt().about("Ids of people."),
-                    int("milestone_id").opt().about("Id; 0 is none."),
-                    text("due_date").opt().about("2026-01-31."),
+                    int("milestone_id").unlisted(),
+                    text("due_date").unlisted(),
                     boolean("confidential").opt().about("Hide it from guests."),
                 ])
                 .keep(ISSUE),
@@ -102,7 +102,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
         (
             "comment",
             post("comment_on_issue", "", "", "", "/projects/{project_id}/issues/{issue_iid}/notes")
-                .args(&[PROJECT, ISSUE_IID, BODY, boolean("internal").opt().about("Hide it from guests.")])
+                .args(&[PROJECT, ISSUE_IID, BODY, boolean("internal").unlisted()])
                 .keep(NOTE),
         ),
     ],
@@ -124,7 +124,7 @@ pub(crate) const MR_READ: Call = methods(
                     LABELS,
                     WORDS,
                     text("author_username").opt().about("Who wrote it."),
-                    text("reviewer_username").opt().about("Who reviews it."),
+                    text("reviewer_username").unlisted(),
                     text("source_branch").opt().about("With the changes."),
                     text("target_branch").unlisted(),
                     ORDER,
@@ -213,13 +213,13 @@ pub(crate) const MR_WRITE: Call = methods(
                     MR_IID,
                     text("title").opt().about("One line."),
                     text("description").opt().about("In Markdown."),
-                    text("target_branch").opt().about("To merge into."),
+                    text("target_branch").unlisted(),
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
-                    list("add_labels").comma().opt().about("Names of labels."),
-                    list("remove_labels").comma().opt().about("Names of labels."),
+                    list("add_labels").comma().opt().about("Names."),
+                    list("remove_labels").comma().opt().about("Names."),
                     object("assignee_ids", NUMBERS).opt().about("Ids of people."),
                     object("reviewer_ids", NUMBERS).opt().about("Ids of people."),
-                    int("milestone_id").opt().about("Id; 0 is none."),
+                    int("milestone_id").unlisted(),
                 ])
                 .keep(MERGE_REQUEST),
         ),
@@ -255,7 +255,7 @@ pub(crate) const MR_WRITE: Call = methods(
                     MR_IID,
                     text("sha").opt().about("Only if this is the head."),
                     boolean("squash").opt().about("Into one commit."),
-                    boolean("should_remove_source_branch").opt().about("Afterwards."),
+                    boolean("should_remove_source_branch").unlisted(),
                     boolean("auto_merge").opt().about("When the pipeline succeeds."),
                     text("merge_commit_message").unlisted(),
                 ])
@@ -278,7 +278,7 @@ pub(crate) const PIPELINE_READ: Call = methods(
                 .args(&[
                     PROJECT,
                     REF,
-                    text("sha").opt().about("Of the commit."),
+                    text("sha").unlisted(),
                     one_of("status", &["running", "pending", "success", "failed", "canceled", "skipped", "manual"])
                         .opt()
                         .about("Of the list."),
