@@ -2,6 +2,7 @@
 
 use crate::{Config, chain};
 use bytes::Bytes;
+use http::header::USER_AGENT;
 use http::{HeaderValue, Request};
 use linchpin::BoxFuture;
 use linchpin_kit::{ErrorKind, ToolError};
@@ -29,7 +30,12 @@ impl Authorize for Signing {
             if let Ok(hash) = HeaderValue::from_str(&hash) {
                 parts.headers.insert("x-amz-content-sha256", hash);
             }
+            // As AWS's own clients do: proxies may change it.
+            let agent = parts.headers.remove(USER_AGENT);
             let signed = self.0.sign(&mut parts, None).await;
+            if let Some(agent) = agent {
+                parts.headers.insert(USER_AGENT, agent);
+            }
             *request = Request::from_parts(parts, body);
             signed.map_err(|error| no_credentials(&error))
         })

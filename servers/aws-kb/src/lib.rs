@@ -131,9 +131,8 @@ pub const CALLS: &[Call] = &[post(
 .text(passages::context)
 .second(passages::sources)];
 
-const ID: Arg = linchpin_rest::segment("knowledgeBaseId")
-    .like(is_id, "up to 10 letters and digits")
-    .about("Of the knowledge base.");
+const ID: Arg =
+    linchpin_rest::segment("knowledgeBaseId").like(is_id, "10 letters and digits").about("Of the knowledge base.");
 const AT_MOST: &str = "retrievalConfiguration.vectorSearchConfiguration.numberOfResults";
 const SEARCH: &str = "retrievalConfiguration.vectorSearchConfiguration.overrideSearchType";
 const FILTER: &str = "retrievalConfiguration.vectorSearchConfiguration.filter";
@@ -141,7 +140,7 @@ const MODEL: &str = "retrievalConfiguration.vectorSearchConfiguration.rerankingC
                      modelConfiguration.modelArn";
 
 fn is_id(text: &str) -> bool {
-    (1..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric())
+    text.len() == 10 && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn is_arn(text: &str) -> bool {

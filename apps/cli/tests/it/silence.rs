@@ -95,7 +95,7 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
         ],
         "sentry" => vec![("get_sentry_issue", json!({ "issue_id_or_url": MARKER, MARKER: 1 }), None)],
         "aws-kb" => {
-            vec![("retrieve_from_aws_kb", json!({ "query": MARKER, "knowledgeBaseId": "A1", MARKER: 1 }), None)]
+            vec![("retrieve_from_aws_kb", json!({ "query": MARKER, "knowledgeBaseId": "ABCDE12345", MARKER: 1 }), None)]
         }
         "everart" => vec![("generate_image", json!({ "prompt": MARKER }), None)],
         "everything" => vec![("echo", json!({ "message": MARKER }), None)],

@@ -73,7 +73,7 @@ async fn botocore_accepts_our_parameters_and_computes_our_signatures() {
         for arguments in [
             json!({ "query": "holidays & \"more\" ä", "knowledgeBaseId": "ABCDE12345" }),
             json!({
-                "query": "x", "knowledgeBaseId": "A1", "n": 100, "search_type": "SEMANTIC", "rerank_model": arn,
+                "query": "x", "knowledgeBaseId": "ABCDE12345", "n": 100, "search_type": "SEMANTIC", "rerank_model": arn,
                 "filter": { "andAll": [{ "equals": { "key": "a", "value": 1 } }, { "in": { "key": "b", "value": ["c"] } }] },
             }),
         ] {
@@ -92,7 +92,7 @@ async fn botocore_accepts_our_parameters_and_computes_our_signatures() {
     // What must be found.
     let mut wrong = requests[0].clone();
     wrong["body"] = json!(
-        r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":101}}}"#
+        r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":0}}}"#
     );
     requests.push(wrong);
     let said = botocore(&json!(requests));

@@ -34,7 +34,7 @@ async fn what_bedrock_would_refuse_and_other_knowledge_bases_are_refused_before_
         json!({ "query": "x", "knowledgeBaseId": "ABC/../x" }),
         json!({ "query": "x", "knowledgeBaseId": "ABCDE123456" }),
         json!({ "query": "x", "knowledgeBaseId": "" }),
-        json!({ "query": "x", "knowledgeBaseId": "OTHER" }),
+        json!({ "query": "x", "knowledgeBaseId": "OTHER12345" }),
         json!({ "query": "x", "knowledgeBaseId": id, "n": 0 }),
         json!({ "query": "x", "knowledgeBaseId": id, "n": 101 }),
         json!({ "query": "x", "knowledgeBaseId": id, "search_type": "FUZZY" }),

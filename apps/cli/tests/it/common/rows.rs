@@ -214,7 +214,7 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
     }
     if cfg!(feature = "aws-kb") {
         let found = r#"{"retrievalResults":[{"content":{"text":"Some words"},"score":0.5}]}"#;
-        let arguments = json!({ "query": "words", "knowledgeBaseId": "A1" });
+        let arguments = json!({ "query": "words", "knowledgeBaseId": "ABCDE12345" });
         let mut row = row("aws-kb", "retrieve_from_aws_kb", arguments, "Context: Some words");
         row.env = vec![
             ("AWS_REGION".to_owned(), "us-east-1".to_owned()),
