@@ -1,9 +1,9 @@
 //! An issue with its latest event, under names of our own.
 
-use crate::name::{self, Issue};
+use crate::name::{self, Issue, Name};
 use crate::{HOST, Own, private};
 use linchpin_kit::ToolError;
-use linchpin_rest::{Ask, Rest};
+use linchpin_rest::{Answer, Args, Ask, Rest};
 use serde_json::{Map, Value, json};
 
 /// Frames of an exception, the innermost ones; breadcrumbs, the last ones; tags.
@@ -50,6 +50,28 @@ pub(crate) async fn read(rest: &Rest, text: &str) -> Result<Value, ToolError> {
         Err(error) => return Err(error),
     };
     Ok(told(&issue, event, own))
+}
+
+/// The issue of a row's `issue_id` in the form of paths, and the organization that its URL says.
+pub(crate) fn named(rest: &Rest, args: &mut Args) -> Result<Option<Answer>, ToolError> {
+    let host = rest.state::<Own>().map_or(HOST, |own| &own.host);
+    let Name { issue, org } = name::read(args.text("issue_id"), host)?;
+    match issue {
+        Issue::Id(id) | Issue::Short(id) => args.set("issue_id", id),
+        Issue::Shared(_) => return Err(ToolError::invalid("Invalid argument issue_id: a shared link is not enough")),
+    }
+    if let Some(org) = org {
+        args.set("organization", org);
+    }
+    Ok(None)
+}
+
+/// The same, if there is something to change.
+pub(crate) fn changed(rest: &Rest, args: &mut Args) -> Result<Option<Answer>, ToolError> {
+    match args.get("status").or(args.get("assigned_to")) {
+        Some(_) => named(rest, args),
+        None => Err(ToolError::invalid("Nothing to change: give status or assigned_to")),
+    }
 }
 
 async fn shared(rest: &Rest, own: &Own, org: Option<String>, id: String) -> Result<Value, ToolError> {

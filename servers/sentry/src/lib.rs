@@ -231,6 +231,7 @@ pub const CALLS: &[Call] = &[
             .about("Such as 14d."),
         int("limit").wire("per_page").range(1, 100).default("25").about("Number of results."),
     ])
+    .before(|rest, args| Box::pin(async move { issue::named(rest, args) }))
     .list("")
     .items("events")
     .keep("eventID title message:500 location culprit platform dateCreated projectID")
@@ -265,6 +266,7 @@ pub const CALLS: &[Call] = &[
         one_of("status", &["resolved", "resolvedInNextRelease", "unresolved", "ignored"]).opt().about("The new one."),
         text("assigned_to").wire("assignedTo").opt().about("User name, team:slug, or empty for nobody."),
     ])
+    .before(|rest, args| Box::pin(async move { issue::changed(rest, args) }))
     .keep(ISSUE)
     .additive()
     .on_request()
@@ -273,8 +275,7 @@ pub const CALLS: &[Call] = &[
 
 const ORGANIZATION: Arg = segment("organization").opt().about("Its slug; if the operator set none.");
 
-const ISSUE_ID: Arg =
-    segment("issue_id").like(name::is_id, "an id such as 12345 or PROJ-1A").about("Such as 12345 or PROJ-1A.");
+const ISSUE_ID: Arg = segment("issue_id").about("Such as 12345, PROJ-1A, or its URL.");
 
 /// What is kept of an issue in lists.
 const ISSUE: &str =

@@ -103,10 +103,6 @@ fn is_short(text: &str) -> bool {
         })
 }
 
-pub(crate) fn is_id(text: &str) -> bool {
-    of_id(text).is_some()
-}
-
 pub(crate) fn is_slug(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }

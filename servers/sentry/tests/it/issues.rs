@@ -164,3 +164,43 @@ async fn pages_of_issues_go_on_while_sentry_says_so() {
     assert!(second.structured.get("next_cursor").is_none(), "{}", second.structured);
     assert!(site.requests()[1].target.contains("cursor=0%3A0%3A0"), "{}", site.requests()[1].target);
 }
+
+#[tokio::test]
+async fn when_nothing_is_left_of_a_limit_nothing_is_sent_until_it_begins_anew() {
+    let anew = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 3_600;
+    let headers = format!(
+        "x-sentry-rate-limit-limit: 40\r\nx-sentry-rate-limit-remaining: 0\r\nx-sentry-rate-limit-reset: {anew}\r\n"
+    );
+    let site = Site::saying(json(200, &headers, &json!([]))).await;
+    let connection = connected(config(&site)).await;
+    let search = json!({ "organization": "acme" });
+    assert!(!call(&connection, "sentry_search_issues", search.clone()).await.failed);
+    let told = call(&connection, "sentry_search_issues", search).await;
+    assert_eq!((told.kind.as_str(), site.requests().len()), ("limited", 1), "{}", told.result);
+}
+
+#[tokio::test]
+async fn events_and_changes_take_the_url_of_an_issue_and_its_organization() {
+    let site = suite().site().await;
+    let connection = connected(config(&site).with(|config| {
+        config.org = Some("other".into());
+        config.api.tools.toolsets = vec!["all".into()];
+    }))
+    .await;
+    let url = "https://acme.sentry.io/issues/123/";
+    assert!(!call(&connection, "sentry_list_events", json!({ "issue_id": url })).await.failed);
+    let told = call(&connection, "sentry_update_issue", json!({ "issue_id": "web-1a", "status": "resolved" })).await;
+    assert_eq!(told.structured["status"], "resolved", "{}", told.result);
+    let asked: Vec<String> = site.requests().iter().map(|seen| format!("{} {}", seen.method, seen.path())).collect();
+    let org = "/api/0/organizations";
+    assert_eq!(asked, [format!("GET {org}/acme/issues/123/events/"), format!("PUT {org}/other/issues/WEB-1A/")]);
+    for arguments in [
+        json!({ "issue_id": "123" }),
+        json!({ "issue_id": "https://evil.com/issues/1", "status": "resolved" }),
+        json!({ "issue_id": "https://sentry.io/share/issue/0f00/", "status": "resolved" }),
+    ] {
+        let told = call(&connection, "sentry_update_issue", arguments).await;
+        assert!(told.failed && told.kind == "invalid", "{}", told.result);
+    }
+    assert_eq!(site.requests().len(), 2);
+}
