@@ -106,13 +106,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// In lockdown, refuses what a stranger proposes: the files of a pull request have no author of their own.
+    /// In lockdown, refuses what a stranger proposes: the files and commits of a pull request have no author of
+    /// their own.
     async fn check_author(&self, rest: &Rest, call: &Call, args: &Args) -> Result<(), ToolError> {
         let denied = || ToolError::denied("The operator restricted this server, and that is outside");
         if args.text("branch").trim_start_matches("refs/").starts_with("pull/") {
             return Err(denied());
         }
-        if call.name() == "get_pull_request_files" {
+        if matches!(call.name(), "get_pull_request_files" | "get_commits") {
             let pull = rest.send(Ask::get(crate::read::PULL).fill(args)).await?.json()?;
             if !trusted(&pull) {
                 return Err(denied());

@@ -80,6 +80,7 @@ async fn in_lockdown_the_words_of_strangers_are_left_out() {
         ("get_pull_request_files", json!({ "pull_number": 7 })),
         ("get_file_contents", json!({ "path": "a", "branch": "refs/pull/7/head" })),
         ("github_pulls_read", json!({ "method": "files", "pull_number": 7 })),
+        ("pull_request_read", json!({ "method": "get_commits", "pull_number": 7 })),
     ] {
         assert!(!call(&open, tool, in_o_r(arguments.clone())).await.failed, "{tool}");
         let told = call(&locked, tool, in_o_r(arguments)).await;
