@@ -78,7 +78,7 @@ pub(crate) async fn push_files(rest: &Rest, args: Args) -> Result<Answer, ToolEr
     let commit = json!({ "message": args.text("message"), "tree": tree, "parents": [tip] });
     let commit = rest.send(Ask::post("/repos/{owner}/{repo}/git/commits").fill(&args).json(commit)).await?.json()?;
     let commit = sha_of(&commit, "GitHub made no commit")?;
-    let moved = Ask::patch(REFS).fill(&args).segments("ref", branch).json(json!({ "sha": commit, "force": false }));
+    let moved = Ask::patch(REFS).fill(&args).segments("ref", branch).json(json!({ "sha": commit }));
     match rest.send(moved).await {
         Ok(reply) => Ok(reply.json()?.into()),
         Err(error) if matches!(error.error_kind(), Some(ErrorKind::Invalid | ErrorKind::Conflict)) => {

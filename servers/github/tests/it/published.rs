@@ -162,7 +162,7 @@ fn with_their_client(tool: &str, given: &Value) -> Vec<(&'static str, Value)> {
                 ("git.getTree", in_repository(json!({ "tree_sha": "ttt" }))),
                 ("git.createTree", in_repository(json!({ "base_tree": "ttt", "tree": entries }))),
                 ("git.createCommit", in_repository(json!({ "message": "m", "tree": "uuu", "parents": ["aaa"] }))),
-                ("git.updateRef", in_repository(json!({ "ref": "heads/main", "sha": "ccc", "force": false }))),
+                ("git.updateRef", in_repository(json!({ "ref": "heads/main", "sha": "ccc" }))),
             ]
         }
         "create_issue" => one("issues.create"),
