@@ -84,9 +84,6 @@ pub(crate) async fn people(rest: &Rest, args: &mut Args) -> Before {
     if given.is_empty() || given.len() > 8 {
         return Err(ToolError::invalid("Invalid argument user_ids: expected 1 to 8 people"));
     }
-    if !rest.config().only.is_empty() {
-        return Err(ToolError::denied("This server is restricted to channels, and a direct message is none of them"));
-    }
     let mut ids = Vec::new();
     for one in &given {
         ids.push(Workspace::of(rest)?.person(rest, one).await?);

@@ -132,7 +132,7 @@ impl Workspace {
             )
             .hint("For direct messages, use the id that slack_open_dm returns."));
         }
-        if let Some(id) = self.find(&name) {
+        if let Some(id) = self.find(rest, &name) {
             return Ok(id);
         }
         match rest.config().only.as_slice() {
@@ -145,7 +145,7 @@ impl Workspace {
                 }
             }
         }
-        self.find(&name).ok_or_else(|| {
+        self.find(rest, &name).ok_or_else(|| {
             ToolError::not_found("There is no channel of this name among those that this server may use")
                 .hint("Names and ids are in slack_list_channels.")
         })
@@ -211,11 +211,16 @@ impl Workspace {
         self.locked().get(id).filter(|known| known.since.elapsed() < KNOWN_FOR).cloned()
     }
 
-    /// The channel of this name that may be used.
-    fn find(&self, name: &str) -> Option<String> {
+    /// The channel of this name that may be used. Others are known too: they were asked for.
+    fn find(&self, rest: &Rest, name: &str) -> Option<String> {
+        let only = &rest.config().only;
+        let may = |id: &String, known: &Known| match only.is_empty() {
+            true => self.allows(known.kind),
+            false => only.contains(id),
+        };
         let channels = self.locked();
         let mut fresh = channels.iter().filter(|(_, known)| known.since.elapsed() < KNOWN_FOR);
-        fresh.find(|(_, known)| known.name == name && known.kind != Kind::Direct).map(|(id, _)| id.clone())
+        fresh.find(|(id, known)| known.name == name && may(id, known)).map(|(id, _)| id.clone())
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {

@@ -175,6 +175,11 @@ async fn names_become_ids_once_and_lists_that_lead_to_themselves_end() {
     assert_eq!(lists(), 3);
     let told = call(&connection, "slack_get_channel_history", json!({ "channel_id": "#secret" })).await;
     assert_eq!((told.kind.as_str(), lists()), ("not_found", 5));
+    // That it was asked for by its id, and refused, gives it no name that can be used.
+    let told = call(&connection, "slack_get_channel_history", json!({ "channel_id": "C2" })).await;
+    assert_eq!(told.kind, "denied");
+    let told = call(&connection, "slack_get_channel_history", json!({ "channel_id": "#secret" })).await;
+    assert_eq!((told.kind.as_str(), lists()), ("not_found", 7));
     for (name, want) in
         [("@ann", Some("U1")), ("Ann", Some("U1")), ("bob", Some("U2")), ("@sam", None), ("@gone", None)]
     {
@@ -243,4 +248,22 @@ async fn with_lockdown_only_members_of_the_workspace_are_heard() {
         assert_eq!(!told.failed, shown, "{}", told.result);
     }
     assert_eq!(site.requests().iter().filter(|seen| seen.path() == "/api/users.list").count(), 1);
+}
+
+#[tokio::test]
+async fn tokens_of_an_organization_say_which_workspace_is_meant() {
+    let site = workspace().await;
+    let connection = server(&site, |config| config.team = Some("T1".to_owned())).await;
+    for (tool, arguments) in [
+        ("slack_list_channels", json!({ "team_id": "T2" })),
+        ("slack_get_users", json!({})),
+        ("slack_list_usergroups", json!({})),
+        ("slack_get_channel_history", json!({ "channel_id": "#random" })),
+        ("slack_get_user_profile", json!({ "user_id": "@ann" })),
+    ] {
+        let before = site.requests().len();
+        call(&connection, tool, arguments).await;
+        let list = asked(&site.requests()[before]);
+        assert!(list.contains("team_id=T1") && !list.contains("T2"), "{list}");
+    }
 }
