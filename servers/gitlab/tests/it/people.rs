@@ -34,6 +34,8 @@ async fn lists_have_what_developers_wrote() {
             ("gitlab_issue_read", json!({ "method": "notes", "issue_iid": 5 })),
             ("gitlab_mr_read", json!({ "method": "list" })),
             ("gitlab_search", json!({ "scope": "issues", "search": "x" })),
+            ("gitlab_search", json!({ "scope": "merge_requests", "search": "x" })),
+            ("gitlab_search", json!({ "scope": "notes", "search": "x" })),
         ] {
             let told = call(&connection, tool, with_project(arguments)).await;
             assert_eq!(told.structured["items"].as_array().unwrap().len(), count, "{tool}: {}", told.result);

@@ -187,6 +187,7 @@ async fn a_log_of_2_megabytes_is_its_end() {
         let trace = told.structured["trace"].as_str().unwrap();
         assert!(trace.ends_with("line 59999 of a log that is long\nthe token is ***"), "{trace}");
         assert!(want == 0 || trace.lines().count() == want);
+        assert_eq!(told.structured["lines"], trace.lines().count());
         assert!(told.text.len() < 25_000 && told.structured["lines_total"] == 60_001, "{}", told.structured);
     }
     let arguments = json!({ "method": "trace", "project_id": "g/p", "job_id": 12, "lines": 1, "skip": 2 });
