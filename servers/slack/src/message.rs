@@ -29,13 +29,14 @@ pub(crate) fn checked(text: &str, mentions: bool, hosts: &[HostRule]) -> Result<
 fn addresses(text: &str) -> Vec<String> {
     // What is not seen does not end an address.
     let text = linchpin_kit::without_hidden(text).into_owned();
-    let mut found = Vec::new();
+    let (mut found, mut urls) = (Vec::new(), Vec::new());
     for (at, _) in text.match_indices("://") {
         let scheme = text[..at].chars().rev().take_while(|c| c.is_ascii_alphanumeric() || "+.-".contains(*c)).count();
         let rest = &text[at + 3..];
         let end = rest.find(|c: char| c.is_whitespace() || "<>|\"".contains(c)).unwrap_or(rest.len());
         let url = &text[at - scheme..at + 3 + end];
         let is_web = ["http", "https"].iter().any(|web| text[at - scheme..at].eq_ignore_ascii_case(web));
+        urls.push(span(&text, at - scheme, at + 3));
         // A rule is about the hosts of the web; anything else fits none.
         found.push(if is_web { trimmed(url).to_owned() } else { format!("{}:", &text[at - scheme..at]) });
     }
@@ -47,8 +48,7 @@ fn addresses(text: &str) -> Vec<String> {
             found.push(target.trim().to_owned());
         }
     }
-    let words = text.split(|c: char| c.is_whitespace() || "<>|\"'()[]{},`*~".contains(c));
-    found.extend(words.filter(|word| !word.contains("://")).filter_map(bare));
+    found.extend(bare(&text, &urls));
     found
 }
 
@@ -57,14 +57,66 @@ fn trimmed(url: &str) -> &str {
     url.trim_end_matches(|c: char| ").,;:!?'*_~`]}".contains(c))
 }
 
-/// The URL of a word that Slack may take for an address.
-fn bare(word: &str) -> Option<String> {
-    let word = trimmed(word);
-    let end = word.find(['/', '?', '#', '\\']).unwrap_or(word.len());
-    let (authority, rest) = word.split_at(end);
-    let is_mail = authority.contains('@') && rest.is_empty();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let (host, port) = host.split_once(':').map_or((host, ""), |(host, port)| (host, port));
+/// Bytes of an address: where it begins, the first character that may end it, and the one that does.
+type Span = (usize, usize, usize);
+
+/// The address that begins at the first of these bytes, and goes on at the second.
+fn span(text: &str, begin: usize, rest: usize) -> Span {
+    let rest_of = &text[rest..];
+    let to = |ends: fn(char) -> bool| rest + rest_of.find(ends).unwrap_or(rest_of.len());
+    (begin, to(may_end), to(ends))
+}
+
+fn ends(c: char) -> bool {
+    c.is_whitespace() || "<>|\"".contains(c)
+}
+
+fn may_end(c: char) -> bool {
+    ends(c) || "'()[]{},`*~".contains(c) || !c.is_ascii() && !c.is_alphanumeric()
+}
+
+/// Whether names of hosts are made of it. Some dots are no ASCII.
+fn in_host(c: char) -> bool {
+    c.is_alphanumeric() || "-_.".contains(c) || is_dot(c)
+}
+
+fn is_dot(c: char) -> bool {
+    matches!(c, '\u{3002}' | '\u{ff0e}' | '\u{ff61}')
+}
+
+/// The URLs of what Slack may take for addresses, wherever they begin, outside these addresses.
+fn bare(text: &str, urls: &[Span]) -> Vec<String> {
+    let (mut found, mut last, mut at) = (Vec::new(), (0, 0, 0), 0);
+    while let Some(begin) = text[at..].find(in_host).map(|n| at + n) {
+        at = text[begin..].find(|c| !in_host(c)).map_or(text.len(), |n| begin + n);
+        let before = &text[..begin];
+        // Of a URL with a second one inside, both end at the same characters.
+        let url = urls[..urls.partition_point(|(from, ..)| *from <= begin)].last();
+        let goes_on = |(_, may_end_at, end): &Span| {
+            begin < *may_end_at || begin < *end && !before.chars().next_back().is_some_and(may_end)
+        };
+        if goes_on(&last) || url.is_some_and(goes_on) {
+            continue;
+        }
+        let run = text[begin..at].replace(is_dot, ".");
+        let parts: Vec<&str> = run.split("..").collect();
+        let count = parts.len();
+        for (n, part) in parts.into_iter().enumerate() {
+            let after = if n + 1 == count { &text[at..] } else { "" };
+            let is_local = after.strip_prefix('@').is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+            let is_mail = before.strip_suffix('@').is_some_and(|local| local.ends_with(char::is_alphanumeric));
+            let host = part.trim_matches(['.', '-', '_']);
+            if !is_local && leads(host, after, n == 0 && is_mail) {
+                found.push(format!("https://{host}/"));
+                last = span(text, begin, at);
+            }
+        }
+    }
+    found
+}
+
+/// Whether Slack may make a link of this name, before this text.
+fn leads(host: &str, after: &str, is_mail: bool) -> bool {
     let labels: Vec<&str> = host.split('.').collect();
     let is_label =
         |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
@@ -72,11 +124,14 @@ fn bare(word: &str) -> Option<String> {
     let is_name = labels.len() >= 2 && labels.iter().all(is_label) && top.chars().count() >= 2;
     let is_number = labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok());
     let has_name = is_name && (top.chars().all(char::is_alphabetic) || top.starts_with("xn--"));
-    if !(has_name || is_number) || is_mail || !port.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+    if !(has_name || is_number) {
+        return false;
     }
-    let leads = !rest.is_empty() || is_number || labels.len() >= 3 || labels[0].eq_ignore_ascii_case("www");
-    leads.then(|| format!("https://{host}/"))
+    let end = after.find(|c: char| ends(c) || !c.is_ascii() && !c.is_alphanumeric()).unwrap_or(after.len());
+    let tail = trimmed(&after[..end]);
+    let tail = tail.strip_prefix(':').map_or(tail, |port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
+    tail.starts_with(['/', '?', '#', '\\'])
+        || !is_mail && (is_number || labels.len() >= 3 || labels[0].eq_ignore_ascii_case("www"))
 }
 
 #[cfg(test)]
@@ -110,6 +165,8 @@ mod tests {
             "good.example/path src/main.rs:12 ann@mail.example",
             "`https://good.example/` *https://good.example*",
             "<!here> <@U1> <#C1|general>",
+            "good.example/a/index.html?x=1#top and https://good.example/~ann/index.html?x, (good.example/?u=a.b/c)",
+            "did you read main.rs? “lib.rs”… ann.b.smith@mail.sub.example",
         ] {
             assert!(checked(text, false, &only).is_ok(), "{text}: {:?}", addresses(text));
         }
@@ -139,6 +196,19 @@ mod tests {
             "https://go\u{200b}od.example.evil.example/",
             "https:\u{200b}//evil.example/",
             "<!date^1^{date}^https://evil.example/|x>",
+            "evil.example/?q=secret&u=https://good.example/",
+            "evil.example/https://good.example/",
+            "“evil.example/?q=secret”",
+            "see:evil.example/?q=secret",
+            "=evil.example/q",
+            "x&evil.example/q",
+            "so—evil.example/q",
+            "and..evil.example/q",
+            "evil。example/q",
+            "https://good.example/—evil.example/q",
+            "https://good.example/,evil.example/q",
+            "good.example/,evil.example/q",
+            "see @www.evil.example",
         ] {
             let refused = checked(text, false, &only).unwrap_err();
             assert_eq!(refused.error_kind(), Some(linchpin_kit::ErrorKind::Denied), "{text}");
