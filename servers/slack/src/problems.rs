@@ -53,6 +53,17 @@ fn failed(answer: &Value) -> Option<ErrorKind> {
     })
 }
 
+/// What can be done about the code of a search.
+pub(crate) fn advice_on_user(answer: &Value) -> Option<&'static str> {
+    Some(match answer["error"].as_str()? {
+        "not_authed" | "invalid_auth" | "account_inactive" | "token_revoked" | "token_expired" => {
+            "The operator must check SLACK_USER_TOKEN."
+        }
+        "not_allowed_token_type" => "SLACK_USER_TOKEN must be a user's token (xoxp-).",
+        _ => return advice(answer),
+    })
+}
+
 /// What can be done about a code.
 fn advice(answer: &Value) -> Option<&'static str> {
     Some(match answer["error"].as_str()? {

@@ -93,6 +93,23 @@ async fn a_failure_with_status_200_is_an_error_with_slacks_code_and_the_needed_s
 }
 
 #[tokio::test]
+async fn errors_name_the_token_that_was_used() {
+    for (tool, arguments, variable) in [
+        ("slack_search", json!({ "query": "x" }), "SLACK_USER_TOKEN"),
+        ("slack_get_user_profile", json!({ "user_id": "U0123456789" }), "SLACK_BOT_TOKEN"),
+    ] {
+        for (status, error) in [(200, "invalid_auth"), (200, "token_revoked"), (401, "invalid_auth")] {
+            let site = Site::saying(json(status, "", &json!({ "ok": false, "error": error }))).await;
+            let connection = suite().connect(suite().config(&site)).await;
+            let told = call(&connection, tool, arguments.clone()).await;
+            let named = |name: &str| told.text.contains(name);
+            assert!(named(variable), "{tool} {status} {error}: {}", told.text);
+            assert_eq!(named("SLACK_BOT_TOKEN") && named("SLACK_USER_TOKEN"), false, "{}", told.text);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_limit_is_waited_for_when_reading_and_told_when_posting() {
     let limited = |n: usize| match n {
         0 => json(429, "retry-after: 0\r\n", &json!({ "ok": false, "error": "ratelimited" })),
