@@ -122,7 +122,7 @@ pub const CALLS: &[Call] = &[
         "/chat.update",
     )
     .args(&[CHANNEL, TIMESTAMP.wire("ts"), MESSAGE])
-    .fixed(QUIET)
+    .fixed(ANEW)
     .form()
     .destructive()
     .again()
@@ -248,6 +248,10 @@ const TIMESTAMP_FORM: &str = "a timestamp such as 1234567890.123456";
 
 /// Slack must not fetch what a message links to: the address may carry what a model was told to leak.
 const QUIET: &[(&str, &str)] = &[("unfurl_links", "false"), ("unfurl_media", "false")];
+
+/// The same for a correction. It would make mentions of plain words (@channel) without `parse`, and keep what else the message
+/// has: blocks are shown instead of its text.
+const ANEW: &[(&str, &str)] = &[QUIET[0], QUIET[1], ("parse", "none"), ("blocks", "[]"), ("attachments", "[]")];
 
 const POSTED: &str = "ok channel ts text message.type message.subtype message.text message.user message.username \
     message.bot_id message.app_id message.thread_ts message.ts";

@@ -30,8 +30,24 @@ async fn no_message_makes_slack_fetch_what_it_links_to() {
             let value = |name: &str| body.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
             assert_eq!((value("unfurl_links"), value("unfurl_media")), (Some("false"), Some("false")), "{tool}");
             assert_eq!(value("text"), Some(text));
-            assert!(["parse", "link_names", "blocks", "attachments"].iter().all(|name| value(name).is_none()));
+            assert!(value("link_names").is_none());
+            for name in ["parse", "blocks", "attachments"] {
+                assert!(value(name).is_none_or(|value| matches!(value, "none" | "[]")), "{tool} {name}");
+            }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_correction_replaces_all_of_a_message_and_makes_no_mentions_of_plain_words() {
+    let site = suite().site().await;
+    let connection = suite().connect(suite().config(&site)).await;
+    let (tool, arguments) = writes("now @channel, #general").into_iter().last().unwrap();
+    assert!(!call(&connection, tool, arguments).await.failed);
+    let seen = site.requests();
+    let body: Vec<(String, String)> = parse(&seen.last().unwrap().body).into_owned().collect();
+    for (name, value) in [("parse", "none"), ("blocks", "[]"), ("attachments", "[]")] {
+        assert!(body.contains(&(name.to_owned(), value.to_owned())), "{name}: {body:?}");
     }
 }
 

@@ -141,7 +141,7 @@ const channel = 'C0123456789', ts = '1700000000.000100', quiet = { unfurl_links:
 (async () => {
   await c.chat.postMessage({ channel, text: 'a & b', ...quiet });
   await c.chat.postMessage({ channel, text: 'a', thread_ts: ts, ...quiet });
-  await c.chat.update({ channel, ts, text: 'b', ...quiet });
+  await c.chat.update({ channel, ts, text: 'b', parse: 'none', blocks: [], attachments: [], ...quiet });
   await c.reactions.add({ channel, timestamp: ts, name: 'wave' });
   await c.conversations.history({ channel, limit: 5, oldest: ts, inclusive: true });
   await c.conversations.replies({ channel, ts, limit: 5 });
