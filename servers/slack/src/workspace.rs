@@ -309,7 +309,9 @@ fn is_person(text: &str) -> bool {
     is_id_of(text, "UWB")
 }
 
+/// Ids have nine characters or more. A shorter word is one if it has a digit, and otherwise a name in capitals.
 fn is_id_of(text: &str, kinds: &str) -> bool {
     let rest = text.strip_prefix(|first: char| kinds.contains(first)).unwrap_or_default();
-    !rest.is_empty() && rest.len() <= 30 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    let is_long = rest.len() >= 8 || rest.bytes().any(|byte| byte.is_ascii_digit());
+    is_long && rest.len() <= 30 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }

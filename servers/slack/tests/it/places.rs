@@ -163,6 +163,22 @@ async fn private_channels_and_direct_messages_need_leave() {
 }
 
 #[tokio::test]
+async fn names_in_capitals_are_names() {
+    let site = workspace().await;
+    let connection = suite().connect(suite().config(&site)).await;
+    for name in ["GENERAL", "General"] {
+        let told = call(&connection, "slack_get_channel_history", json!({ "channel_id": name })).await;
+        assert!(!told.failed, "{name}: {}", told.result);
+        assert!(asked(site.requests().last().unwrap()).contains("channel=C1"));
+    }
+    for (name, id) in [("BOB", "U2"), ("USLACKBOT", "USLACKBOT")] {
+        let told = call(&connection, "slack_get_user_profile", json!({ "user_id": name })).await;
+        assert!(!told.failed, "{name}: {}", told.result);
+        assert!(asked(site.requests().last().unwrap()).contains(&format!("user={id}")), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn names_become_ids_once_and_lists_that_lead_to_themselves_end() {
     let site = workspace().await;
     let connection = suite().connect(suite().config(&site)).await;
