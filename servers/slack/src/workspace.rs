@@ -27,7 +27,7 @@ pub(crate) struct Workspace {
     private: bool,
     direct: bool,
     channels: Mutex<BTreeMap<String, Known>>,
-    people: Mutex<Option<(Instant, Arc<[Person]>)>>,
+    people: Mutex<People>,
 }
 
 /// A channel.
@@ -47,6 +47,15 @@ pub(crate) enum Kind {
     Private,
     /// Those who write to each other.
     Direct,
+}
+
+/// The pages of the list of people that were read, and the cursor of the next one, unless all were.
+#[derive(Debug, Clone, Default)]
+struct People {
+    since: Option<Instant>,
+    pages: Vec<Arc<[Person]>>,
+    next: String,
+    seen: BTreeSet<String>,
 }
 
 /// Somebody of the workspace.
@@ -158,30 +167,29 @@ impl Workspace {
             .query("types", self.types().join(","))
             .query("exclude_archived", "true")
             .query("limit", PAGE);
-        let found = |page: &Value| {
-            let channels = page["channels"].as_array().into_iter().flatten();
-            channels.filter_map(|channel| self.learn(channel)).any(|known| known.name == name)
-        };
-        self.read(rest, ask, found).await
-    }
-
-    /// Reads the pages of a list until one has what is looked for. A cursor that comes again ends the list.
-    async fn read(&self, rest: &Rest, ask: Ask, mut found: impl FnMut(&Value) -> bool) -> Result<(), ToolError> {
-        let ask = match &self.team {
-            Some(team) => ask.query("team_id", team.as_str()),
-            None => ask,
-        };
         let (mut cursor, mut seen) = (String::new(), BTreeSet::new());
         for _ in 0..PAGES_MAX {
-            let ask = if cursor.is_empty() { ask.clone() } else { ask.clone().query("cursor", cursor.as_str()) };
-            let page = rest.send(ask).await?.json()?;
-            let next = page.pointer("/response_metadata/next_cursor").and_then(Value::as_str).unwrap_or_default();
-            if found(&page) || next.is_empty() || !seen.insert(next.to_owned()) {
+            let (page, next) = self.page(rest, &ask, &cursor).await?;
+            let mut channels = page["channels"].as_array().into_iter().flatten();
+            let found = channels.any(|channel| self.learn(channel).is_some_and(|known| known.name == name));
+            // A cursor that comes again ends the list.
+            if found || next.is_empty() || !seen.insert(next.clone()) {
                 break;
             }
-            next.clone_into(&mut cursor);
+            cursor = next;
         }
         Ok(())
+    }
+
+    /// Reads a page of a list, and the cursor of the next one.
+    async fn page(&self, rest: &Rest, ask: &Ask, cursor: &str) -> Result<(Value, String), ToolError> {
+        let of_team = self.team.iter().map(|team| ("team_id", team.as_str()));
+        let pairs = of_team.chain((!cursor.is_empty()).then_some(("cursor", cursor)));
+        let ask = pairs.fold(ask.clone(), |ask, (name, value)| ask.query(name, value));
+        let page = rest.send(ask).await?.json()?;
+        let next =
+            page.pointer("/response_metadata/next_cursor").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok((page, next))
     }
 
     async fn ask(&self, rest: &Rest, id: &str) -> Result<Known, ToolError> {
@@ -238,11 +246,12 @@ impl Workspace {
             return Err(ToolError::invalid("Expected the id of a person such as U0123456789, or @name"));
         }
         let people = self.people(rest).await?;
-        if let Some(person) = people.iter().find(|person| person.handle == name) {
+        let all = || people.iter().flat_map(|page| page.iter());
+        if let Some(person) = all().find(|person| person.handle == name) {
             return Ok(person.id.clone());
         }
         let same: Vec<&str> =
-            people.iter().filter(|person| person.shown.contains(&name)).map(|person| person.id.as_str()).collect();
+            all().filter(|person| person.shown.contains(&name)).map(|person| person.id.as_str()).collect();
         match same[..] {
             [one] => Ok(one.to_owned()),
             [] => {
@@ -258,38 +267,52 @@ impl Workspace {
     /// The ids of those who are neither guests nor bots.
     pub(crate) async fn members(&self, rest: &Rest) -> Result<BTreeSet<String>, ToolError> {
         let people = self.people(rest).await?;
-        Ok(people.iter().filter(|person| person.is_member).map(|person| person.id.clone()).collect())
+        Ok(people
+            .iter()
+            .flat_map(|page| page.iter())
+            .filter(|person| person.is_member)
+            .map(|person| person.id.clone())
+            .collect())
     }
 
-    async fn people(&self, rest: &Rest) -> Result<Arc<[Person]>, ToolError> {
-        let fresh = |at: &Instant| at.elapsed() < KNOWN_FOR;
-        let known = self.people.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|(at, _)| fresh(at));
-        if let Some((_, people)) = known {
-            return Ok(people);
+    /// The people of the workspace. What was read stays when a page fails, so that the next call goes on there.
+    async fn people(&self, rest: &Rest) -> Result<Vec<Arc<[Person]>>, ToolError> {
+        let mut people = self.known_people().clone();
+        if people.since.is_none_or(|since| since.elapsed() >= KNOWN_FOR) {
+            people = People { since: Some(Instant::now()), ..People::default() };
         }
-        let people: Arc<[Person]> = self.read_people(rest).await?.into();
-        *self.people.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), people.clone()));
-        Ok(people)
+        let ask = Ask::get("/users.list").always().query("limit", PAGE);
+        while people.pages.is_empty() || !people.next.is_empty() {
+            let read = self.page(rest, &ask, &people.next).await;
+            if read.as_ref().is_err_and(|error| error.error_kind() == Some(ErrorKind::Invalid)) {
+                // The cursor may be too old.
+                *self.known_people() = People::default();
+            }
+            let (page, next) = read?;
+            let members = page["members"].as_array().into_iter().flatten();
+            people.pages.push(members.filter_map(person).collect());
+            // A cursor that comes again ends the list.
+            let goes_on = people.pages.len() < PAGES_MAX && people.seen.insert(next.clone());
+            people.next = if goes_on { next } else { String::new() };
+            self.known_people().clone_from(&people);
+        }
+        Ok(people.pages)
     }
 
-    async fn read_people(&self, rest: &Rest) -> Result<Vec<Person>, ToolError> {
-        let mut people = Vec::new();
-        let collect = |page: &Value| {
-            let members = page["members"].as_array().into_iter().flatten();
-            people.extend(members.filter(|member| member["deleted"] != true).filter_map(|member| {
-                let text = |path: &str| member.pointer(path).and_then(Value::as_str).unwrap_or_default().to_lowercase();
-                let shown = ["/profile/display_name", "/profile/real_name", "/real_name"].map(text);
-                let shown: BTreeSet<String> = shown.into_iter().filter(|name| !name.is_empty()).collect();
-                let id = member["id"].as_str()?.to_owned();
-                let guest = ["is_restricted", "is_ultra_restricted", "is_stranger", "is_bot"];
-                let is_member = guest.iter().all(|name| member[*name] != true);
-                Some(Person { id, is_member, handle: text("/name"), shown: shown.into_iter().collect() })
-            }));
-            false
-        };
-        self.read(rest, Ask::get("/users.list").always().query("limit", PAGE), collect).await?;
-        Ok(people)
+    fn known_people(&self) -> std::sync::MutexGuard<'_, People> {
+        self.people.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Somebody who is still there.
+fn person(member: &Value) -> Option<Person> {
+    let text = |path: &str| member.pointer(path).and_then(Value::as_str).unwrap_or_default().to_lowercase();
+    let shown = ["/profile/display_name", "/profile/real_name", "/real_name"].map(text);
+    let shown: BTreeSet<String> = shown.into_iter().filter(|name| !name.is_empty()).collect();
+    let guest = ["is_restricted", "is_ultra_restricted", "is_stranger", "is_bot"];
+    let is_member = guest.iter().all(|name| member[*name] != true);
+    let id = member["id"].as_str().filter(|_| member["deleted"] != true)?.to_owned();
+    Some(Person { id, is_member, handle: text("/name"), shown: shown.into_iter().collect() })
 }
 
 /// A channel that is not there has no name; other failures count.

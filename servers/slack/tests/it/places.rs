@@ -179,6 +179,33 @@ async fn names_in_capitals_are_names() {
 }
 
 #[tokio::test]
+async fn people_who_were_read_before_a_limit_are_not_read_again() {
+    let site = Site::new(|n, seen| {
+        let query = asked(seen);
+        let member = |id: &str, name: &str| json!({ "id": id, "name": name });
+        let page = |one: Value, next: &str| {
+            json!({ "ok": true, "members": [one], "response_metadata": { "next_cursor": next } })
+        };
+        let answer = match (query.contains("cursor=b"), query.contains("cursor=a")) {
+            _ if !query.starts_with("users.list") => json!({ "ok": true }),
+            (false, false) => page(member("U1", "ann"), "a"),
+            (false, true) if n == 1 => json!({ "ok": false, "error": "ratelimited" }),
+            (false, true) => page(member("U2", "bob"), "b"),
+            (true, _) => page(member("U3", "carl"), ""),
+        };
+        vec![Do::Write(json(200, "", &answer))]
+    })
+    .await;
+    let connection = suite().connect(suite().config(&site)).await;
+    for (name, kind) in [("@carl", "limited"), ("@carl", ""), ("@ann", "")] {
+        let told = call(&connection, "slack_get_user_profile", json!({ "user_id": name })).await;
+        assert_eq!((told.failed, told.kind.as_str()), (!kind.is_empty(), kind), "{}", told.result);
+    }
+    let pages: Vec<String> = site.requests().iter().map(asked).filter(|one| one.starts_with("users.list")).collect();
+    assert_eq!(pages.len(), 4, "{pages:?}");
+}
+
+#[tokio::test]
 async fn names_become_ids_once_and_lists_that_lead_to_themselves_end() {
     let site = workspace().await;
     let connection = suite().connect(suite().config(&site)).await;
