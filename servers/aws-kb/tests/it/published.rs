@@ -92,7 +92,7 @@ async fn botocore_accepts_our_parameters_and_computes_our_signatures() {
     // What must be found.
     let mut wrong = requests[0].clone();
     wrong["body"] = json!(
-        r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":0}}}"#
+        r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":"x"}}}"#
     );
     requests.push(wrong);
     let said = botocore(&json!(requests));
