@@ -94,6 +94,7 @@ async fn botocore_accepts_our_parameters_and_computes_our_signatures() {
     wrong["body"] = json!(
         r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":"x"}}}"#
     );
+    wrong["url"] = json!("http://127.0.0.1/elsewhere");
     requests.push(wrong);
     let said = botocore(&json!(requests));
     for (at, request) in requests.iter().enumerate() {
