@@ -229,7 +229,7 @@ async fn githubs_own_client_sends_the_same_requests() {
 
 /// The published server, whose one host is replaced by a site.
 async fn published(site: &Site) -> Connection {
-    let script = std::env::temp_dir().join(format!("linchpin-github-{}.cjs", std::process::id()));
+    let script = std::env::temp_dir().join(format!("linchpin-github-{}-{}.cjs", std::process::id(), site.port()));
     let replace = "const f = globalThis.fetch;\n\
                    globalThis.fetch = (u, o) => f(String(u).replace('https://api.github.com', process.env.SITE), o);\n";
     std::fs::write(&script, replace).unwrap();
@@ -237,7 +237,9 @@ async fn published(site: &Site) -> Connection {
         .env("NODE_OPTIONS", format!("--require={}", script.display()))
         .env("SITE", site.url(""))
         .env("GITHUB_PERSONAL_ACCESS_TOKEN", "k");
-    Client::new("test", "0").connect(child).await.expect("the published server starts")
+    let connection = Client::new("test", "0").connect(child).await.expect("the published server starts");
+    let _ = std::fs::remove_file(script);
+    connection
 }
 
 /// The first example of an operation's answer in GitHub's description.
