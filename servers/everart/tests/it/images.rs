@@ -201,3 +201,17 @@ async fn sessions_do_not_see_the_images_of_others() {
     assert_eq!(listed(&one).await["images"].as_array().unwrap().len(), 1);
     assert_eq!(listed(&other).await, json!({ "images": [] }));
 }
+
+#[tokio::test]
+async fn a_look_that_fails_says_that_the_images_may_come_nevertheless() {
+    let (connection, ..) = served(false, PNG, |n, _| match n {
+        0 => json!({ "generations": [generation("a", "STARTING", None)] }),
+        _ => json!({ "generation": {} }),
+    })
+    .await;
+    let told = call(&connection, "generate_image", json!({ "prompt": "x" })).await;
+    assert_eq!(told.kind, "upstream");
+    let words = "Error: EverArt answered without the state of a generation\nHint: The images may be finished later";
+    assert!(told.text.starts_with(words), "{}", told.text);
+    assert_eq!(listed(&connection).await["images"][0]["status"], "STARTING");
+}
