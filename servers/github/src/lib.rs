@@ -96,9 +96,8 @@ impl Config {
     fn settle(&mut self, vars: Vars<'_>, _: &Given) -> Result<(), ToolError> {
         self.api.settle_for(&API, vars)?;
         self.host = self.host.take().or_else(|| vars.text("GITHUB_HOST"));
-        let is_on = |name: &str| vars.text(name).is_some_and(|value| matches!(value.as_str(), "1" | "true"));
-        self.api.tools.read_only |= is_on("GITHUB_READ_ONLY");
-        self.lockdown |= is_on("GITHUB_LOCKDOWN_MODE");
+        self.api.tools.read_only |= vars.switch("GITHUB_READ_ONLY")?.unwrap_or(false);
+        self.lockdown |= vars.switch("GITHUB_LOCKDOWN_MODE")?.unwrap_or(false);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The flags of [`options!`](crate::options): what a value is, and how it is written.
 
 use crate::options::{Form, Hint, Set, Takes};
+use crate::vars::boolean;
 use crate::{ConfigOption, Options, RootsPolicy, Secret, ToolError};
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -375,12 +376,4 @@ fn read_number<N: FromStr>(target: &mut N, text: &str) -> Result<(), ToolError> 
 
 fn number_in<N: FromStr>(text: &str) -> Result<N, ToolError> {
     text.trim().parse().map_err(|_| ToolError::new(format!("invalid number: {text}")))
-}
-
-fn boolean(text: &str) -> Result<bool, ToolError> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
-        other => Err(ToolError::new(format!("invalid value: {other}")).hint("Use 1 or 0.")),
-    }
 }

@@ -161,6 +161,15 @@ impl<'a> Vars<'a> {
         (self.get)(name)
     }
 
+    /// A switch, written as those of [`options!`](crate::options): `1` or `0`, `true` or `false`, `yes` or `no`, `on` or `off`.
+    ///
+    /// # Errors
+    /// When it is none of these. The error names the variable.
+    pub fn switch(self, name: &str) -> Result<Option<bool>, ToolError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        boolean(&text).map(Some).map_err(|fault| named(name, &fault))
+    }
+
     /// A path, unchanged.
     #[must_use]
     pub fn path(self, name: &str) -> Option<PathBuf> {
@@ -173,6 +182,15 @@ impl<'a> Vars<'a> {
         let value = self.text(name)?;
         let items = value.split([separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
         Some(items.map(str::to_owned).collect())
+    }
+}
+
+/// The value of a switch.
+pub(crate) fn boolean(text: &str) -> Result<bool, ToolError> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        other => Err(ToolError::new(format!("invalid value: {other}")).hint("Use 1 or 0.")),
     }
 }
 

@@ -185,6 +185,15 @@ fn hosts_of_enterprise_servers_are_found_and_variables_are_heeded() {
         ("GITHUB_LOCKDOWN_MODE", "true"),
         ("MCP_GITHUB_REPO", "o/r,o/s"),
     ]);
+    for (text, on) in [("TRUE", true), ("yes", true), ("on", true), ("0", false), ("False", false), ("", false)] {
+        let config = read(&[("GITHUB_READ_ONLY", text), ("GITHUB_LOCKDOWN_MODE", text)]);
+        assert_eq!((config.api.tools.read_only, config.lockdown), (on, on), "{text}");
+    }
+    for name in ["GITHUB_READ_ONLY", "GITHUB_LOCKDOWN_MODE"] {
+        let get = |asked: &str| (asked == name).then(|| "enabled".to_owned());
+        let refused = Config::from_env(Vars::new(&get)).unwrap_err();
+        assert!(refused.to_string().contains(name), "{refused}");
+    }
     assert!(config.api.tools.read_only && config.lockdown && !format!("{config:?}").contains("hidden"));
     assert_eq!((config.repositories.len(), config.host.as_deref()), (2, Some("git.example.com")));
     assert_eq!(config.api.key, Some(Secret::new("hidden")));
