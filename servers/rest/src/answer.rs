@@ -60,9 +60,8 @@ impl Answer {
             InScope::Narrowed(_, inside) if !config.only.is_empty() => Some(inside),
             _ => None,
         };
-        let shows = |item: &Value| {
-            trusted.is_none_or(|trusted| trusted(item)) && inside.is_none_or(|inside| inside(item, &config.only))
-        };
+        let is_inside = |item: &Value| inside.is_none_or(|inside| inside(item, &config.only));
+        let is_trusted = |item: &Value| trusted.is_none_or(|trusted| trusted(item));
         if let Some(tidy) = call.tidy {
             tidy(&mut self.value);
         }
@@ -72,9 +71,9 @@ impl Answer {
                 // Counts of what was found outside would tell of it.
                 let none = Keep::default();
                 let beside = if inside.is_some() { &none } else { beside };
-                self.list(path, (call, api), (keep, beside), position, &shows, &mut notices)?
+                self.list(path, (call, api), (keep, beside), position, (&is_inside, &is_trusted), &mut notices)?
             }
-            None if !shows(&self.value) => {
+            None if !is_inside(&self.value) || !is_trusted(&self.value) => {
                 if !call.spec.writes {
                     return Err(ToolError::denied("The operator restricted this server, and that is outside"));
                 }
@@ -107,7 +106,7 @@ impl Answer {
         (call, api): (&Call, &Api),
         (keep, beside): (&Keep, &Keep),
         position: &Position,
-        shows: &dyn Fn(&Value) -> bool,
+        (is_inside, is_trusted): (&dyn Fn(&Value) -> bool, &dyn Fn(&Value) -> bool),
         notices: &mut Vec<String>,
     ) -> Result<Value, ToolError> {
         let list = at(&self.value, path).and_then(Value::as_array);
@@ -117,9 +116,12 @@ impl Answer {
         }
         let items = list.map(Vec::as_slice).unwrap_or_default();
         let next = self.next(call.pages.unwrap_or(api.pages), items.len()).filter(|next| *next != position.token);
-        let shown: Vec<&Value> = items.iter().filter(|item| shows(item)).collect();
-        if shown.len() < items.len() {
-            notices.push(format!("[{} left out: the operator restricted this server.]", items.len() - shown.len()));
+        // How many there are outside is not told either.
+        let mut shown: Vec<&Value> = items.iter().filter(|item| is_inside(item)).collect();
+        let inside = shown.len();
+        shown.retain(|item| is_trusted(item));
+        if shown.len() < inside {
+            notices.push(format!("[{} left out: the operator restricted this server.]", inside - shown.len()));
         }
         let mut cuts = Vec::new();
         let (items, mut paging) = position.part(&shown, keep, next, call.text.is_none(), &mut cuts);
