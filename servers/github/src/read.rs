@@ -110,15 +110,35 @@ pub(crate) async fn status(rest: &Rest, args: Args) -> Result<Answer, ToolError>
         return Err(ToolError::not_found("The pull request has no commit"));
     };
     let of = |template| Ask::get(template).fill(&args).segment("sha", sha);
-    let mut status = rest.send(of("/repos/{owner}/{repo}/commits/{sha}/status")).await?.json()?;
+    let status = of("/repos/{owner}/{repo}/commits/{sha}/status").query("per_page", "100");
+    let mut status = rest.send(status).await?.json()?;
     let runs = of("/repos/{owner}/{repo}/commits/{sha}/check-runs").query("per_page", "100");
     let runs = match rest.send(runs).await {
-        Ok(reply) => reply.json()?["check_runs"].take(),
-        Err(error) => json!(format!("not known: {}", error.message())),
+        Ok(reply) => reply.json()?,
+        Err(error) => json!({ "check_runs": format!("not known: {}", error.message()) }),
     };
     if !status.is_object() {
         status = Value::Object(Map::new());
     }
-    status["check_runs"] = runs;
+    let mut counts = Map::new();
+    for (from, name, left_out) in
+        [(&status, "statuses", "statuses_left_out"), (&runs, "check_runs", "check_runs_left_out")]
+    {
+        let shown = from[name].as_array().map_or(0, Vec::len) as u64;
+        let more = from["total_count"].as_u64().unwrap_or(0).saturating_sub(shown);
+        if more > 0 {
+            counts.insert(left_out.to_owned(), json!(more));
+        }
+    }
+    status["check_runs"] = runs["check_runs"].clone();
+    let is_empty = |name: &str| status[name].as_array().is_some_and(Vec::is_empty);
+    let says_nothing = is_empty("statuses") && !is_empty("check_runs");
+    if let Some(members) = status.as_object_mut() {
+        members.extend(counts);
+        // Without a status GitHub answers `pending`, whatever the checks are.
+        if says_nothing {
+            members.remove("state");
+        }
+    }
     Ok(status.into())
 }

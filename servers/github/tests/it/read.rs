@@ -143,3 +143,37 @@ async fn invisible_characters_are_in_no_result() {
     assert_eq!((&told.structured["title"], &told.structured["body"]), (&json!("paypal"), &json!("paypal")));
     assert!(!told.result.to_string().contains(['\u{202e}', '\u{e0041}', '\u{200b}']));
 }
+
+#[tokio::test]
+async fn checks_that_are_not_shown_are_counted_and_no_status_is_no_pending_one() {
+    let run = |n: usize| json!({ "name": format!("run-{n}"), "status": "completed", "conclusion": "success" });
+    for (statuses, total, runs, state, left_out) in [
+        (json!([]), 0, 2, None, [None, None]),
+        (json!([]), 0, 0, Some("pending"), [None, None]),
+        (json!([{ "context": "c", "state": "success" }]), 3, 130, Some("pending"), [Some(2), Some(30)]),
+    ] {
+        let site = site(move |seen| match seen.path() {
+            path if path.ends_with("/status") => {
+                assert!(seen.query().contains("per_page=100"), "{}", seen.target);
+                Some((200, json!({ "state": "pending", "sha": "c", "total_count": total, "statuses": statuses })))
+            }
+            path if path.ends_with("/check-runs") => {
+                let shown: Vec<Value> = (0..runs.min(100)).map(run).collect();
+                Some((200, json!({ "total_count": runs, "check_runs": shown })))
+            }
+            _ => None,
+        })
+        .await;
+        let connection = connected(&site, |_| {}).await;
+        for (tool, arguments) in [
+            ("get_pull_request_status", json!({ "pull_number": 7 })),
+            ("github_pulls_read", json!({ "method": "status", "pull_number": 7 })),
+        ] {
+            let told = call(&connection, tool, in_o_r(arguments)).await.structured;
+            assert_eq!(told.get("state").and_then(Value::as_str), state, "{tool}: {told}");
+            let counts =
+                ["statuses_left_out", "check_runs_left_out"].map(|name| told.get(name).and_then(Value::as_u64));
+            assert_eq!(counts, left_out, "{tool}: {told}");
+        }
+    }
+}
