@@ -6,7 +6,7 @@ use crate::original::{
     PER_PAGE, REPO, STATE, TITLE,
 };
 use crate::read::{contents, status};
-use crate::scope::trusted;
+use crate::scope::{inside, narrow, trusted};
 use linchpin_rest::{Arg, Call, boolean, get, list, methods, one_of, put, text};
 
 const SET: &str = "compact";
@@ -17,7 +17,7 @@ pub(crate) const CALLS: &[Call] = &[
         "github_search",
         "Search GitHub",
         SET,
-        "Searches repositories, code, issues (pull requests are among them) or users. Queries have GitHub's qualifiers: \
+        "Searches repositories, code, issues (the query must have is:issue or is:pr) or users. Queries have GitHub's qualifiers: \
          repo:octocat/hello is:open label:bug language:rust.",
         &[
             ("repositories", SEARCH_REPOSITORIES),
@@ -206,6 +206,7 @@ pub(crate) const ISSUE_COMMENTS: Call =
         .list("")
         .keep("id user.login author_association created_at body:8000")
         .fields()
+        .narrowed(narrow, inside)
         .trusted(trusted);
 
 const LIST_PULLS: Call = all::LIST_PULLS
@@ -248,7 +249,7 @@ pub(crate) const PULL_FILES: Call =
 
 pub(crate) const PULL_STATUS: Call = all::PULL_STATUS.keep(
     "state sha statuses.context statuses.state statuses.description statuses.target_url check_runs.name check_runs.status \
-     check_runs.conclusion check_runs.html_url",
+     check_runs.conclusion check_runs.html_url statuses_left_out check_runs_left_out",
 );
 
 pub(crate) const PULL_COMMENTS: Call = all::PULL_COMMENTS

@@ -1,7 +1,7 @@
 //! What calls may not do together: text of an issue can make a model read a private repository and publish what it read.
 
 use crate::Config;
-use crate::scope::{repository, trusted};
+use crate::scope::{ISSUES_MAX, repository, trusted};
 use linchpin::BoxFuture;
 use linchpin_kit::ToolError;
 use linchpin_rest::{Args, Ask, Call, Guard, Rest};
@@ -58,6 +58,22 @@ impl Sessions {
         };
         self.seen().learn(name, private);
         Ok(private)
+    }
+
+    /// Refuses what the operator's repositories cannot say by themselves.
+    fn check_only(&self, call: &Call, args: &Args) -> Result<(), ToolError> {
+        let allowed = || format!("Allowed: {}.", self.only.join(", "));
+        if !self.only.is_empty() && call.name() == "fork_repository" {
+            return Err(
+                ToolError::denied("This server is restricted, and a fork is another repository").hint(allowed())
+            );
+        }
+        let searches_issues = matches!(call.name(), "search_issues" | "search_pull_requests");
+        if searches_issues && !crate::scope::fits(args, &self.only) {
+            let most = format!("GitHub searches for issues in at most {ISSUES_MAX} repositories at once");
+            return Err(ToolError::invalid(most).hint(format!("Name one with repo:OWNER/NAME. {}", allowed())));
+        }
+        Ok(())
     }
 
     /// Refuses to write to a public repository what may come from a private one.
@@ -126,6 +142,7 @@ impl Sessions {
 impl Guard for Sessions {
     fn before<'a>(&'a self, rest: &'a Rest, call: &'a Call, args: &'a Args) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
+            self.check_only(call, args)?;
             if self.lockdown && !call.writes() {
                 self.check_author(rest, call, args).await?;
             }
@@ -136,13 +153,18 @@ impl Guard for Sessions {
         })
     }
 
-    fn after(&self, _: &Call, args: &Args, answer: &Value) {
+    fn after(&self, call: &Call, args: &Args, answer: &Value) {
         if self.allowed {
             return;
         }
         let mut seen = self.seen();
         let session = seen.session(args);
-        let found = answer["items"].as_array().into_iter().flatten();
+        // An issue that has moved is answered from where it is now.
+        let found = match answer.as_array().or_else(|| answer["items"].as_array()) {
+            Some(items) => items.as_slice(),
+            None if call.writes() => &[],
+            None => std::slice::from_ref(answer),
+        };
         let mut names: Vec<String> = target(args).into_iter().collect();
         for item in found {
             let Some(name) = repository(item).map(str::to_ascii_lowercase) else { continue };
@@ -154,6 +176,8 @@ impl Guard for Sessions {
             }
             names.push(name);
         }
+        // What is public can be told to anybody. Of too many others none is forgotten: `check_write` refuses then.
+        names.retain(|name| seen.private.get(name) != Some(&false));
         let read = seen.read.entry(session).or_default();
         for name in names {
             if read.len() < READ_MAX {

@@ -6,7 +6,7 @@ use crate::original::{
     self as all, BODY, BRANCH, ISSUE, MESSAGE, NUMBER, ORDER, OWNER, PAGE, PATH, PER_PAGE, QUERY, REPO, TITLE,
 };
 use crate::read::status;
-use crate::scope::{inside, narrow, trusted};
+use crate::scope::{inside, narrow, narrow_issues, trusted};
 use linchpin_rest::{Call, boolean, delete, get, methods, one_of, patch, segments, text};
 
 const SET: &str = "official";
@@ -108,7 +108,7 @@ pub(crate) const CALLS: &[Call] = &[
     .beside("total_count incomplete_results")
     .keep("number title state draft user.login repository_url labels.name comments updated_at html_url")
     .fields()
-    .narrowed(narrow, inside)
+    .narrowed(narrow_issues, inside)
     .trusted(trusted)
     .on_request(),
     delete("delete_file", "Delete a file", SET, "Deletes a file, as a commit on a branch.", crate::read::CONTENTS)
@@ -164,12 +164,14 @@ const fn named(name: &'static str, title: &'static str, description: &'static st
 const LABELS: Call = named("get_labels", "", "", "/repos/{owner}/{repo}/issues/{issue_number}/labels")
     .args(&[OWNER, REPO, ISSUE, PER_PAGE, PAGE.unlisted()])
     .keep("name description color")
-    .list("");
+    .list("")
+    .narrowed(narrow, inside);
 
 const SUB_ISSUES: Call = named("get_sub_issues", "", "", "/repos/{owner}/{repo}/issues/{issue_number}/sub_issues")
     .args(&[OWNER, REPO, ISSUE, PER_PAGE, PAGE.unlisted()])
     .keep("number title state repository_url")
     .list("")
+    .narrowed(narrow, inside)
     .trusted(trusted);
 
 const PULL_COMMITS: Call = named("get_commits", "", "", "/repos/{owner}/{repo}/pulls/{pull_number}/commits")
@@ -181,4 +183,5 @@ const CONVERSATION: Call = named("get_comments", "", "", "/repos/{owner}/{repo}/
     .args(&[OWNER, REPO, NUMBER, PER_PAGE, PAGE.unlisted()])
     .keep("id user.login author_association created_at body:8000")
     .list("")
+    .narrowed(narrow, inside)
     .trusted(trusted);

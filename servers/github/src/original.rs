@@ -2,7 +2,7 @@
 
 use crate::commit::{create_branch, push_files, write_file};
 use crate::read::{contents, contents_text, status};
-use crate::scope::{inside, narrow, trusted};
+use crate::scope::{inside, narrow, narrow_issues, trusted};
 use linchpin_rest::{
     Arg, Args, Ask, Call, boolean, get, int, list, object, one_of, patch, post, put, segment, segments, text,
 };
@@ -295,7 +295,7 @@ pub(crate) const SEARCH_ISSUES: Call = get(
     "search_issues",
     "Search issues",
     "original official",
-    "Searches for issues and pull requests.",
+    "Searches for issues or pull requests: is:issue or is:pr must be in the query.",
     "/search/issues",
 )
 .args(&[
@@ -310,7 +310,7 @@ pub(crate) const SEARCH_ISSUES: Call = get(
 .adjust(in_one_repository)
 .list("items")
 .beside("total_count incomplete_results search_type")
-.narrowed(narrow, inside)
+.narrowed(narrow_issues, inside)
 .trusted(trusted);
 
 pub(crate) const SEARCH_USERS: Call =
@@ -329,6 +329,7 @@ pub(crate) const SEARCH_USERS: Call =
 pub(crate) const GET_ISSUE: Call =
     get("get_issue", "Read an issue", "original", "Reads an issue.", "/repos/{owner}/{repo}/issues/{issue_number}")
         .args(&[OWNER, REPO, ISSUE])
+        .narrowed(narrow, inside)
         .trusted(trusted);
 
 pub(crate) const GET_PULL: Call =
@@ -371,7 +372,7 @@ pub(crate) const REVIEW: Call = post(
     REPO,
     NUMBER,
     text("commit_id").opt().aliases(&["commitID"]).about("Default its newest commit."),
-    BODY,
+    BODY.opt().about("Markdown; an approval needs none."),
     one_of("event", &["APPROVE", "REQUEST_CHANGES", "COMMENT"]).about("The verdict."),
     object("comments", COMMENTS).opt().about("Each at a line of the file, or at a position in the diff."),
 ])
@@ -408,7 +409,7 @@ pub(crate) const PULL_STATUS: Call = get(
 .keep(
     "state sha total_count statuses.url statuses.state statuses.description statuses.target_url statuses.context \
      statuses.created_at statuses.updated_at check_runs.name check_runs.status check_runs.conclusion check_runs.html_url \
-     check_runs.output.title check_runs.started_at check_runs.completed_at",
+     check_runs.output.title check_runs.started_at check_runs.completed_at statuses_left_out check_runs_left_out",
 );
 
 pub(crate) const UPDATE_PULL_BRANCH: Call = put(

@@ -1,6 +1,6 @@
 //! What a session may not do together.
 
-use crate::rows::{connected, in_o_r, sent, served, site};
+use crate::rows::{connected, in_o_r, moved, sent, served, site};
 use linchpin::client::Client;
 use linchpin::prelude::in_process;
 use linchpin::testing::site::{Seen, Site};
@@ -15,6 +15,10 @@ async fn two_kinds() -> Site {
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some("repos"), Some(owner), Some(repo), None) => {
                 Some((200, json!({ "full_name": format!("{owner}/{repo}"), "private": repo == "secret" })))
+            }
+            (Some("repos"), Some(owner), Some(repo), Some("issues")) if seen.method == "GET" => {
+                let url = format!("https://api.github.com/repos/{owner}/{repo}");
+                Some((200, json!({ "number": 1, "title": "T", "repository_url": url })))
             }
             _ => None,
         }
@@ -144,4 +148,54 @@ async fn when_the_visibility_cannot_be_told_nothing_is_written() {
     let told = call(&connection, "create_issue", of("public", json!({ "title": "T" }))).await;
     assert!(told.failed && told.kind == "upstream", "{}", told.result);
     assert!(!sent(&site).iter().any(|line| line.starts_with("POST")));
+}
+
+#[tokio::test]
+async fn a_session_may_read_any_number_of_public_repositories_and_no_private_one_among_them_is_forgotten() {
+    for (private, denied) in [(Some(false), false), (None, true)] {
+        let site = site(move |seen| match seen.path() {
+            "/search/code" => {
+                let page = seen.query().len();
+                let one = |n: usize| {
+                    let mut repository = json!({ "full_name": format!("o/r{page}-{n}") });
+                    if let Some(private) = private {
+                        repository["private"] = json!(private);
+                    }
+                    json!({ "path": "a", "repository": repository })
+                };
+                Some((200, json!({ "items": (0..100).map(one).collect::<Vec<_>>() })))
+            }
+            "/repos/o/r" => Some((200, json!({ "private": false }))),
+            "/repos/o/secret" => Some((200, json!({ "private": true }))),
+            _ => None,
+        })
+        .await;
+        let connection = connected(&site, |_| {}).await;
+        for n in 1..=11 {
+            assert!(!call(&connection, "search_code", json!({ "q": "x".repeat(n), "per_page": 100 })).await.failed);
+        }
+        let write = in_o_r(json!({ "title": "T" }));
+        let told = call(&connection, "create_issue", write.clone()).await;
+        assert_eq!((told.failed, told.text.contains("one may be private")), (denied, denied), "{}", told.result);
+        assert!(!call(&connection, "get_issue", of("secret", json!({ "issue_number": 1 }))).await.failed);
+        let told = call(&connection, "create_issue", write).await;
+        assert!(told.failed && told.kind == "denied", "{}", told.result);
+    }
+}
+
+#[tokio::test]
+async fn an_issue_that_has_moved_is_read_where_it_is_now() {
+    for (tool, arguments) in [
+        ("get_issue", json!({ "issue_number": 9 })),
+        ("github_issues_read", json!({ "method": "comments", "issue_number": 9 })),
+        ("issue_read", json!({ "method": "get_labels", "issue_number": 9 })),
+    ] {
+        let site = moved().await;
+        let connection = connected(&site, |_| {}).await;
+        let write = in_o_r(json!({ "issue_number": 1, "body": "B" }));
+        assert!(!call(&connection, "add_issue_comment", write.clone()).await.failed);
+        assert!(call(&connection, tool, in_o_r(arguments)).await.text.contains("hidden"), "{tool}");
+        let told = call(&connection, "add_issue_comment", write).await;
+        assert!(told.failed && told.text.starts_with("This session has read o/secret"), "{tool}: {}", told.result);
+    }
 }

@@ -33,6 +33,37 @@ pub(crate) async fn site(special: impl Fn(&Seen) -> Option<(u16, Value)> + Send 
     suite().site_but(move |seen| special(seen).map(|(status, answer)| answer_json(status, "", &answer))).await
 }
 
+/// A site whose issue 9 of `o/r` has moved to `o/secret`, which is private.
+pub(crate) async fn moved() -> Site {
+    let of = |path: &str| format!("https://api.github.com/repos/o/secret{path}");
+    let issue = json!({ "number": 9, "title": "hidden", "state": "open", "author_association": "OWNER",
+        "user": { "login": "ann" }, "repository_url": of(""), "url": of("/issues/9") });
+    let comment = json!({ "id": 1, "body": "hidden", "author_association": "OWNER", "user": { "login": "ann" },
+        "url": of("/issues/comments/1"), "issue_url": of("/issues/9") });
+    let label = json!({ "name": "hidden", "color": "fff", "url": of("/labels/hidden") });
+    suite()
+        .site_but(move |seen| {
+            let (status, answer) = match seen.path() {
+                "/repos/o/r" => (200, json!({ "private": false })),
+                "/repos/o/secret" => (200, json!({ "private": true })),
+                "/repositories/5/issues/9" => (200, issue.clone()),
+                "/repositories/5/issues/9/comments" => (200, json!([comment])),
+                "/repositories/5/issues/9/labels" => (200, json!([label])),
+                "/repos/o/r/issues/1/sub_issues" => (200, json!([issue])),
+                path => {
+                    let rest = path.strip_prefix("/repos/o/r/issues/9")?;
+                    return Some(answer_json(
+                        301,
+                        &format!("location: /repositories/5/issues/9{rest}\r\n"),
+                        &json!({}),
+                    ));
+                }
+            };
+            Some(answer_json(status, "", &answer))
+        })
+        .await
+}
+
 /// The requests that were sent, as `GET /path?query`.
 pub(crate) fn sent(site: &Site) -> Vec<String> {
     site.requests().iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect()

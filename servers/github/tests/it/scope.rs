@@ -1,10 +1,16 @@
 //! What the operator restricts: repositories, and whose words are shown.
 
-use crate::rows::{connected, in_o_r, sent, site};
+use crate::rows::{connected, in_o_r, moved, sent, site};
+use linchpin::testing::site::Site;
 use linchpin_github::{Config, SERVICE};
 use linchpin_rest::testing::call;
 use serde_json::{Value, json};
 use url::form_urlencoded::parse;
+
+fn last_query(site: &Site) -> String {
+    let seen = site.requests().pop().unwrap();
+    parse(seen.query().as_bytes()).find(|(name, _)| name == "q").unwrap().1.into_owned()
+}
 
 fn only_o_r(config: &mut Config) {
     config.repositories = vec!["o/r".to_owned()];
@@ -46,16 +52,20 @@ async fn a_search_stays_in_the_allowed_repositories_whatever_the_query_says() {
         ("bug", "bug repo:o/r"),
         ("bug repo:other/x org:other user:u -repo:o/r", "bug repo:o/r"),
         ("(x) OR (repo:other/x secret)", "x secret repo:o/r"),
-        ("x\" OR REPO:other/x", "x\" repo:o/r"),
+        ("x\" OR REPO:other/x", "x repo:o/r"),
+        (
+            "\"this or (that)\" label:\"good first\" repo:\"other/x\" not y",
+            "\"this or (that)\" label:\"good first\" y repo:o/r",
+        ),
+        ("\"a\"repo:other/x b\\\" org:other\"", "\"a\" b \" org:other\" repo:o/r"),
     ] {
         for (tool, name) in [("search_code", "q"), ("search_issues", "q"), ("search_repositories", "query")] {
             let told = call(&connection, tool, json!({ (name): asked })).await;
             assert!(!told.failed, "{}", told.result);
-            let seen = site.requests().pop().unwrap();
-            let (_, q) = parse(seen.query().as_bytes()).find(|(name, _)| name == "q").unwrap();
-            assert_eq!(q, query, "{tool}");
+            assert_eq!(last_query(&site), query, "{tool}");
             // One of the two is in another repository, and how many there are is not told either.
             assert_eq!(told.structured["items"].as_array().unwrap().len(), 1, "{tool}: {}", told.result);
+            assert!(!told.result.to_string().contains("left out"), "{tool}: {}", told.result);
             assert!(!told.result.to_string().contains("other/x") && told.structured.get("total_count").is_none());
         }
     }
@@ -100,4 +110,75 @@ async fn in_lockdown_the_words_of_strangers_are_left_out() {
     let told = call(&locked, "update_issue", in_o_r(json!({ "issue_number": 1, "state": "closed" }))).await;
     assert!(!told.failed && !told.result.to_string().contains("evil"), "{}", told.result);
     assert!(told.result.to_string().contains("[Done. "), "{}", told.result);
+}
+
+#[tokio::test]
+async fn an_issue_that_has_moved_out_of_the_allowed_repositories_is_not_shown() {
+    let site = moved().await;
+    let connection = connected(&site, only_o_r).await;
+    for (tool, arguments, denied) in [
+        ("get_issue", json!({ "issue_number": 9 }), true),
+        ("github_issues_read", json!({ "method": "get", "issue_number": 9 }), true),
+        ("github_issues_read", json!({ "method": "comments", "issue_number": 9 }), false),
+        ("issue_read", json!({ "method": "get_labels", "issue_number": 9 }), false),
+        ("issue_read", json!({ "method": "get_sub_issues", "issue_number": 1 }), false),
+        ("pull_request_read", json!({ "method": "get_comments", "pull_number": 9 }), false),
+    ] {
+        let told = call(&connection, tool, in_o_r(arguments)).await;
+        assert_eq!((told.failed, told.kind == "denied"), (denied, denied), "{tool}: {}", told.result);
+        assert!(!told.result.to_string().contains("hidden"), "{tool}: {}", told.result);
+    }
+    for (tool, arguments) in [
+        ("get_issue", json!({ "issue_number": 1 })),
+        ("github_issues_read", json!({ "method": "comments", "issue_number": 1 })),
+        ("issue_read", json!({ "method": "get_labels", "issue_number": 1 })),
+        ("pull_request_read", json!({ "method": "get_comments", "pull_number": 7 })),
+    ] {
+        let told = call(&connection, tool, in_o_r(arguments)).await;
+        assert!(
+            !told.failed && told.structured.get("items").is_none_or(|items| items[0].is_object()),
+            "{tool}: {}",
+            told.result
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_some_repositories_forks_none() {
+    let site = site(|_| None).await;
+    let connection = connected(&site, only_o_r).await;
+    for (tool, arguments) in [("fork_repository", json!({})), ("github_repos_write", json!({ "method": "fork" }))] {
+        let told = call(&connection, tool, in_o_r(arguments)).await;
+        assert!(told.failed && told.kind == "denied" && told.text.contains("Allowed: o/r."), "{tool}: {}", told.result);
+    }
+    assert!(site.requests().is_empty(), "{:?}", sent(&site));
+}
+
+#[tokio::test]
+async fn a_search_is_in_any_of_several_allowed_repositories() {
+    let site = site(|_| None).await;
+    let several = |n: usize| (0..n).map(|n| format!("o/r{n}")).collect::<Vec<_>>();
+    let connection = connected(&site, |config| config.repositories = several(2)).await;
+    for (tool, asked, query) in [
+        ("search_issues", "bug", "bug (repo:o/r0 OR repo:o/r1)"),
+        ("search_pull_requests", "bug", "bug is:pr (repo:o/r0 OR repo:o/r1)"),
+        ("search_issues", "bug repo:O/R1 repo:other/x", "bug repo:o/r1"),
+        ("search_code", "bug", "bug repo:o/r0 repo:o/r1"),
+    ] {
+        let told = call(&connection, tool, json!({ "q": asked })).await;
+        assert!(!told.failed, "{}", told.result);
+        assert_eq!(last_query(&site), query, "{tool}");
+    }
+    let connection = connected(&site, |config| config.repositories = several(7)).await;
+    let before = site.requests().len();
+    for tool in ["search_issues", "search_pull_requests"] {
+        let told = call(&connection, tool, json!({ "q": "bug" })).await;
+        assert!(told.failed && told.kind == "invalid" && told.text.contains("o/r0, o/r1"), "{}", told.result);
+    }
+    assert_eq!(site.requests().len(), before);
+    for arguments in [json!({ "q": "bug repo:o/r6" }), json!({ "q": "bug", "owner": "o", "repo": "r6" })] {
+        let told = call(&connection, "search_issues", arguments).await;
+        assert!(!told.failed, "{}", told.result);
+        assert_eq!(last_query(&site), "bug repo:o/r6");
+    }
 }

@@ -1,6 +1,6 @@
 //! Which tools there are, how the server is configured, and how failures are told.
 
-use crate::rows::{connected, in_o_r, suite};
+use crate::rows::{connected, in_o_r, last_body, suite};
 use linchpin::client::Connection;
 use linchpin::testing::site::json as answer;
 use linchpin_github::{Config, SERVICE, open};
@@ -205,4 +205,26 @@ fn hosts_of_enterprise_servers_are_found_and_variables_are_heeded() {
         let config = Config::default().with(|config| config.repositories = vec![wrong.to_owned()]);
         assert!(open(config).is_err(), "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn a_search_for_issues_says_which_qualifiers_github_demands() {
+    let site = suite().site().await;
+    let connection = connected(&site, |_| {}).await;
+    let tools = connection.tools().await.unwrap();
+    for name in ["search_issues", "github_search"] {
+        let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let said = serde_json::to_string(&tool).unwrap();
+        assert!(said.contains("is:issue") && said.contains("is:pr"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_pull_request_is_approved_without_a_word() {
+    let site = suite().site().await;
+    let connection = connected(&site, |_| {}).await;
+    let told =
+        call(&connection, "create_pull_request_review", in_o_r(json!({ "pull_number": 7, "event": "APPROVE" }))).await;
+    assert!(!told.failed, "{}", told.result);
+    assert_eq!(last_body(&site), json!({ "event": "APPROVE" }));
 }
