@@ -156,15 +156,7 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
         }
     }
     let own = if config.user_token.is_some() { &WITH_USER } else { &API };
-    let user = user.map(|token| {
-        Rest::open(
-            own,
-            api.clone().with(|api| {
-                api.key = Some(token);
-                api.only.clear();
-            }),
-        )
-    });
+    let user = user.map(|token| Rest::open(own, api.clone().with(|api| api.key = Some(token))));
     let workspace = Workspace::new(config, user.transpose()?);
     Ok(Rest::open(&API, api)?.with_state(workspace))
 }

@@ -221,14 +221,12 @@ impl Workspace {
 
     /// The channel of this name that may be used. Others are known too: they were asked for.
     fn find(&self, rest: &Rest, name: &str) -> Option<String> {
-        let only = &rest.config().only;
-        let may = |id: &String, known: &Known| match only.is_empty() {
-            true => self.allows(known.kind),
-            false => only.contains(id),
-        };
+        // Where channels are named, nothing else was learnt.
+        let named = !rest.config().only.is_empty();
+        let may = |known: &Known| named || self.allows(known.kind);
         let channels = self.locked();
         let mut fresh = channels.iter().filter(|(_, known)| known.since.elapsed() < KNOWN_FOR);
-        fresh.find(|(id, known)| known.name == name && may(id, known)).map(|(id, _)| id.clone())
+        fresh.find(|(_, known)| known.name == name && may(known)).map(|(id, _)| id.clone())
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {

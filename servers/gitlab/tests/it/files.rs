@@ -148,6 +148,8 @@ async fn projects_and_paths_never_lead_elsewhere() {
             assert!(told.failed && told.kind == "invalid", "{tool} {project} {file}: {}", told.result);
         }
     }
+    let none = json!({ "project_id": "g/p", "branch": "b", "files": [], "commit_message": "m" });
+    assert_eq!(call(&connection, "push_files", none).await.kind, "invalid");
     assert!(site.requests().is_empty(), "{:?}", site.requests());
     for (file, want) in [("a b/ü#?.md", "a%20b%2F%C3%BC%23%3F.md"), ("a%20b", "a%2520b")] {
         assert!(
