@@ -54,7 +54,11 @@ fn addresses(text: &str) -> Vec<String> {
 
 /// A URL without the punctuation after it.
 fn trimmed(url: &str) -> &str {
-    url.trim_end_matches(|c: char| ").,;:!?'*_~`]}".contains(c))
+    url.trim_end_matches(is_punctuation)
+}
+
+fn is_punctuation(c: char) -> bool {
+    ").,;:!?'*_~`]}".contains(c)
 }
 
 /// Bytes of an address: where it begins, the first character that may end it, and the one that does.
@@ -127,10 +131,10 @@ fn leads(host: &str, after: &str, is_mail: bool) -> bool {
     if !(has_name || is_number) {
         return false;
     }
-    let end = after.find(|c: char| ends(c) || !c.is_ascii() && !c.is_alphanumeric()).unwrap_or(after.len());
-    let tail = trimmed(&after[..end]);
-    let tail = tail.strip_prefix(':').map_or(tail, |port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
-    tail.starts_with(['/', '?', '#', '\\'])
+    let after = after.strip_prefix(':').map_or(after, |port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let goes_on = |c: &char| !ends(*c) && (c.is_ascii() || c.is_alphanumeric());
+    after.starts_with(['/', '#', '\\'])
+        || after.starts_with('?') && after.chars().take_while(goes_on).any(|c| !is_punctuation(c))
         || !is_mail && (is_number || labels.len() >= 3 || labels[0].eq_ignore_ascii_case("www"))
 }
 
