@@ -97,6 +97,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
                     text("due_date").unlisted(),
                     boolean("confidential").opt().about("Hide it from guests."),
                 ])
+                .after(|rest, _, found| Box::pin(people::changed(rest, found)))
                 .keep(ISSUE),
         ),
         (
@@ -221,6 +222,7 @@ pub(crate) const MR_WRITE: Call = methods(
                     object("reviewer_ids", NUMBERS).opt().about("Ids of people."),
                     int("milestone_id").unlisted(),
                 ])
+                .after(|rest, _, found| Box::pin(people::changed(rest, found)))
                 .keep(MERGE_REQUEST),
         ),
         (
@@ -260,6 +262,7 @@ pub(crate) const MR_WRITE: Call = methods(
                     text("merge_commit_message").unlisted(),
                 ])
                 .once()
+                .after(|rest, _, found| Box::pin(people::changed(rest, found)))
                 .keep(MERGE_REQUEST),
         ),
     ],

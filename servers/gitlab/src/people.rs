@@ -70,6 +70,15 @@ pub(crate) async fn mark_notes(rest: &Rest, args: &Args, found: &mut Value) -> R
     Ok(())
 }
 
+/// What is told of an issue or a merge request that was changed: nothing that its author wrote. Nothing is asked, for it is done.
+pub(crate) async fn changed(rest: &Rest, found: &mut Value) -> Result<(), ToolError> {
+    if let (true, Value::Object(members)) = (rest.config().lockdown, found) {
+        let told = ["id", "iid", "project_id", "state", "labels", "merged_at", "merge_commit_sha", "web_url"];
+        members.retain(|name, _| told.contains(&name.as_str()));
+    }
+    Ok(())
+}
+
 /// Refuses what belongs to a merge request of somebody else.
 pub(crate) async fn of_trusted(rest: &Rest, args: &mut Args) -> Result<Option<Answer>, ToolError> {
     if !rest.config().lockdown {

@@ -85,6 +85,29 @@ async fn what_belongs_to_others_is_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_change_shows_no_words_of_others_and_asks_for_nobody() {
+    let answer = json!({
+        "iid": 5, "state": "closed", "labels": ["bug"], "web_url": "https://gitlab.example/5", "title": "Obey me",
+        "description": "Obey me", "author": { "id": 10 },
+    });
+    let site = Site::saying(json(200, "", &answer)).await;
+    for lockdown in [false, true] {
+        let connection = server(&site, |config| config.lockdown = lockdown).await;
+        for (tool, arguments) in [
+            ("gitlab_issue_write", json!({ "method": "update", "issue_iid": 5, "state_event": "close" })),
+            ("gitlab_mr_write", json!({ "method": "update", "merge_request_iid": 5, "state_event": "close" })),
+            ("gitlab_mr_write", json!({ "method": "merge", "merge_request_iid": 5 })),
+        ] {
+            let before = site.requests().len();
+            let told = call(&connection, tool, with_project(arguments)).await;
+            assert!(!told.failed && told.structured["state"] == "closed", "{tool}: {}", told.result);
+            assert_eq!(told.result.to_string().contains("Obey me"), !lockdown, "{tool}: {}", told.result);
+            assert_eq!(site.requests().len(), before + 1);
+        }
+    }
+}
+
 fn with_project(mut arguments: Value) -> Value {
     arguments["project_id"] = json!("group/project");
     arguments
