@@ -1,6 +1,6 @@
 //! The rows that the published server lacks: a tool for each subject, with several methods.
 
-use crate::original::{ISSUE, MERGE_REQUEST, NUMBERS, PROJECT};
+use crate::original::{DESCRIPTION, ISSUE, MERGE_REQUEST, NO_ACTION_FORM, NUMBERS, PROJECT, is_no_action};
 use crate::{people, trace};
 use linchpin_rest::{Arg, Call, boolean, get, int, is_path, list, methods, object, one_of, post, put, slashed, text};
 
@@ -9,7 +9,7 @@ const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Number of
 const PIPELINE: Arg = int("pipeline_id").range(1, i64::MAX).about("Id of the pipeline.");
 const JOB: Arg = int("job_id").range(1, i64::MAX).about("Id of the job.");
 const SIZE: Arg = int("per_page").range(1, 100).default("20").about("Items of a page.");
-const BODY: Arg = text("body").chars(1_000_000).about("In Markdown.");
+const BODY: Arg = text("body").chars(1_000_000).like(is_no_action, NO_ACTION_FORM).about("In Markdown.");
 const LABELS: Arg = list("labels").comma().opt().about("Names of labels.");
 const SORT: Arg = one_of("sort", &["asc", "desc"]).unlisted();
 const ORDER: Arg = one_of("order_by", &["created_at", "updated_at", "title"]).unlisted();
@@ -88,7 +88,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
                     PROJECT,
                     ISSUE_IID,
                     text("title").opt().about("One line."),
-                    text("description").opt().about("In Markdown."),
+                    DESCRIPTION,
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
                     list("add_labels").comma().opt().about("Names."),
                     list("remove_labels").comma().opt().about("Names."),
@@ -213,7 +213,7 @@ pub(crate) const MR_WRITE: Call = methods(
                     PROJECT,
                     MR_IID,
                     text("title").opt().about("One line."),
-                    text("description").opt().about("In Markdown."),
+                    DESCRIPTION,
                     text("target_branch").unlisted(),
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
                     list("add_labels").comma().opt().about("Names."),

@@ -3,6 +3,22 @@
 use linchpin_kit::ToolError;
 use linchpin_rest::{Answer, Arg, Args, Call, boolean, get, int, is_path, list, object, one_of, post, slashed, text};
 
+/// A text in Markdown in which GitLab finds nothing to carry out.
+pub(crate) const DESCRIPTION: Arg = text("description").opt().like(is_no_action, NO_ACTION_FORM).about("In Markdown.");
+
+pub(crate) const NO_ACTION_FORM: &str =
+    "a text without quick actions, which are lines that begin with a slash and a word";
+
+/// Whether no line is a quick action, such as `/move other/project`: GitLab would carry it out, whatever the operator allows.
+pub(crate) fn is_no_action(text: &str) -> bool {
+    !text.split(['\n', '\r']).any(|line| {
+        let name = line.trim_start().strip_prefix('/').unwrap_or_default();
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && (end == name.len() || name[end..].starts_with(char::is_whitespace))
+    })
+}
+
 pub(crate) const PROJECT: Arg = slashed("project_id").about("group/project, or its number.");
 const FILE: Arg = slashed("file_path").about("Path in the repository.");
 const BRANCH: Arg = text("branch").about("Name of the branch.");
@@ -111,7 +127,7 @@ pub(crate) const CREATE_ISSUE: Call =
         .args(&[
             PROJECT,
             text("title").about("One line."),
-            text("description").opt().about("In Markdown."),
+            DESCRIPTION,
             object("assignee_ids", NUMBERS).opt().about("Ids of people."),
             list("labels").comma().opt().about("Names of labels."),
             int("milestone_id").opt().about("Id of a milestone."),
@@ -137,7 +153,7 @@ pub(crate) const CREATE_MERGE_REQUEST: Call = post(
 .args(&[
     PROJECT,
     text("title").about("One line."),
-    text("description").opt().about("In Markdown."),
+    DESCRIPTION,
     text("source_branch").about("With the changes."),
     text("target_branch").about("To merge into."),
     boolean("draft").opt().local().about("Not to be merged yet."),

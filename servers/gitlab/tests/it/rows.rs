@@ -142,6 +142,37 @@ async fn a_draft_is_one_by_its_title() {
 }
 
 #[tokio::test]
+async fn texts_carry_out_no_quick_actions() {
+    let site = suite().site().await;
+    let connection = server(&site, |_| {}).await;
+    let tools = [
+        ("create_issue", json!({ "title": "t" }), "description"),
+        ("create_merge_request", json!({ "title": "t", "source_branch": "a", "target_branch": "b" }), "description"),
+        ("gitlab_issue_write", json!({ "method": "update", "issue_iid": 5 }), "description"),
+        ("gitlab_issue_write", json!({ "method": "comment", "issue_iid": 5 }), "body"),
+        ("gitlab_mr_write", json!({ "method": "update", "merge_request_iid": 6 }), "description"),
+        ("gitlab_mr_write", json!({ "method": "comment", "merge_request_iid": 6 }), "body"),
+    ];
+    for (text, allowed) in [
+        ("/close", false),
+        ("Thanks\n/move other/project", false),
+        ("Thanks\r\n  /Clone_with other/project\nx", false),
+        ("Thanks\r/merge", false),
+        ("see\n/etc/passwd and / or /close and `/close`\n//x\n/2", true),
+    ] {
+        for (tool, arguments, name) in &tools {
+            let mut arguments = arguments.clone();
+            (arguments["project_id"], arguments[*name]) = (json!("group/project"), json!(text));
+            let before = site.requests().len();
+            let told = call(&connection, tool, arguments).await;
+            assert_eq!(!told.failed, allowed, "{tool} {text:?}: {}", told.result);
+            assert!(allowed || told.text.contains("quick action"), "{}", told.text);
+            assert_eq!(site.requests().len() > before, allowed);
+        }
+    }
+}
+
+#[tokio::test]
 async fn errors_have_the_status_and_gitlabs_words() {
     for (status, said, first, words) in [
         (
