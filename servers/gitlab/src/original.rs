@@ -41,7 +41,7 @@ pub(crate) const CREATE_OR_UPDATE_FILE: Call = post(
 .args(&[
     PROJECT,
     FILE,
-    text("content").about("All of the file."),
+    object("content", r#"{"type":"string"}"#).about("All of the file."),
     MESSAGE,
     BRANCH,
     text("previous_path").opt().like(is_path, "the path of a file").about("Moves the file from there."),

@@ -80,6 +80,21 @@ async fn one_file_is_created_updated_or_moved() {
 }
 
 #[tokio::test]
+async fn a_file_may_be_empty() {
+    let site = repository(&[]).await;
+    let connection = server(&site, |_| {}).await;
+    let mut arguments = json!({
+        "project_id": "group/project", "file_path": ".gitkeep", "content": "", "commit_message": "m", "branch": "main",
+    });
+    let told = call(&connection, "create_or_update_file", arguments.clone()).await;
+    assert!(!told.failed && body(&site)["content"] == "", "{}", told.result);
+    let before = site.requests().len();
+    arguments["content"] = json!(["x"]);
+    assert!(call(&connection, "create_or_update_file", arguments).await.failed);
+    assert_eq!(site.requests().len(), before);
+}
+
+#[tokio::test]
 async fn a_write_whose_outcome_is_unknown_is_not_repeated_and_says_so() {
     let site = Site::new(|n, _| {
         vec![Do::Write(match n {
