@@ -2,7 +2,9 @@
 
 use crate::original::{DESCRIPTION, ISSUE, MERGE_REQUEST, NO_ACTION_FORM, NUMBERS, PROJECT, is_no_action};
 use crate::{people, trace};
-use linchpin_rest::{Arg, Call, boolean, get, int, is_path, list, methods, object, one_of, post, put, slashed, text};
+use linchpin_rest::{
+    Arg, Args, Ask, Call, boolean, get, int, is_path, list, methods, object, one_of, post, put, slashed, text,
+};
 
 const ISSUE_IID: Arg = int("issue_iid").range(1, i64::MAX).about("Number of the issue in the project.");
 const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Number of the merge request in the project.");
@@ -262,12 +264,21 @@ pub(crate) const MR_WRITE: Call = methods(
                     text("merge_commit_message").unlisted(),
                 ])
                 .once()
+                .adjust(with_former_name)
                 .after(|rest, _, found| Box::pin(people::changed(rest, found)))
                 .keep(MERGE_REQUEST),
         ),
     ],
 )
 .extra();
+
+/// Before GitLab 17.11, which does not know `auto_merge`, a merge that should wait would not.
+fn with_former_name(ask: Ask, args: &Args) -> Ask {
+    match args.get("auto_merge") {
+        Some(value) => ask.member("merge_when_pipeline_succeeds", value.clone()),
+        None => ask,
+    }
+}
 
 pub(crate) const PIPELINE_READ: Call = methods(
     "gitlab_pipeline_read",

@@ -173,6 +173,25 @@ async fn texts_carry_out_no_quick_actions() {
 }
 
 #[tokio::test]
+async fn a_merge_that_waits_for_its_pipeline_waits_in_all_versions() {
+    let site = suite().site().await;
+    let connection = server(&site, |_| {}).await;
+    for (given, want) in [
+        (json!({ "auto_merge": true }), json!({ "auto_merge": true, "merge_when_pipeline_succeeds": true })),
+        (json!({ "auto_merge": false }), json!({ "auto_merge": false, "merge_when_pipeline_succeeds": false })),
+        (json!({ "squash": true }), json!({ "squash": true })),
+    ] {
+        let mut arguments = given;
+        (arguments["project_id"], arguments["method"]) = (json!("g/p"), json!("merge"));
+        arguments["merge_request_iid"] = json!(6);
+        let told = call(&connection, "gitlab_mr_write", arguments).await;
+        assert!(!told.failed, "{}", told.result);
+        let sent = site.requests().last().unwrap().body.clone();
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&sent).unwrap(), want);
+    }
+}
+
+#[tokio::test]
 async fn errors_have_the_status_and_gitlabs_words() {
     for (status, said, first, words) in [
         (
