@@ -1,7 +1,9 @@
 //! The rows of the published server's tools.
 
 use linchpin_kit::ToolError;
-use linchpin_rest::{Answer, Arg, Args, Call, boolean, get, int, is_path, list, object, one_of, post, slashed, text};
+use linchpin_rest::{
+    Answer, Arg, Args, Call, Rest, boolean, get, int, is_path, list, object, one_of, post, slashed, text,
+};
 
 /// A text in Markdown in which GitLab finds nothing to carry out.
 pub(crate) const DESCRIPTION: Arg = text("description").opt().like(is_no_action, NO_ACTION_FORM).about("In Markdown.");
@@ -180,7 +182,16 @@ pub(crate) const FORK_REPOSITORY: Call = post(
     "/projects/{project_id}/fork",
 )
 .args(&[PROJECT, text("namespace").opt().about("Full path of the group.")])
+.before(|rest, _| Box::pin(unrestricted(rest)))
 .keep(REPOSITORY);
+
+/// A fork is another project.
+async fn unrestricted(rest: &Rest) -> Result<Option<Answer>, ToolError> {
+    match rest.config().only.is_empty() {
+        true => Ok(None),
+        false => Err(ToolError::denied("This server is restricted to projects, and a fork would be another one")),
+    }
+}
 
 pub(crate) const CREATE_BRANCH: Call = post(
     "create_branch",

@@ -79,7 +79,6 @@ async fn where_projects_are_named_no_tool_reaches_another() {
                 "push_files",
                 json!({ "branch": "b", "files": [{ "file_path": "a", "content": "" }], "commit_message": "m" }),
             ),
-            ("fork_repository", json!({})),
             ("gitlab_issue_read", json!({ "method": "list" })),
             ("gitlab_mr_write", json!({ "method": "merge", "merge_request_iid": 6 })),
             ("gitlab_pipeline_read", json!({ "method": "trace", "job_id": 12 })),
@@ -93,8 +92,14 @@ async fn where_projects_are_named_no_tool_reaches_another() {
             assert_eq!(site.requests().len() > before, allowed, "{tool} {project}");
         }
     }
-    let told = call(&connection, "create_repository", json!({ "name": "x" })).await;
-    assert_eq!(told.kind, "denied");
+    let before = site.requests().len();
+    for (tool, arguments) in [
+        ("create_repository", json!({ "name": "x" })),
+        ("fork_repository", json!({ "project_id": "group/project", "namespace": "other" })),
+    ] {
+        assert_eq!(call(&connection, tool, arguments).await.kind, "denied", "{tool}");
+    }
+    assert_eq!(site.requests().len(), before);
     let connection = server(&site, |config| config.projects = vec!["other/one".into()]).await;
     let told = call(&connection, "search_repositories", json!({ "search": "x" })).await;
     assert_eq!(told.structured["items"], json!([]), "{}", told.result);
