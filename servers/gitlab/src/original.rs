@@ -92,7 +92,8 @@ pub(crate) const GET_FILE_CONTENTS: Call = get(
 .args(&[PROJECT, FILE.about("/ is the top."), REF.default("HEAD")])
 .keep(
     "type entries.name entries.path entries.type entries.mode entries.id file_name file_path size encoding \
-     content:20000 content_sha256 ref blob_id commit_id last_commit_id execute_filemode more",
+     content:20000 content_sha256 ref blob_id commit_id last_commit_id execute_filemode \
+     left_out more",
 );
 
 pub(crate) const PUSH_FILES: Call = post(

@@ -95,6 +95,23 @@ async fn a_file_may_be_empty() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_written_back_has_the_line_breaks_it_had() {
+    // a\r\nb\r\n; a\u{202e}\r\nb\u{200b}; a\0b
+    let site = repository(&[("crlf.txt", "YQ0KYg0K"), ("odd.txt", "YeKArg0KYuKAiw=="), ("nul.bin", "YQBi")]).await;
+    let connection = server(&site, |_| {}).await;
+    for (path, content, left_out) in [
+        ("crlf.txt", "a\r\nb\r\n", json!(null)),
+        ("odd.txt", "a\r\nb", json!("2 control or invisible characters")),
+        ("nul.bin", "YQBi", json!(null)),
+    ] {
+        let arguments = json!({ "project_id": "group/project", "file_path": path });
+        let told = call(&connection, "get_file_contents", arguments).await;
+        assert_eq!(told.structured["content"], content, "{path}: {}", told.result);
+        assert_eq!(told.structured.get("left_out").unwrap_or(&json!(null)), &left_out, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_write_whose_outcome_is_unknown_is_not_repeated_and_says_so() {
     let site = Site::new(|n, _| {
         vec![Do::Write(match n {
