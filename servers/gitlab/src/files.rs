@@ -131,6 +131,9 @@ async fn directory(rest: &Rest, args: &Args, path: &str) -> Result<Answer, ToolE
 
 /// Projects, with the number of all that were found.
 pub(crate) async fn search(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
+    if !rest.config().only.is_empty() {
+        return search_named(rest, &args).await;
+    }
     let reply = rest.send(Ask::of(&SEARCH_REPOSITORIES, &args)).await?;
     let items = reply.json()?;
     let number = |name: &str| reply.headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
@@ -141,4 +144,27 @@ pub(crate) async fn search(rest: &Rest, args: Args) -> Result<Answer, ToolError>
         found["next_page"] = json!(next);
     }
     Ok(found.into())
+}
+
+/// The projects that the operator names which have these words: a search of all would show pages without them.
+async fn search_named(rest: &Rest, args: &Args) -> Result<Answer, ToolError> {
+    let words = args.text("search").to_lowercase();
+    let mut found = Vec::new();
+    for named in &rest.config().only {
+        let project = match rest.send(Ask::get("/projects/{project_id}").slashed("project_id", named.as_str())).await {
+            Ok(reply) => reply.json()?,
+            // One that is gone hides no other.
+            Err(error) if error.error_kind() == Some(ErrorKind::NotFound) => continue,
+            Err(error) => return Err(error),
+        };
+        let text = |name: &str| project[name].as_str().unwrap_or_default().to_lowercase();
+        let about = [text("name"), text("path_with_namespace"), text("description")].join("\n");
+        if words.split_whitespace().all(|word| about.contains(word)) {
+            found.push(project);
+        }
+    }
+    let (page, size) = (args.int("page").unwrap_or(1), args.int("per_page").unwrap_or(20));
+    let number = |n: i64| usize::try_from(n).unwrap_or_default();
+    let shown: Vec<Value> = found.into_iter().skip(number((page - 1) * size)).take(number(size)).collect();
+    Ok(json!({ "items": shown }).into())
 }

@@ -112,6 +112,33 @@ async fn a_file_that_is_written_back_has_the_line_breaks_it_had() {
 }
 
 #[tokio::test]
+async fn where_projects_are_named_they_are_searched_and_nothing_else() {
+    let site = Site::new(|_, seen| {
+        let one = |id: u64, path: &str| json!({ "id": id, "name": "Tool", "path_with_namespace": path });
+        vec![Do::Write(match seen.path() {
+            "/api/v4/projects/group%2Ftool" => json(200, "", &one(1, "group/tool")),
+            "/api/v4/projects/42" => json(200, "", &one(42, "other/tool")),
+            "/api/v4/projects/moved%2Fone" => json(200, "", &one(7, "elsewhere/tool")),
+            _ => json(404, "", &json!({ "message": "404 Project Not Found" })),
+        })]
+    })
+    .await;
+    let connection = server(&site, |config| {
+        config.projects = ["group/tool", "42", "gone/one", "moved/one"].map(str::to_owned).to_vec();
+    })
+    .await;
+    for (words, want) in [("tool", vec![1, 42]), ("GROUP tool", vec![1]), ("other/", vec![42]), ("missing", vec![])] {
+        let told = call(&connection, "search_repositories", json!({ "search": words })).await;
+        let ids: Vec<u64> =
+            told.structured["items"].as_array().unwrap().iter().map(|one| one["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids, want, "{words}: {}", told.result);
+    }
+    let told = call(&connection, "search_repositories", json!({ "search": "tool", "page": 2 })).await;
+    assert_eq!(told.structured["items"], json!([]), "{}", told.result);
+    assert!(site.requests().iter().all(|seen| seen.path().starts_with("/api/v4/projects/")));
+}
+
+#[tokio::test]
 async fn a_write_whose_outcome_is_unknown_is_not_repeated_and_says_so() {
     let site = Site::new(|n, _| {
         vec![Do::Write(match n {
