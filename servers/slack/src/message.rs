@@ -135,7 +135,7 @@ fn leads(host: &str, after: &str, is_mail: bool) -> bool {
     let goes_on = |c: &char| !ends(*c) && (c.is_ascii() || c.is_alphanumeric());
     after.starts_with(['/', '#', '\\'])
         || after.starts_with('?') && after.chars().take_while(goes_on).any(|c| !is_punctuation(c))
-        || !is_mail && (is_number || labels.len() >= 3 || labels[0].eq_ignore_ascii_case("www"))
+        || !is_mail && (labels.len() >= 3 || labels[0].eq_ignore_ascii_case("www"))
 }
 
 #[cfg(test)]
