@@ -71,7 +71,7 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
     }
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let mut rows = vec![["target", "executions", ""].map(String::from).to_vec()];
-    for name in &targets {
+    let run = |name: &String| -> Result<process::Finished> {
         let folder = results.join(name);
         std::fs::create_dir_all(folder.join("corpus")).context("cannot create a corpus folder")?;
         let mut fuzzer = Command::new(built.join(&triple).join("release").join(name));
@@ -82,13 +82,25 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
             .arg(folder.join("corpus"))
             .args(kept_cases(&home, name))
             .current_dir(&home);
-        let deadline = Duration::from_secs(seconds + 60);
-        let finished = process::run(&mut fuzzer, &folder.join("run.log"), deadline)?;
-        report.counts.add(Counts::one(finished.ok));
-        let verdict = if finished.ok { "pass" } else { "FAIL" };
-        rows.push(vec![name.clone(), executions(&finished.output), verdict.into()]);
-        if !finished.ok {
-            report.text.push_str(&tail(&finished.output));
+        process::run(&mut fuzzer, &folder.join("run.log"), Duration::from_secs(seconds + 60))
+    };
+    // Two at a time: CI has two cores.
+    for pair in targets.chunks(2) {
+        let finished = std::thread::scope(|scope| {
+            let running: Vec<_> = pair.iter().map(|name| scope.spawn(|| run(name))).collect();
+            running
+                .into_iter()
+                .map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
+                .collect::<Vec<_>>()
+        });
+        for (name, finished) in pair.iter().zip(finished) {
+            let finished = finished?;
+            report.counts.add(Counts::one(finished.ok));
+            let verdict = if finished.ok { "pass" } else { "FAIL" };
+            rows.push(vec![name.clone(), executions(&finished.output), verdict.into()]);
+            if !finished.ok {
+                report.text.push_str(&tail(&finished.output));
+            }
         }
     }
     report.text.insert_str(0, &table(&rows));
