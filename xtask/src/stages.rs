@@ -265,6 +265,11 @@ pub(crate) fn counted(context: &Context, stage: &str, command: &mut Command, sec
 fn nextest(context: &Context) -> Result<Command> {
     let mut command = Command::new(tools::cargo_subcommand(context, tools::NEXTEST)?);
     command.args(["nextest", "run", "--color=never"]);
+    if std::env::var_os("NEXTEST_TEST_THREADS").is_none() {
+        // Many tests wait: for a timeout, for a program.
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        command.env("NEXTEST_TEST_THREADS", (cores + cores / 2).to_string());
+    }
     Ok(command)
 }
 
