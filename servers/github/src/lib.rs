@@ -30,7 +30,7 @@ mod read;
 mod scope;
 
 use linchpin_kit::{Given, Service, ToolError, Vars, flag};
-use linchpin_rest::{Api, Call, Key, Limits, Pages, Problems, Reset, Rest, Scope, specs};
+use linchpin_rest::{Api, Call, Classes, Key, Limits, Pages, Problems, Reset, Rest, Scope, specs};
 
 /// The tools of this server.
 pub const SERVICE: Service = Service { name: "github", tools: &specs::<{ CALLS.len() }>(CALLS) };
@@ -55,6 +55,8 @@ pub const API: Api = Api::new("github", "GitHub", "https://api.github.com", CALL
         reset: Reset::At("x-ratelimit-reset"),
         pace_ms: 0,
     })
+    // Searches have allowances of their own, and those in code another one.
+    .classes(Classes::Prefixes(&["/search/code", "/search/"]))
     .problems(
         Problems::PLAIN
             .words(&[

@@ -20,6 +20,7 @@ pub struct Api {
     pub(crate) items: &'static str,
     pub(crate) pages: Pages,
     pub(crate) limits: Limits,
+    pub(crate) classes: Classes,
     pub(crate) problems: Problems,
     pub(crate) scope: Scope,
     pub(crate) authors: &'static str,
@@ -43,6 +44,7 @@ impl Api {
             items: "items",
             pages: Pages::One,
             limits: Limits::NONE,
+            classes: Classes::One,
             problems: Problems::PLAIN,
             scope: Scope::None,
             authors: "third parties",
@@ -91,6 +93,12 @@ impl Api {
     #[must_use]
     pub const fn limits(self, limits: Limits) -> Api {
         Api { limits, ..self }
+    }
+
+    /// Sets which requests share a limit. Default all.
+    #[must_use]
+    pub const fn classes(self, classes: Classes) -> Api {
+        Api { classes, ..self }
     }
 
     /// Sets how failures are told.
@@ -277,6 +285,42 @@ pub struct Limits {
     pub reset: Reset,
     /// Shortest time between the beginnings of two requests with one key, in milliseconds; 0 without.
     pub pace_ms: u64,
+}
+
+/// Which requests share a limit: when one of them has used it up, the others of its class are not sent either.
+///
+/// ```
+/// use linchpin_rest::{Api, Call, Classes, get};
+///
+/// const CALLS: &[Call] = &[get("search_notes", "Search notes", "notes", "Searches all notes.", "/search/notes")];
+/// const API: Api = Api::new("notes", "Notes", "https://api.notes.example", CALLS).classes(Classes::Prefixes(&["/search/"]));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Classes {
+    /// All.
+    One,
+    /// Those whose path begins with the first of these that fits, and all others. What `Retry-After` says without a used-up
+    /// window holds for all classes.
+    Prefixes(&'static [&'static str]),
+    /// Those of one path: each method of an API has its own.
+    Paths,
+}
+
+impl Classes {
+    /// The class of a request with this path.
+    pub(crate) fn of(self, path: &'static str) -> &'static str {
+        match self {
+            Classes::One => "",
+            Classes::Prefixes(prefixes) => prefixes.iter().find(|prefix| path.starts_with(**prefix)).unwrap_or(&""),
+            Classes::Paths => path,
+        }
+    }
+
+    /// Whether `Retry-After` is about all classes.
+    pub(crate) fn retry_together(self) -> bool {
+        self != Classes::Paths
+    }
 }
 
 /// The form of a header that says when a limit ends.

@@ -13,8 +13,8 @@ pub(crate) struct Pace(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     next: Option<Instant>,
-    /// The API said that nothing is left until then.
-    closed: Option<Instant>,
+    /// The API said that nothing of a class is left until then; without a class, nothing at all.
+    closed: HashMap<Option<&'static str>, Instant>,
 }
 
 impl Pace {
@@ -35,23 +35,28 @@ impl Pace {
 
     /// Waits for a turn. If that would take more than half of the time that is left, nothing is waited for, and the error is
     /// how long it would have taken.
-    pub(crate) async fn turn(&self, interval: Duration, by: Instant) -> Result<(), Duration> {
+    pub(crate) async fn turn(&self, class: &'static str, interval: Duration, by: Instant) -> Result<(), Duration> {
         let mut mine = None;
         loop {
             let at = {
                 let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let now = Instant::now();
-                let closed = state.closed.filter(|closed| *closed > now);
+                let closed = state.closed.get(&None).max(state.closed.get(&Some(class))).copied();
+                let closed = closed.filter(|closed| *closed > now);
                 // A turn that has become too early is given up for a new one, behind those that wait already.
                 mine = mine.filter(|mine| closed.is_none_or(|closed| *mine >= closed));
-                let at = mine.or(state.next).unwrap_or(now).max(closed.unwrap_or(now)).max(now);
+                let turn = mine.or(state.next).unwrap_or(now).max(now);
+                let at = turn.max(closed.unwrap_or(now));
                 if at - now > by.saturating_duration_since(now) / 2 {
                     return Err(at - now);
                 }
-                if mine.is_none() && !interval.is_zero() {
-                    state.next = Some(at + interval);
+                // While its class is closed a request takes no turn: those of other classes do not wait behind it.
+                if at == turn {
+                    if mine.is_none() && !interval.is_zero() {
+                        state.next = Some(at + interval);
+                    }
+                    mine = Some(at);
                 }
-                mine = Some(at);
                 if at == now {
                     return Ok(());
                 }
@@ -62,12 +67,15 @@ impl Pace {
         }
     }
 
-    /// Lets nothing begin for so long.
-    pub(crate) fn close(&self, time: Duration) {
+    /// Lets nothing of this class begin for so long; without a class, nothing at all.
+    pub(crate) fn close(&self, class: Option<&'static str>, time: Duration) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A server's word may be any number.
         let until = Instant::now().checked_add(time.min(Duration::from_secs(32 * 24 * 3_600)));
-        state.closed = state.closed.max(until);
+        if let Some(until) = until {
+            let closed = state.closed.entry(class).or_insert(until);
+            *closed = until.max(*closed);
+        }
     }
 }
 
@@ -84,7 +92,7 @@ mod tests {
         let all: Vec<_> = (0..8)
             .map(|_| {
                 let pace = pace.clone();
-                tokio::spawn(async move { pace.turn(SECOND, by).await.map(|()| Instant::now()) })
+                tokio::spawn(async move { pace.turn("", SECOND, by).await.map(|()| Instant::now()) })
             })
             .collect();
         let mut began = Vec::new();
@@ -102,11 +110,11 @@ mod tests {
         let all: Vec<_> = (0..4)
             .map(|_| {
                 let pace = pace.clone();
-                tokio::spawn(async move { pace.turn(SECOND, begin + 60 * SECOND).await.map(|()| Instant::now()) })
+                tokio::spawn(async move { pace.turn("", SECOND, begin + 60 * SECOND).await.map(|()| Instant::now()) })
             })
             .collect();
         tokio::time::sleep(SECOND / 4).await;
-        pace.close(5 * SECOND);
+        pace.close(None, 5 * SECOND);
         let mut began = Vec::new();
         for one in all {
             began.push(one.await.unwrap().unwrap() - begin);
@@ -119,15 +127,32 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn while_nothing_is_left_nothing_begins() {
         let (pace, begin) = (Pace::default(), Instant::now());
-        pace.close(3 * SECOND);
-        pace.close(SECOND);
-        assert_eq!(pace.turn(Duration::ZERO, begin + SECOND).await, Err(3 * SECOND));
-        pace.turn(Duration::ZERO, begin + 60 * SECOND).await.unwrap();
+        pace.close(None, 3 * SECOND);
+        pace.close(None, SECOND);
+        assert_eq!(pace.turn("", Duration::ZERO, begin + SECOND).await, Err(3 * SECOND));
+        pace.turn("", Duration::ZERO, begin + 60 * SECOND).await.unwrap();
         assert_eq!(begin.elapsed(), 3 * SECOND);
-        pace.turn(Duration::ZERO, begin + 60 * SECOND).await.unwrap();
+        pace.turn("", Duration::ZERO, begin + 60 * SECOND).await.unwrap();
         assert_eq!(begin.elapsed(), 3 * SECOND);
-        pace.close(Duration::MAX);
-        assert!(pace.turn(Duration::ZERO, begin + 60 * SECOND).await.is_err());
+        pace.close(None, Duration::MAX);
+        assert!(pace.turn("", Duration::ZERO, begin + 60 * SECOND).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_class_has_used_up_another_does_not_wait_for() {
+        let (pace, begin) = (Arc::new(Pace::default()), Instant::now());
+        pace.close(Some("search"), 20 * SECOND);
+        let by = begin + 60 * SECOND;
+        let waits = pace.clone();
+        let search = tokio::spawn(async move { waits.turn("search", SECOND, by).await });
+        tokio::task::yield_now().await;
+        pace.turn("other", SECOND, by).await.unwrap();
+        pace.turn("other", SECOND, by).await.unwrap();
+        assert_eq!(begin.elapsed(), SECOND);
+        search.await.unwrap().unwrap();
+        assert_eq!(begin.elapsed(), 20 * SECOND);
+        pace.close(None, 5 * SECOND);
+        assert_eq!(pace.turn("other", SECOND, Instant::now() + SECOND).await, Err(5 * SECOND));
     }
 
     #[test]

@@ -88,6 +88,15 @@ impl Problems {
         ToolError::new(line).kind(kind).detail(hide(self.own_words(body)))
     }
 
+    /// The error for a limit that is not waited for: it begins as that of the API does.
+    pub(crate) fn limited(&self, title: &str, wait: Duration) -> ToolError {
+        let line = self.words.iter().find(|(known, _)| *known == 429).map(|(_, words)| *words);
+        let line = line.map(|words| words.replace("{status}", "429").replace("{reason}", "Too Many Requests"));
+        ToolError::new(line.unwrap_or_else(|| format!("{title} allows no more requests at present")))
+            .kind(ErrorKind::Limited { retry_after: Some(wait) })
+            .hint(again_in(wait))
+    }
+
     /// The API's own words. A page for browsers has none that help.
     fn own_words(&self, body: &str) -> String {
         let Ok(answer) = serde_json::from_str::<Value>(body) else {
@@ -122,13 +131,6 @@ fn usual_status(kind: ErrorKind) -> u16 {
         ErrorKind::Timeout => 504,
         _ => 502,
     }
-}
-
-/// The error for a limit that is not waited for.
-pub(crate) fn limited(title: &str, wait: Duration) -> ToolError {
-    ToolError::new(format!("{title} allows no more requests at present"))
-        .kind(ErrorKind::Limited { retry_after: Some(wait) })
-        .hint(again_in(wait))
 }
 
 pub(crate) fn again_in(wait: Duration) -> String {

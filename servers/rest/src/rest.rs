@@ -8,7 +8,7 @@ use crate::clean::without_key;
 use crate::exchange::{Exchange, Network};
 use crate::keep::Keep;
 use crate::pace::Pace;
-use crate::problem::{again_in, kind_of, limited};
+use crate::problem::{again_in, kind_of};
 use crate::{Api, Ask, Call, Config, Pages, Reply, Scope, path};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
@@ -271,10 +271,12 @@ impl Rest {
         let (request, place) = (self.request(&ask)?, self.place(&ask)?);
         let timeout = Duration::from_millis(inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
         let by = Instant::now() + timeout;
+        let (classes, problems) = (inner.api.classes, ask.problems.unwrap_or(inner.api.problems));
+        let class = classes.of(ask.template);
         let mut tried = 0;
         loop {
             let pace = Duration::from_millis(inner.config.pace_ms.unwrap_or(inner.api.limits.pace_ms));
-            inner.pace.turn(pace, by).await.map_err(|wait| limited(inner.api.title, wait))?;
+            inner.pace.turn(class, pace, by).await.map_err(|wait| problems.limited(inner.api.title, wait))?;
             let got = match timeout_at(by, self.hops(&request, place, by)).await {
                 Ok(got) => got,
                 Err(_) => {
@@ -291,7 +293,8 @@ impl Rest {
             let is_limit = status == 429 || limits.statuses.contains(&status.as_u16()) && says_limit;
             let wait = retry_after(headers).or(closed);
             if let Some(wait) = wait.filter(|_| is_limit).or(closed) {
-                inner.pace.close(wait);
+                let all = closed.is_none() && classes.retry_together();
+                inner.pace.close((!all).then_some(class), wait);
             }
             if status.is_success() {
                 return self.succeeded(response, &ask);

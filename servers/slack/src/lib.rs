@@ -21,7 +21,7 @@ pub use table::CALLS;
 
 use linchpin::transport::web::HostRule;
 use linchpin_kit::{Given, Secret, Service, ToolError, Vars, flag};
-use linchpin_rest::{Api, Key, Pages, Rest, Scope, specs};
+use linchpin_rest::{Api, Classes, Key, Pages, Rest, Scope, specs};
 use workspace::Workspace;
 
 /// The tools of this server.
@@ -35,6 +35,7 @@ pub const API: Api = Api::new("slack", "Slack", "https://slack.com/api", CALLS)
             .obtain("Create an app at https://api.slack.com/apps, install it, and copy its bot token (xoxb-…)."),
     )
     .pages(Pages::Token { at: "response_metadata.next_cursor", param: "cursor" })
+    .classes(Classes::Paths)
     .scope(Scope::Parameter("channel"))
     .problems(problems::PROBLEMS)
     .authors("people and apps in Slack")

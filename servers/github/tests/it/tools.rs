@@ -228,3 +228,32 @@ async fn a_pull_request_is_approved_without_a_word() {
     assert!(!told.failed, "{}", told.result);
     assert_eq!(last_body(&site), json!({ "event": "APPROVE" }));
 }
+
+#[tokio::test]
+async fn a_used_up_allowance_for_searches_leaves_the_others() {
+    const USED_UP: &str = "x-ratelimit-limit: 10\r\nx-ratelimit-remaining: 0\r\nx-ratelimit-reset: 9999999999\r\n";
+    let site = suite()
+        .site_but(|seen| (seen.path() == "/search/code").then(|| answer(200, USED_UP, &json!({ "items": [] }))))
+        .await;
+    let connection = connected(&site, |config| config.api.key = Some(Secret::new("of-limits"))).await;
+    let search = json!({ "q": "x is:issue" });
+    assert!(!call(&connection, "search_code", search.clone()).await.failed);
+    let told = call(&connection, "search_code", search.clone()).await;
+    assert!(told.kind == "limited" && told.text.starts_with("Rate Limit Exceeded: "), "{}", told.result);
+    assert!(!call(&connection, "search_issues", search).await.failed);
+    assert!(!call(&connection, "get_issue", in_o_r(json!({ "issue_number": 1 }))).await.failed);
+}
+
+#[tokio::test]
+async fn what_github_asks_to_wait_for_holds_for_everything() {
+    let site = suite()
+        .site_but(|seen| (seen.path() == "/search/code").then(|| answer(403, "retry-after: 600\r\n", &json!({}))))
+        .await;
+    let connection = connected(&site, |config| config.api.key = Some(Secret::new("of-a-second-limit"))).await;
+    for (tool, arguments) in [("search_code", json!({ "q": "x" })), ("get_issue", in_o_r(json!({ "issue_number": 1 })))]
+    {
+        let told = call(&connection, tool, arguments).await;
+        assert!(told.kind == "limited" && told.text.starts_with("Rate Limit Exceeded: "), "{}", told.result);
+    }
+    assert_eq!(site.requests().len(), 1);
+}

@@ -135,9 +135,6 @@ async fn a_turn_that_comes_too_late_is_not_waited_for() {
     assert!(!call(&connection, "get_me", json!({})).await.failed);
     let begin = Instant::now();
     let told = call(&connection, "get_me", json!({})).await;
-    assert_eq!(
-        (told.kind.as_str(), told.text.as_str()),
-        ("limited", "GitHub allows no more requests at present\nHint: Try again in 20 s.")
-    );
+    assert_eq!((told.kind.as_str(), told.text.as_str()), ("limited", "Rate Limit Exceeded\nHint: Try again in 20 s."));
     assert!(begin.elapsed() < s(1) && times.lock().unwrap().len() == 1);
 }
