@@ -23,6 +23,9 @@ const BESIDE_BYTES: usize = 2_000;
 /// Most bytes of an item of a list.
 const ITEM_BYTES_MAX: usize = TEXT_BYTES_MAX - 2 * BESIDE_BYTES;
 
+/// Whether an item may be shown.
+type Test<'a> = &'a dyn Fn(&Value) -> bool;
+
 /// What the code of a row returns: JSON, which is projected and shown like the answer of an API, and blocks beside it.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -106,7 +109,7 @@ impl Answer {
         (call, api): (&Call, &Api),
         (keep, beside): (&Keep, &Keep),
         position: &Position,
-        (is_inside, is_trusted): (&dyn Fn(&Value) -> bool, &dyn Fn(&Value) -> bool),
+        (is_inside, is_trusted): (Test<'_>, Test<'_>),
         notices: &mut Vec<String>,
     ) -> Result<Value, ToolError> {
         let list = at(&self.value, path).and_then(Value::as_array);
