@@ -37,33 +37,10 @@ pub(crate) async fn generate(rest: &Rest, args: Args) -> Result<Answer, ToolErro
         return Err(odd("Error: EverArt started no generation"));
     }
     note(rest, &made);
-    let begin = Instant::now();
-    let mut reported = 0;
-    loop {
-        for image in made.iter_mut().filter(|image| !image.is_over()) {
-            image.look(rest).await.map_err(|error| error.hint(GOES_ON))?;
-        }
-        note(rest, &made);
-        let open = made.iter().filter(|image| !image.is_over()).count();
-        if open == 0 {
-            break;
-        }
-        let waited = begin.elapsed();
-        if waited >= WAIT {
-            let late = format!("Error: {open} of {} images were not finished within {} s", made.len(), WAIT.as_secs());
-            return Err(ToolError::new(late).kind(ErrorKind::Timeout).hint(GOES_ON));
-        }
-        if let Some(cx) = args.cx() {
-            reported = waited.as_secs().max(reported + 1);
-            let text = format!("{} of {} images", made.len() - open, made.len());
-            cx.progress_with(reported as f64, Some(WAIT.as_secs_f64()), &text);
-        }
-        sleep(PAUSE).await;
-    }
+    let failed = wait(rest, &args, &mut made).await;
     let good: Vec<&Image> = made.iter().filter(|image| image.url.is_some()).collect();
     if good.is_empty() {
-        let why = made.iter().map(|image| image.status.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(odd("Error: EverArt made no image").detail(why));
+        return Err(nothing(&made, failed));
     }
     let mut answer = Answer::from(json!({ "model": model, "prompt": prompt, "images": images::listed(&made) }));
     if let Some(own) = rest.state::<Own>() {
@@ -72,6 +49,59 @@ pub(crate) async fn generate(rest: &Rest, args: Args) -> Result<Answer, ToolErro
         }
     }
     Ok(answer)
+}
+
+/// Looks at the images each second until they are over, or the time is. A look that fails may succeed the next time; the error is
+/// that of the last look at an image that is not over.
+async fn wait(rest: &Rest, args: &Args, made: &mut [Image]) -> Option<ToolError> {
+    let begin = Instant::now();
+    let mut reported = 0;
+    let mut failed: Vec<Option<ToolError>> = vec![None; made.len()];
+    loop {
+        for (image, failed) in
+            made.iter_mut().zip(&mut failed).filter(|(image, failed)| is_open(image, failed.as_ref()))
+        {
+            *failed = image.look(rest).await.err();
+            if begin.elapsed() > WAIT + PAUSE {
+                break;
+            }
+        }
+        note(rest, made);
+        let open = made.iter().zip(&failed).filter(|(image, failed)| is_open(image, failed.as_ref())).count();
+        let waited = begin.elapsed();
+        if open == 0 || waited >= WAIT {
+            return failed.into_iter().flatten().next_back();
+        }
+        if let Some(cx) = args.cx() {
+            reported = waited.as_secs().max(reported + 1);
+            let text = format!("{} of {} images", made.len() - open, made.len());
+            cx.progress_with(reported as f64, Some(WAIT.as_secs_f64()), &text);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Whether another look at an image may tell more: it goes on, and the last look was not refused.
+fn is_open(image: &Image, failed: Option<&ToolError>) -> bool {
+    let refused = |error: &ToolError| matches!(error.error_kind(), Some(ErrorKind::Denied | ErrorKind::NotFound));
+    !image.is_over() && !failed.is_some_and(refused)
+}
+
+/// The error where no image is known to be there.
+fn nothing(made: &[Image], failed: Option<ToolError>) -> ToolError {
+    let open: Vec<&Image> = made.iter().filter(|image| !image.is_over()).collect();
+    if open.is_empty() {
+        let why = made.iter().map(|image| image.status.as_str()).collect::<Vec<_>>().join(", ");
+        return odd("Error: EverArt made no image").detail(why);
+    }
+    let error = failed.unwrap_or_else(|| {
+        let late =
+            format!("Error: {} of {} images were not finished within {} s", open.len(), made.len(), WAIT.as_secs());
+        ToolError::new(late).kind(ErrorKind::Timeout)
+    });
+    let ids = open.iter().map(|image| image.id.as_str()).collect::<Vec<_>>().join(", ");
+    let detail = format!("Generations: {ids}\n{}", error.quoted().unwrap_or_default());
+    error.hint(GOES_ON).detail(detail)
 }
 
 fn odd(words: &str) -> ToolError {

@@ -22,7 +22,7 @@ const LOAD: Duration = Duration::from_secs(30);
 /// An image that is being made, or was.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
-    id: String,
+    pub(crate) id: String,
     pub(crate) status: String,
     /// An `https` address.
     pub(crate) url: Option<String>,
@@ -47,19 +47,15 @@ impl Image {
         if let Some(url) = url {
             self.url = url.starts_with("https://").then(|| url.to_owned());
             // With an address it is over, whatever that is called.
-            if self.is_going_on() {
+            if !self.is_over() {
                 "SUCCEEDED".clone_into(&mut self.status);
             }
         }
         true
     }
 
-    fn is_going_on(&self) -> bool {
-        !matches!(self.status.as_str(), "SUCCEEDED" | "FAILED" | "CANCELED" | "CANCELLED")
-    }
-
     pub(crate) fn is_over(&self) -> bool {
-        !self.is_going_on()
+        is_over(&self.status)
     }
 
     /// Asks how it is.
@@ -71,6 +67,11 @@ impl Image {
         let odd = "Error: EverArt answered without the state of a generation";
         Err(ToolError::new(odd).kind(ErrorKind::Upstream { status: None }))
     }
+}
+
+/// Whether this is the state of an image that changes no more.
+pub(crate) fn is_over(status: &str) -> bool {
+    matches!(status, "SUCCEEDED" | "FAILED" | "CANCELED" | "CANCELLED")
 }
 
 /// Images as data.

@@ -9,9 +9,10 @@ pub(crate) const RADIUS_MAX: f64 = 50_000.0;
 /// Separates places in a parameter of the old APIs.
 const SEPARATOR: char = '|';
 
-/// `latitude,longitude`.
+/// `latitude,longitude`, each with at most six decimals (0.1 m), so that many fit into an address.
 pub(crate) fn pair(latitude: Option<&Value>, longitude: Option<&Value>) -> String {
-    let number = |value: Option<&Value>| value.and_then(Value::as_f64).unwrap_or_default().to_string();
+    // Adding zero takes the sign from what is rounded to it.
+    let number = |value: Option<&Value>| (value.and_then(Value::as_f64).unwrap_or_default() * 1e6).round() / 1e6 + 0.0;
     format!("{},{}", number(latitude), number(longitude))
 }
 

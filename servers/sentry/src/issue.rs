@@ -2,14 +2,23 @@
 
 use crate::name::{self, Issue, Name};
 use crate::{HOST, Own, private};
-use linchpin_kit::ToolError;
+use linchpin_kit::{ToolError, json_len};
 use linchpin_rest::{Answer, Args, Ask, Rest};
 use serde_json::{Map, Value, json};
 
-/// Frames of an exception, the innermost ones; breadcrumbs, the last ones; tags.
-const FRAMES_MAX: usize = 100;
+/// Exceptions, half of them the first ones; breadcrumbs, the last ones; tags.
+const EXCEPTIONS_MAX: usize = 20;
 const CRUMBS_MAX: usize = 30;
 const TAGS_MAX: usize = 100;
+
+/// Bytes of all exceptions together as JSON, and of all breadcrumbs.
+const EXCEPTIONS_BYTES: usize = 45_000;
+const CRUMBS_BYTES: usize = 25_000;
+
+/// Frames of all exceptions together, the innermost ones of each; whether those of the program have their lines of code; and how many
+/// innermost ones have them anyway. The first that is short enough is taken.
+const FRAMES: [(usize, bool, usize); 6] =
+    [(100, true, usize::MAX), (100, true, 5), (100, false, 5), (50, false, 3), (20, false, 1), (20, false, 0)];
 
 /// Reads the issue that a text names.
 pub(crate) async fn read(rest: &Rest, text: &str) -> Result<Value, ToolError> {
@@ -111,7 +120,10 @@ fn told(issue: &Value, mut event: Value, own: &Own) -> Value {
         ("culprit", "culprit"),
         ("permalink", "permalink"),
     ] {
-        if let Some(text) = text_of(issue, member) {
+        if let Some(mut text) = text_of(issue, member) {
+            if !own.include_pii {
+                text = private::without_credentials(&text);
+            }
             told.insert(name.to_owned(), json!(text));
         }
     }
@@ -131,10 +143,15 @@ fn told(issue: &Value, mut event: Value, own: &Own) -> Value {
         let entries = event["entries"].as_array().into_iter().flatten();
         entries.filter(|entry| entry["type"] == kind).filter_map(|entry| entry["data"].as_object()).next()
     };
-    let exceptions = event["entries"].as_array().into_iter().flatten().filter(|entry| entry["type"] == "exception");
-    let values =
-        exceptions.flat_map(|entry| entry.pointer("/data/values").and_then(Value::as_array).into_iter().flatten());
-    add("exceptions", Some(values.filter(|value| value.is_object()).map(exception).collect()));
+    let raised = event["entries"].as_array().into_iter().flatten().filter(|entry| entry["type"] == "exception");
+    let values = raised.flat_map(|entry| entry.pointer("/data/values").and_then(Value::as_array).into_iter().flatten());
+    let mut values: Vec<&Value> = values.filter(|value| value.is_object()).collect();
+    if values.len() > EXCEPTIONS_MAX {
+        let left_out = values.len() - EXCEPTIONS_MAX;
+        values.drain(EXCEPTIONS_MAX / 2..EXCEPTIONS_MAX / 2 + left_out);
+        add("exceptions_left_out", Some(json!(left_out)));
+    }
+    add("exceptions", Some(exceptions(&values)));
     add("breadcrumbs", entry("breadcrumbs").and_then(|data| crumbs(data.get("values")?)));
     add("request", entry("request").map(|data| request(data, own.include_pii)));
     Value::Object(told)
@@ -147,18 +164,45 @@ fn tags(event: &Value) -> Option<Value> {
     Some(Value::Object(pairs.collect()))
 }
 
-fn exception(new: &Value) -> Value {
-    let frames = new.pointer("/stacktrace/frames").and_then(Value::as_array);
-    let mut told = json!({ "type": new["type"], "value": new["value"] });
-    if let Some(frames) = frames {
-        let inner = &frames[frames.len().saturating_sub(FRAMES_MAX)..];
-        told["frames"] = inner.iter().filter(|frame| frame.is_object()).map(frame).collect();
+/// Exceptions with as many frames as fit.
+fn exceptions(values: &[&Value]) -> Value {
+    let with = |(frames_max, own, last)| {
+        let mut left = frames_max;
+        let each = values.iter().enumerate().map(|(n, value)| {
+            let told = exception(value, (left / (values.len() - n), own, last));
+            left -= told["frames"].as_array().map_or(0, Vec::len);
+            told
+        });
+        each.collect::<Value>()
+    };
+    let mut told = json!([]);
+    for level in FRAMES {
+        told = with(level);
+        if json_len(&told) <= EXCEPTIONS_BYTES {
+            break;
+        }
     }
     told
 }
 
-fn frame(new: &Value) -> Value {
-    let context = new["context"].as_array().into_iter().flatten().filter_map(|line| line.get(1)?.as_str());
+fn exception(new: &Value, (frames_max, own, last): (usize, bool, usize)) -> Value {
+    let frames = new.pointer("/stacktrace/frames").and_then(Value::as_array);
+    let mut told = json!({ "type": new["type"], "value": new["value"] });
+    if let Some(frames) = frames {
+        let outer = frames.len().saturating_sub(frames_max);
+        let inner = frames[outer..].iter().enumerate().filter(|(_, frame)| frame.is_object());
+        let code = |n: usize, new: &Value| frames.len() - outer - n <= last || own && new["inApp"] == true;
+        told["frames"] = inner.map(|(n, new)| frame(new, code(n, new))).collect();
+        if outer > 0 {
+            told["frames_left_out"] = json!(outer);
+        }
+    }
+    told
+}
+
+fn frame(new: &Value, code: bool) -> Value {
+    let context =
+        new["context"].as_array().filter(|_| code).into_iter().flatten().filter_map(|line| line.get(1)?.as_str());
     let mut told = Map::new();
     for (name, member) in
         [("filename", "filename"), ("lineno", "lineNo"), ("function", "function"), ("in_app", "inApp")]
@@ -182,7 +226,16 @@ fn crumbs(values: &Value) -> Option<Value> {
         let members = names.iter().filter_map(|name| Some(((*name).to_owned(), crumb.get(*name)?.clone())));
         Value::Object(members.filter(|(_, value)| !value.is_null()).collect())
     });
-    Some(told.collect())
+    let mut told: Vec<Value> = told.collect();
+    if json_len(&told) > CRUMBS_BYTES {
+        for crumb in &mut told {
+            let bytes = json_len(&crumb["data"]);
+            if bytes > CRUMBS_BYTES / (2 * CRUMBS_MAX) {
+                crumb["data"] = json!(format!("[left out: {bytes} bytes]"));
+            }
+        }
+    }
+    Some(json!(told))
 }
 
 /// Method and address; the rest is personal.

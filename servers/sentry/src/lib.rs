@@ -19,7 +19,7 @@ mod show;
 use linchpin::Server;
 use linchpin::types::content::ContentBlock;
 use linchpin::types::prompt::{GetPromptResult, PromptMessage};
-use linchpin_kit::{Given, Secret, Service, ToolError, Vars, flag, from_outside};
+use linchpin_kit::{Given, Secret, Service, TEXT_BYTES_MAX, ToolError, Vars, clip, flag, from_outside};
 use linchpin_rest::{
     Api, Arg, Call, Key, Limits, Pages, Problems, Reset, Rest, get, int, list, one_of, put, segment, specs, text,
 };
@@ -169,7 +169,10 @@ async fn prompt(rest: &Rest, args: PromptArgs) -> GetPromptResult {
     let (description, content) = match issue::read(rest, &args.issue_id_or_url).await {
         Ok(issue) => {
             let title = issue["title"].as_str().unwrap_or_default();
-            (format!("Sentry Issue: {title}"), from_outside(ContentBlock::text(show::issue(&issue))))
+            (
+                format!("Sentry Issue: {title}"),
+                from_outside(ContentBlock::text(clip(&show::issue(&issue), TEXT_BYTES_MAX).text)),
+            )
         }
         Err(error) => ("No issue was read".to_owned(), ContentBlock::text(error.to_string())),
     };
@@ -198,7 +201,7 @@ pub const CALLS: &[Call] = &[
     .args(&[
         ORGANIZATION,
         text("query").default("is:unresolved").about("Empty for all."),
-        list("project").opt().about("Slugs or ids."),
+        list("project").opt().like(name::is_project, "a slug, or an id").about("Slugs or ids."),
         list("environment").opt().about("Such as production."),
         text("stats_period")
             .wire("statsPeriod")
@@ -208,6 +211,7 @@ pub const CALLS: &[Call] = &[
         one_of("sort", &["date", "new", "freq", "user", "trends"]).default("date").about("What comes first."),
         int("limit").range(1, 100).default("25").about("Number of results."),
     ])
+    .before(|_, args| Box::pin(find::projects(args)))
     .list("")
     .items("issues")
     .keep(ISSUE)
@@ -248,10 +252,9 @@ pub const CALLS: &[Call] = &[
         ORGANIZATION.local(),
         text("query").opt().local().about("Part of a name."),
     ])
-    .run(|rest, args| Box::pin(find::find(rest, args)))
+    .adjust(find::request)
     .list("")
     .keep("id slug name version platform status dateCreated dateReleased lastEvent projects.slug")
-    .pages(Pages::One)
     .extra(),
     put(
         "sentry_update_issue",

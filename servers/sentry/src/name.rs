@@ -107,6 +107,15 @@ pub(crate) fn is_slug(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
+/// Digits, or `-1` for all.
+pub(crate) fn is_project_id(text: &str) -> bool {
+    is_number(text) || text == "-1"
+}
+
+pub(crate) fn is_project(text: &str) -> bool {
+    is_project_id(text) || is_slug(text)
+}
+
 /// Such as `24h`.
 pub(crate) fn is_period(text: &str) -> bool {
     let digits = text.strip_suffix(['m', 'h', 'd', 'w']).unwrap_or_default();

@@ -1,56 +1,105 @@
 //! What is personal or secret in an event: found by the names of its members, not by guessing what texts look like.
 
+use linchpin_kit::redact_urls;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 /// What stands in its place.
 const HIDDEN: &str = "[redacted]";
 
-/// Names of members, headers and tags, without case; `-` is `_`.
-const NAMES: [&str; 30] = [
-    "access_token",
-    "api_key",
+/// Names that are private as a whole, as [`words`] writes them.
+const NAMES: [&str; 4] = ["env", "geo", "remote addr", "user"];
+
+/// Words that make every name private that has them: `userEmail`, `http.request.cookies`.
+const WORDS: [&str; 31] = [
     "apikey",
     "auth",
     "authorization",
-    "client_ip",
     "cookie",
     "cookies",
-    "credit_card",
-    "csrf_token",
+    "credential",
+    "credentials",
+    "csrf",
     "email",
-    "env",
-    "geo",
+    "emails",
     "ip",
-    "ip_address",
+    "ips",
     "jwt",
+    "oauth",
+    "passphrase",
     "passwd",
     "password",
+    "passwords",
     "phone",
-    "proxy_authorization",
-    "refresh_token",
-    "remote_addr",
+    "pwd",
     "secret",
+    "secrets",
     "session",
-    "session_id",
-    "set_cookie",
+    "sessions",
+    "sessid",
+    "ssn",
+    "telephone",
     "token",
-    "user",
     "username",
-    "x_api_key",
+    "usernames",
+    "xsrf",
 ];
 
-/// Further names that end or begin like this.
-const LIKE: [&str; 8] = ["_token", "_secret", "_password", "_key", "user.", "x_forwarded_", "x_real_", "_ip"];
+/// Words that follow each other in a private name.
+const PAIRS: [&str; 11] = [
+    "api key",
+    "credit card",
+    "e mail",
+    "http fragment",
+    "http query",
+    "query string",
+    "url fragment",
+    "url query",
+    "user id",
+    "user name",
+    "x auth",
+];
+
+/// Ends of words that are several written as one.
+const ENDS: [&str; 7] = ["apikey", "email", "password", "secret", "sessid", "sessionid", "token"];
 
 fn is_private(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    let like = |part: &&str| if part.starts_with('_') { name.ends_with(part) } else { name.starts_with(part) };
-    NAMES.contains(&name.as_str()) || LIKE.iter().any(like)
+    let name = words(name);
+    let spaced = format!(" {name} ");
+    let mut each = name.split(' ');
+    NAMES.iter().any(|known| name == *known)
+        || ["x forwarded ", "x real "].iter().any(|start| name.starts_with(start))
+        || PAIRS.iter().any(|pair| spaced.contains(&format!(" {pair} ")))
+        || name.ends_with(" key")
+        || each.any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
-/// Hides what is private in a value, wherever it is: in members, in pairs of name and value, in `{"key": …, "value": …}`, and in
-/// the queries and the user information of URLs.
+/// The words of a name in lower case, separated by blanks: `X-Auth_userID` is `x auth user id`.
+fn words(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let mut words = String::with_capacity(name.len() + 4);
+    for (n, c) in chars.iter().enumerate() {
+        if !c.is_alphanumeric() {
+            words.push(' ');
+            continue;
+        }
+        let before = n.checked_sub(1).map(|n| chars[n]);
+        let after = chars.get(n + 1).is_some_and(|c| c.is_lowercase());
+        let begins = before.is_some_and(|b| b.is_lowercase() || b.is_ascii_digit() || b.is_uppercase() && after);
+        if c.is_uppercase() && begins {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+    }
+    words
+        .split_whitespace()
+        .map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Hides what is private in a value, wherever it is: in members, in pairs of name and value, in `{"key": …, "value": …}`, in the
+/// queries of texts that are addresses, and in the user information of every URL.
 pub(crate) fn hide(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -79,9 +128,10 @@ pub(crate) fn hide(value: &mut Value) {
             items.iter_mut().for_each(hide);
         }
         Value::String(text) => {
-            if let Some(short) = short_url(text) {
+            if let Some(short) = short_url(text).or_else(|| short_path(text)) {
                 *text = short;
             }
+            *text = without_credentials(text);
         }
         _ => {}
     }
@@ -97,7 +147,7 @@ fn hide_members(members: &mut Map<String, Value>, names: &[&str]) {
 
 /// A text that is one URL, without its query, its fragment and its user information.
 fn short_url(text: &str) -> Option<String> {
-    let mut url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let mut url = Url::parse(text).ok().filter(|url| url.has_host())?;
     let has_more =
         url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some();
     if !has_more {
@@ -108,6 +158,21 @@ fn short_url(text: &str) -> Option<String> {
     url.set_username("").ok()?;
     url.set_password(None).ok()?;
     Some(url.into())
+}
+
+/// A text that begins with an address of the same site, without that one's query and fragment.
+fn short_path(text: &str) -> Option<String> {
+    let path = &text[..text.find(char::is_whitespace).unwrap_or(text.len())];
+    if path.starts_with(['?', '#']) {
+        return path.contains('=').then(|| HIDDEN.to_owned());
+    }
+    let end = path.find(['?', '#']).filter(|_| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))?;
+    Some(format!("{}{}", &text[..end], &text[path.len()..]))
+}
+
+/// A text without the user information of its URLs: that of a database may be in a message. `webpack://@acme/web` has none.
+pub(crate) fn without_credentials(text: &str) -> String {
+    text.split("://@").map(redact_urls).collect::<Vec<_>>().join("://@")
 }
 
 #[cfg(test)]
@@ -140,5 +205,85 @@ mod tests {
                 "extra": { "password": null, "token": HIDDEN, "primary_key_count": 1, "monkey": "y" },
             })
         );
+    }
+
+    #[test]
+    fn names_are_private_by_their_words_however_they_are_written() {
+        for name in [
+            "accessToken",
+            "sessionId",
+            "sessionID",
+            "clientSecret",
+            "userEmail",
+            "user_email",
+            "email_address",
+            "phone_number",
+            "phoneNumber",
+            "clientIP",
+            "userIPAddress",
+            "csrfmiddlewaretoken",
+            "X-CSRF-Token",
+            "http.query",
+            "http.fragment",
+            "query_string",
+            "queryString",
+            "dbPassword",
+            "PHPSESSID",
+            "user_id",
+            "apiKey",
+            "x-auth-user",
+            "Set-Cookie",
+            "E-Mail",
+            "app.user.email",
+            "private key",
+        ] {
+            assert!(is_private(name), "{name}");
+        }
+        for name in [
+            "url",
+            "query",
+            "status_code",
+            "author",
+            "user_agent",
+            "monkey",
+            "keyboard",
+            "primary_key_count",
+            "recipe",
+            "script",
+            "zip",
+            "total_tokens",
+            "description",
+            "shipping",
+            "browser.name",
+            "from",
+            "to",
+            "message",
+            "id",
+        ] {
+            assert!(!is_private(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_lose_what_is_private_in_them_whatever_their_scheme_and_without_one() {
+        for (text, shown) in [
+            ("/reset?email=a@b.c", "/reset"),
+            ("/reset#token=x", "/reset"),
+            ("../reset?email=a@b.c", "../reset"),
+            ("?token=x", HIDDEN),
+            ("/reset?email=a@b.c HTTP/1.1", "/reset HTTP/1.1"),
+            ("https://u:p@shop.example/cart?token=x#y", "https://shop.example/cart"),
+            ("postgresql://app:pw@db/x?password=pw", "postgresql://db/x"),
+            ("wss://shop.example/s?token=x", "wss://shop.example/s"),
+            ("no connection to redis://:pw@cache/0", "no connection to redis://***@cache/0"),
+            ("webpack://@acme/web/./src/a.ts", "webpack://@acme/web/./src/a.ts"),
+            ("app:///main.js", "app:///main.js"),
+            ("why? C# is no /path?", "why? C# is no /path?"),
+            ("shop/cart.py", "shop/cart.py"),
+        ] {
+            let mut value = json!(text);
+            hide(&mut value);
+            assert_eq!(value, shown, "{text}");
+        }
     }
 }

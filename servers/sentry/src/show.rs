@@ -49,7 +49,10 @@ fn line(out: &mut String, label: &str, text: &str) {
 
 fn stacktrace(issue: &Value) -> String {
     let all = issue["exceptions"].as_array().into_iter().flatten().map(exception);
-    let all: Vec<String> = all.collect();
+    let mut all: Vec<String> = all.collect();
+    if let Some(left_out) = issue["exceptions_left_out"].as_u64() {
+        all.insert(all.len() / 2, format!("[{left_out} of the exceptions between these are left out.]\n"));
+    }
     if all.is_empty() { "No stacktrace found\n".to_owned() } else { all.join("\n") }
 }
 
@@ -58,6 +61,9 @@ fn exception(exception: &Value) -> String {
     let mut out = format!("Exception: {kind}: {}\n\n", exception["value"].as_str().unwrap_or_default());
     if let Some(frames) = exception["frames"].as_array() {
         out.push_str("Stacktrace:\n");
+        if let Some(left_out) = exception["frames_left_out"].as_u64() {
+            let _ = writeln!(out, "[{left_out} outer frames are left out.]\n");
+        }
         for frame in frames {
             let (file, number) = (or(&frame["filename"], "Unknown"), or(&frame["lineno"], "?"));
             let _ = writeln!(out, "{file}:{number} in {}", or(&frame["function"], "Unknown"));

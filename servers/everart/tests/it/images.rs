@@ -32,7 +32,7 @@ fn generation(id: &str, status: &str, url: Option<&str>) -> Value {
     json!({ "id": id, "status": status, "image_url": url })
 }
 
-/// A server whose API answers by the number of the request and its path.
+/// A server whose API answers by the number of the request and its path; a number is a status without a body.
 async fn served(
     inline: bool,
     bytes: &'static [u8],
@@ -45,7 +45,10 @@ async fn served(
         let path = request.uri().path().to_owned();
         let answer = api(log.len(), &path);
         log.push(path);
-        Response::new(Bytes::from(answer.to_string()))
+        match answer.as_u64() {
+            Some(status) => Response::builder().status(status as u16).body(Bytes::new()).unwrap(),
+            None => Response::new(Bytes::from(answer.to_string())),
+        }
     };
     let config = Config::default().with(|config| {
         config.inline_images = inline;
@@ -128,6 +131,76 @@ async fn what_is_never_finished_is_waited_for_two_minutes_and_may_be_read_later(
 }
 
 #[tokio::test]
+async fn an_image_that_is_paid_for_is_there_though_another_one_is_never_finished() {
+    let _clock = Clock::pause();
+    let (connection, ..) = served(false, PNG, |n, path| match (n, path) {
+        (0, _) => json!({ "generations": [generation("a", "STARTING", None), generation("b", "STARTING", None)] }),
+        (_, "/v1/generations/a") => {
+            json!({ "generation": generation("a", "SUCCEEDED", Some("https://cdn.everart.ai/a.png")) })
+        }
+        _ => json!({ "generation": generation("b", "PROCESSING", None) }),
+    })
+    .await;
+    let told = call(&connection, "generate_image", json!({ "prompt": "x", "image_count": 2 })).await;
+    assert!(!told.failed, "{}", told.result);
+    let lines = "- Image URL: https://cdn.everart.ai/a.png\n- Not finished: PROCESSING (generation b)\n";
+    assert!(told.text.contains(lines) && told.text.contains("everart://images"), "{}", told.text);
+    assert_eq!(told.structured["images"][1]["id"], "b");
+}
+
+#[tokio::test]
+async fn a_look_that_fails_does_not_lose_what_is_paid_for() {
+    let _clock = Clock::pause();
+    let (connection, asked, _) = served(false, PNG, |n, path| match (n, path) {
+        (0, _) => json!({ "generations": [generation("a", "STARTING", None), generation("b", "STARTING", None)] }),
+        (1..=2, _) => json!(500),
+        (3..=4, _) => json!({ "odd": true }),
+        (_, path) => {
+            let id = &path[path.len() - 1..];
+            json!({ "generation": generation(id, "SUCCEEDED", Some("https://cdn.everart.ai/x.png")) })
+        }
+    })
+    .await;
+    let told = call(&connection, "generate_image", json!({ "prompt": "x", "image_count": 2 })).await;
+    assert!(!told.failed && told.text.matches("- Image URL: ").count() == 2, "{}", told.result);
+    assert_eq!(asked.lock().unwrap().len(), 7);
+}
+
+#[tokio::test]
+async fn a_generation_that_is_gone_is_not_asked_for_again_and_others_are() {
+    let _clock = Clock::pause();
+    let (connection, asked, _) = served(false, PNG, |n, path| match (n, path) {
+        (0, _) => json!({ "generations": [generation("a", "STARTING", None), generation("b", "STARTING", None)] }),
+        (1..5, "/v1/generations/a") => json!({ "generation": generation("a", "PROCESSING", None) }),
+        (_, "/v1/generations/a") => {
+            json!({ "generation": generation("a", "SUCCEEDED", Some("https://cdn.everart.ai/a.png")) })
+        }
+        _ => json!(404),
+    })
+    .await;
+    let told = call(&connection, "generate_image", json!({ "prompt": "x", "image_count": 2 })).await;
+    assert!(!told.failed && told.text.contains("/a.png\n- Not finished: STARTING (generation b)\n"), "{}", told.result);
+    assert_eq!(asked.lock().unwrap().iter().filter(|path| path.ends_with("/b")).count(), 1);
+}
+
+#[tokio::test]
+async fn where_no_image_is_known_to_be_there_the_error_names_the_generations() {
+    let _clock = Clock::pause();
+    for (status, kind, looks) in [(401, "denied", 2), (500, "upstream", 2 * 121)] {
+        let (connection, asked, _) = served(false, PNG, move |n, _| match n {
+            0 => json!({ "generations": [generation("a", "STARTING", None), generation("b", "STARTING", None)] }),
+            _ => json!(status),
+        })
+        .await;
+        let told = call(&connection, "generate_image", json!({ "prompt": "x", "image_count": 2 })).await;
+        assert!(told.failed && told.text.contains("everart://images"), "{}", told.result);
+        assert_eq!((told.kind.as_str(), asked.lock().unwrap().len()), (kind, 1 + looks));
+        let detail = told.result["content"][1]["text"].as_str().unwrap();
+        assert!(detail.starts_with("Generations: a, b"), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn who_cancels_is_not_waited_for() {
     let clock = Clock::pause();
     let (connection, asked, _) = served(false, PNG, |n, _| match n {
@@ -204,6 +277,7 @@ async fn sessions_do_not_see_the_images_of_others() {
 
 #[tokio::test]
 async fn a_look_that_fails_says_that_the_images_may_come_nevertheless() {
+    let _clock = Clock::pause();
     let (connection, ..) = served(false, PNG, |n, _| match n {
         0 => json!({ "generations": [generation("a", "STARTING", None)] }),
         _ => json!({ "generation": {} }),

@@ -98,6 +98,26 @@ async fn the_key_is_in_no_address_of_the_new_apis_and_no_mask_is_a_star() {
     }
 }
 
+#[tokio::test]
+async fn as_many_locations_as_are_allowed_fit_into_an_address_of_google() {
+    for suite in [suite(), legacy()] {
+        let site = suite.site().await;
+        let connection = suite.connect(suite.config(&site)).await;
+        let locations = vec![json!({ "latitude": -59.913_868_812_345_67, "longitude": -110.752_245_412_345_67 }); 512];
+        let told = call(&connection, "maps_elevation", json!({ "locations": locations })).await;
+        assert!(!told.failed, "{}", told.result);
+        let target = site.requests()[0].target.clone();
+        assert!(
+            target.len() < 16_000 && target.contains("-59.913869%2C-110.752245%7C"),
+            "{}: {target:.100}",
+            target.len()
+        );
+        let near = json!({ "latitude": -0.000_000_1, "longitude": 1e-12 });
+        call(&connection, "maps_elevation", json!({ "locations": [near] })).await;
+        assert!(site.requests()[1].target.contains("locations=0%2C0"), "{}", site.requests()[1].target);
+    }
+}
+
 #[test]
 fn both_tables_have_the_same_tools() {
     let names = |calls: &[linchpin_rest::Call]| calls.iter().map(linchpin_rest::Call::name).collect::<Vec<_>>();

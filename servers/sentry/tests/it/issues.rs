@@ -204,3 +204,86 @@ async fn events_and_changes_take_the_url_of_an_issue_and_its_organization() {
     }
     assert_eq!(site.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn an_issue_with_long_chained_traces_is_read_with_the_innermost_frames_of_each() {
+    let long = Site::new(|_, seen| {
+        let frame = |n: usize| {
+            let context: Vec<_> = (0..11).map(|line| json!([line, "x".repeat(100)])).collect();
+            json!({ "filename": "shop/cart.py", "lineNo": n, "function": "total", "inApp": n.is_multiple_of(2), "context": context })
+        };
+        let frames: Vec<_> = (0..100).map(frame).collect();
+        let one = json!({ "type": "ValueError", "value": "v".repeat(5_000), "stacktrace": { "frames": frames } });
+        let data: serde_json::Map<_, _> = (0..500).map(|n| (format!("member{n}"), json!(n))).collect();
+        let crumbs = vec![json!({ "category": "http", "data": data }); 30];
+        let entries = json!([
+            { "type": "exception", "data": { "values": vec![one; 30] } },
+            { "type": "breadcrumbs", "data": { "values": crumbs } },
+        ]);
+        let is_event = seen.path().contains("/events/");
+        let answer = if is_event { json!({ "entries": entries }) } else { json!({ "id": 5, "title": "T" }) };
+        vec![Do::Write(json(200, "", &answer))]
+    })
+    .await;
+    let connection = connected(config(&long)).await;
+    let told = call(&connection, "get_sentry_issue", json!({ "issue_id_or_url": "5" })).await;
+    assert!(!told.failed, "{}", told.result);
+    let exceptions = told.structured["exceptions"].as_array().unwrap();
+    assert_eq!((exceptions.len(), &told.structured["exceptions_left_out"]), (20, &json!(10)));
+    for one in exceptions {
+        let frames = one["frames"].as_array().unwrap();
+        assert_eq!(frames.last().unwrap()["lineno"], 99);
+        assert_eq!(one["frames_left_out"], 100 - frames.len());
+    }
+    assert!(told.text.contains("[10 of the exceptions between these are left out.]\n"), "{}", told.text);
+    assert!(told.text.contains(" outer frames are left out.]\n"), "{}", told.text);
+    assert!(told.structured["breadcrumbs"][0]["data"].as_str().unwrap().starts_with("[left out: "));
+    let got = connection.prompt("sentry-issue", json!({ "issue_id_or_url": "5" })).await.unwrap();
+    let message = serde_json::to_value(&got.messages[0]).unwrap();
+    assert!(message["content"]["text"].as_str().unwrap().len() <= 100_000);
+}
+
+#[tokio::test]
+async fn what_is_found_goes_on_while_sentry_says_so() {
+    let site = Site::new(|n, _| {
+        let more = if n == 0 { "true" } else { "false" };
+        let link = format!(
+            "link: <https://sentry.io/x/?cursor=100:1:0>; rel=\"next\"; results=\"{more}\"; cursor=\"100:1:0\"\r\n"
+        );
+        vec![Do::Write(json(200, &link, &json!([{ "id": n, "slug": "web" }])))]
+    })
+    .await;
+    let connection = connected(config(&site)).await;
+    let arguments = |cursor: &serde_json::Value| json!({ "organization": "acme", "kind": "projects", "query": "we", "cursor": cursor });
+    let first = call(&connection, "sentry_find", arguments(&json!(null))).await;
+    assert_eq!(first.structured["truncated"], true, "{}", first.result);
+    let second = call(&connection, "sentry_find", arguments(&first.structured["next_cursor"])).await;
+    assert!(!second.failed && second.structured.get("truncated").is_none(), "{}", second.result);
+    let asked: Vec<String> = site.requests().iter().map(|seen| seen.target.clone()).collect();
+    let path = "/api/0/organizations/acme/projects/?per_page=100&query=we";
+    assert_eq!(asked, [path.to_owned(), format!("{path}&cursor=100%3A1%3A0")]);
+}
+
+#[tokio::test]
+async fn projects_are_searched_by_id_or_in_the_query_by_slug() {
+    let site = Site::saying(json(200, "", &json!([]))).await;
+    let connection = connected(config(&site)).await;
+    for (arguments, query) in [
+        (json!({ "project": ["7", "8"] }), "query=is%3Aunresolved&project=7&project=8"),
+        (json!({ "project": "web" }), "query=is%3Aunresolved+project%3Aweb"),
+        (json!({ "project": ["web", "api"], "query": "" }), "query=project%3A%5Bweb%2Capi%5D"),
+    ] {
+        let mut arguments = arguments;
+        arguments["organization"] = json!("acme");
+        let told = call(&connection, "sentry_search_issues", arguments).await;
+        assert!(!told.failed, "{}", told.result);
+        let target = site.requests().last().unwrap().target.clone();
+        assert!(target.starts_with(&format!("/api/0/organizations/acme/issues/?{query}&sort=date")), "{target}");
+    }
+    for project in [json!(["web", "7"]), json!("web OR"), json!("web,api")] {
+        let told =
+            call(&connection, "sentry_search_issues", json!({ "organization": "acme", "project": project })).await;
+        assert_eq!((told.failed, told.kind.as_str()), (true, "invalid"), "{}", told.result);
+    }
+    assert_eq!(site.requests().len(), 3);
+}
