@@ -4,6 +4,7 @@
 //! Differences from the published server that are meant, each with its reason:
 //! - `cursor`, `page` and the like where it has no further pages.
 //! - Members that are `null` are left out.
+//! - A review needs no `body`: to approve takes no words.
 //! - `order` of `search_code` is accepted and not listed: GitHub no longer heeds it.
 //! - Requests: a branch is read at `/git/ref/…`, where GitHub's description has it; the default branch is asked for; nothing is forced.
 
@@ -187,7 +188,7 @@ fn with_their_client(tool: &str, given: &Value) -> Vec<(&'static str, Value)> {
         "get_pull_request_files" => one("pulls.listFiles"),
         "get_pull_request_status" => vec![
             ("pulls.get", args.clone()),
-            ("repos.getCombinedStatusForRef", in_repository(json!({ "ref": "ccc" }))),
+            ("repos.getCombinedStatusForRef", in_repository(json!({ "ref": "ccc", "per_page": 100 }))),
             ("checks.listForRef", in_repository(json!({ "ref": "ccc", "per_page": 100 }))),
         ],
         "update_pull_request_branch" => one("pulls.updateBranch"),
@@ -342,6 +343,10 @@ async fn the_published_server_has_the_same_tools_with_the_same_arguments() {
                 assert!(same, "{}: {name}", row.name());
             }
         }
-        assert_eq!(their["required"], our["required"], "{}", row.name());
+        let mut required = their["required"].clone();
+        if row.name() == "create_pull_request_review" {
+            required.as_array_mut().unwrap().retain(|name| name != "body");
+        }
+        assert_eq!(required, our["required"], "{}", row.name());
     }
 }

@@ -55,6 +55,11 @@ const DISCARD_ALL: [Step<'_>; 1] = [Step::plain("DISCARD ALL")];
 /// A caller's statement uses the server's JIT setting.
 const JIT_AS_SET: Step<'_> = Step::plain("SET LOCAL jit TO DEFAULT");
 
+/// Planned once, not for each call's values. Since PostgreSQL 12.
+const PLAN_ONCE: Step<'_> = Step::plain("SET LOCAL plan_cache_mode TO force_generic_plan");
+const PLAN_AS_SET: Step<'_> = Step::plain("SET LOCAL plan_cache_mode TO DEFAULT");
+const PLANS_ONCE_SINCE: u32 = 120_000;
+
 /// A database and its connections.
 pub(crate) struct Database {
     pub(crate) target: Arc<Target>,
@@ -194,9 +199,11 @@ impl Database {
         seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
         let named = seen.named(limited);
         let schemas = [Some(texts(&seen.qualifiers)), Some(texts(&self.target.schemas))];
-        let mut steps = match self.pooled.load(Ordering::Relaxed) {
-            true => vec![begin, Step::new(SETTINGS, &settings), Step::new(FUNCTIONS, &named)],
-            false => vec![
+        let kept = !self.pooled.load(Ordering::Relaxed);
+        let plans_once = kept && lease.role.version >= PLANS_ONCE_SINCE;
+        let mut steps = match kept {
+            false => vec![begin, Step::new(SETTINGS, &settings), Step::new(FUNCTIONS, &named)],
+            true => vec![
                 begin,
                 Step::kept("linchpin_settings", SETTINGS, &settings),
                 Step::kept("linchpin_functions", FUNCTIONS, &named),
@@ -206,7 +213,14 @@ impl Database {
             steps.push(Step::new(FOREIGN_SCHEMAS, &schemas));
         }
         steps.push(JIT_AS_SET);
-        let answers = lease.run(&steps).await?;
+        if plans_once {
+            steps.insert(1, PLAN_ONCE);
+            steps.push(PLAN_AS_SET);
+        }
+        let mut answers = lease.run(&steps).await?;
+        if plans_once {
+            answers.remove(1);
+        }
         if let (true, Some(row)) = (limited, answers[3].first()) {
             let why = format!("Schema {} is not one of the allowed schemas.", row.text(0));
             let hint = format!("Allowed: {}.", self.target.schemas.join(", "));
