@@ -132,12 +132,16 @@ fn keep_only(package: &Path, file: &str) -> Result<()> {
 }
 
 fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()> {
+    let cache = context.target.join("tools").join(format!("{what}.cache"));
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
-        .env("npm_config_cache", context.target.join("tools/npm-cache"))
+        .env("npm_config_cache", &cache)
         .env("npm_config_update_notifier", "false")
         .current_dir(folder);
-    install(&mut npm, what, log)
+    install(&mut npm, what, log)?;
+    // What was unpacked is not unpacked again.
+    let _ = std::fs::remove_dir_all(&cache);
+    Ok(())
 }
 
 /// Installs a Python set into its own virtual environment and returns the interpreter.
