@@ -24,9 +24,11 @@ FROM (
     AND pg_catalog.pg_function_is_visible(p.oid)
   UNION ALL
   SELECT 'operator ' OPERATOR(pg_catalog.||) o.oprname, p.*, false
-  FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) o.oprcode
+  FROM pg_catalog.pg_operator o
+  CROSS JOIN LATERAL (SELECT q.* FROM pg_catalog.pg_proc q WHERE q.oid OPERATOR(pg_catalog.=) o.oprcode OFFSET 0) p
   WHERE o.oprname OPERATOR(pg_catalog.=) ANY ($4::pg_catalog.name[])
-    AND ($5::pg_catalog.bool OR pg_catalog.pg_operator_is_visible(o.oid))
+    AND ($5::pg_catalog.bool
+      OR CASE WHEN p.oid OPERATOR(pg_catalog.=) o.oprcode THEN pg_catalog.pg_operator_is_visible(o.oid) END)
 ) AS f
 WHERE f.oid OPERATOR(pg_catalog.>=) 16384 OR f.provolatile OPERATOR(pg_catalog.=) 'v'
   OR f.proname OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.name[]) OR f.raw
