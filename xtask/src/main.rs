@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod context;
 mod deps;
+mod dist;
 mod fuzz;
 mod interop;
 mod keyring;
@@ -47,6 +48,8 @@ Examples
   cargo xtask fuzz --seconds 60          every fuzz target for a while
   cargo xtask bench [ARGS]               bench/run.py with the same arguments
   cargo xtask bench client|servers       the same for our client, and for our servers beside the published ones
+  cargo xtask dist                       packages of a release under target/packages: tarballs, deb, npm, wheels, image, bundles
+  cargo xtask dist --profile dev --check quickly, and each of them installed and called
 
 Tools are installed once, pinned, under target/tools; nothing outside target/ is written.";
 
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         "deps" => deps::command(&context, &rest),
         "msrv" => msrv::command(&context, &rest),
         "fuzz" => fuzz::command(&context, &rest),
+        "dist" => dist::command(&context, &rest),
         "bench" => bench::command(&context, &rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -11,7 +11,7 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    conformance, deps, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times, tools,
+    conformance, deps, dist, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -67,6 +67,7 @@ const STAGES: &[Stage] = &[
     stage("published", &["build", "tools"], "our servers beside the published ones: the same texts", published::check),
     stage("postgres", &["build", "tools"], "the PostgreSQL server against a real PostgreSQL", postgres::check),
     stage("keyring", &["build", "tools"], "tokens and secrets in a real keyring", keyring::check),
+    stage("packages", &["build"], "each package, installed from its file, answers a call", dist::check),
     stage("doctests", &["build"], "examples in the documentation", doctests),
     stage("docs", &["build"], "cargo doc, warnings refused", docs),
     stage("fuzz", &["build"], "every fuzz target for a few seconds, with --all for a minute", |context| {

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "client")]
 use crate::commands::client;
-use crate::commands::{completions, install_names, man, serve};
+use crate::commands::{completions, install_names, man, serve, servers};
 use crate::deferred::Deferred;
 use crate::exit;
 use crate::fail::Failure;
@@ -80,6 +80,13 @@ pub(crate) enum Command {
     /// Serve one or several servers on standard input and output, or over HTTP.
     #[command(before_help = EXAMPLES_SERVE, after_help = SEVERAL)]
     Serve(Box<serve::Serve>),
+    /// List the servers of this program.
+    #[command(before_help = "\
+Examples:
+  linchpin servers
+  linchpin servers --json | jq -r '.servers[].name'
+")]
+    Servers(Deferred<servers::ServersArgs>),
     /// Install drop-in commands (mcp-server-git, mcp-server-time, …) as symlinks.
     #[command(
         before_help = "\
@@ -130,7 +137,7 @@ impl Command {
     pub(crate) fn serves(&self) -> bool {
         match self {
             Command::Serve(_) => true,
-            Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => false,
+            Command::Servers(_) | Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => false,
             #[cfg(feature = "client")]
             Command::Client(command) => command.serves(),
         }
@@ -139,6 +146,7 @@ impl Command {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self {
             Command::Serve(args) => serve::run(*args),
+            Command::Servers(args) => servers::run(&args.into_inner()),
             Command::InstallNames(args) => install_names::run(args.into_inner()),
             Command::Completions(args) => completions::run(args.into_inner(), Cli::command()),
             Command::Man(args) => man::run(&args.into_inner(), Cli::command()),

@@ -19,6 +19,7 @@
 //! ```
 
 use crate::options::{Form, Hint, Takes};
+use crate::setting::first_paragraph;
 use crate::{Given, Options, Vars};
 use clap::builder::ValueHint;
 use clap::error::ErrorKind;
@@ -128,11 +129,4 @@ fn shaped(arg: Arg, form: &Form) -> Arg {
         Takes::Repeated => arg.action(ArgAction::Append),
         Takes::List => arg.action(ArgAction::Append).value_delimiter(','),
     }
-}
-
-/// The first paragraph of a documentation comment on one line, without code marks and the last full stop.
-fn first_paragraph(doc: &str) -> String {
-    let lines: Vec<&str> = doc.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let text = lines.join(" ").replace('`', "");
-    text.strip_suffix('.').map(str::to_owned).unwrap_or(text)
 }

@@ -13,7 +13,8 @@
 //! - [`near`]: the nearest name to an unknown one;
 //! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed;
 //! - [`options!`], [`flag`], [`Options`]: the options of a configuration, each declared once for its variable, its flag
-//!   and its help text; [`cli`] (feature `cli`): the same as arguments of clap.
+//!   and its help text; [`cli`] (feature `cli`): the same as arguments of clap,
+//!   [`settings`]: its plain arguments.
 //!
 //! The shared HTTP client is `linchpin::transport::web`. This crate must not depend on transports, protocol revisions,
 //! command lines or any single server.
@@ -33,6 +34,8 @@ mod output;
 mod output_schema;
 mod redact;
 mod roots;
+#[cfg(feature = "cli")]
+mod setting;
 mod tool_options;
 mod toolset;
 mod vars;
@@ -51,6 +54,8 @@ pub use options::{ConfigOption, Given, Options};
 pub use output::{Provenance, ToolOutput, from_outside};
 pub use redact::redact_urls;
 pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};
+#[cfg(feature = "cli")]
+pub use setting::{Setting, settings};
 pub use toolset::ToolSet;
 pub use vars::{Keyring, Secret, Vars};
 pub use visible::{visible, without_hidden};

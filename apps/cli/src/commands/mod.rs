@@ -6,3 +6,4 @@ pub(crate) mod completions;
 pub(crate) mod install_names;
 pub(crate) mod man;
 pub(crate) mod serve;
+pub(crate) mod servers;

@@ -12,7 +12,7 @@ use crate::fail::Failure;
 use crate::show::out::note;
 use clap::{ArgMatches, Command};
 use linchpin::Server;
-use linchpin_kit::{Options, Service, ToolChoice, ToolError, Vars, cli};
+use linchpin_kit::{Options, Service, Setting, ToolChoice, ToolError, Vars, cli};
 use std::ffi::OsString;
 
 /// A built-in server.
@@ -40,6 +40,8 @@ pub(crate) struct Entry {
     pub(crate) secrets: &'static [&'static str],
     /// What is shown of an address that it takes, without passwords.
     pub(crate) address: fn(&str) -> String,
+    /// Variables that hosts ask a person for, keys above all, and what each is.
+    pub(crate) asks: &'static [(&'static str, &'static str)],
     /// Embedded data with a version of its own, for `--version`.
     pub(crate) data: fn() -> Option<String>,
     /// Says more about a server that is alone than its name, version and title.
@@ -77,6 +79,7 @@ impl Entry {
             takes_several: false,
             schemes: &[],
             secrets: &[],
+            asks: &[],
             address: super::login::without_login,
             data: || None,
             introduce: |server| server,
@@ -125,6 +128,9 @@ pub(crate) trait Configured: Sync {
     /// Adds its options to a command.
     fn augment(&self, command: Command) -> Command;
 
+    /// Its plain arguments.
+    fn settings(&self) -> Vec<Setting>;
+
     /// Configures it by its variables and these matches. The variables of the options in `masked` are not read.
     fn part(
         &'static self,
@@ -138,6 +144,10 @@ pub(crate) trait Configured: Sync {
 impl<C: Options> Configured for Typed<C> {
     fn augment(&self, command: Command) -> Command {
         cli::augment::<C>(command)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        linchpin_kit::settings::<C>()
     }
 
     fn part(

@@ -124,8 +124,10 @@ impl PlaceArgs {
         };
         runtime.block_on(async {
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
-            super::trim::set_thresholds();
-            tokio::spawn(super::trim::when_large());
+            {
+                super::trim::set_thresholds();
+                tokio::spawn(super::trim::when_large());
+            }
             let served = served.await;
             ended.ended().await;
             served

@@ -232,6 +232,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 a file with it, BRAVE_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature \
                 keyring).",
         original: brave_search_original,
+        asks: &[("BRAVE_API_KEY", "Key of the Brave Search API")],
         ..Entry::new(
             "brave-search",
             linchpin_brave_search::SERVICE,
@@ -258,6 +259,10 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 https://gitlab.com/-/user_settings/personal_access_tokens. …_FILE names a file with it, \
                 …_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring). A CI job has \
                 one for --token-kind job-token in CI_JOB_TOKEN.",
+        asks: &[
+            ("GITLAB_PERSONAL_ACCESS_TOKEN", "Personal access token"),
+            ("GITLAB_API_URL", "URL of the API of another GitLab"),
+        ],
         ..Entry::new(
             "gitlab",
             linchpin_gitlab::SERVICE,
@@ -283,6 +288,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 for search. …_FILE names a file with it, …_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built \
                 with the feature keyring). It posts only in channels named with --channel or SLACK_CHANNEL_IDS, or with \
                 --allow-post.",
+        asks: &[("SLACK_BOT_TOKEN", "Token of a bot, xoxb-…"), ("SLACK_TEAM_ID", "Id of the workspace, T…")],
         ..Entry::new(
             "slack",
             linchpin_slack::SERVICE,
@@ -308,6 +314,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         notes: "GOOGLE_MAPS_API_KEY is the key (create one at https://console.cloud.google.com/google/maps-apis/credentials); \
                 GOOGLE_MAPS_API_KEY_FILE is a file with it, GOOGLE_MAPS_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring \
                 (in programs built with the feature keyring).",
+        asks: &[("GOOGLE_MAPS_API_KEY", "Key of Google Maps")],
         ..Entry::new(
             "google-maps",
             linchpin_google_maps::SERVICE,
@@ -333,6 +340,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 https://github.com/settings/personal-access-tokens); …_FILE is a file with it, …_KEYRING=SERVICE/ACCOUNT an entry of \
                 the keyring (in programs built with the feature keyring). Without one the server only reads what is public. \
                 GITHUB_HOST, GITHUB_READ_ONLY and GITHUB_LOCKDOWN_MODE of GitHub's own server are heeded.",
+        asks: &[("GITHUB_PERSONAL_ACCESS_TOKEN", "Personal access token")],
         ..Entry::new(
             "github",
             linchpin_github::SERVICE,
@@ -361,6 +369,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 SENTRY_TOKEN_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring). SENTRY_HOST \
                 is the host of --url.",
         secrets: &["auth-token"],
+        asks: &[("SENTRY_TOKEN", "Authentication token")],
         ..Entry::new(
             "sentry",
             linchpin_sentry::SERVICE,
@@ -384,6 +393,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
 ",
         notes: "EVERART_API_KEY is the key (create one at https://www.everart.ai/api); EVERART_API_KEY_FILE is a file with it, \
                 EVERART_API_KEY_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs built with the feature keyring).",
+        asks: &[("EVERART_API_KEY", "Key of the EverArt API")],
         ..Entry::new(
             "everart",
             linchpin_everart::SERVICE,
@@ -407,6 +417,11 @@ pub(crate) const ENTRIES: &[Entry] = &[
         notes: "Credentials are looked for as AWS's own tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile of \
                 AWS_PROFILE with its login, role or program, a container's, and with --instance-metadata an EC2 instance's.",
         published_as: "aws-kb-retrieval",
+        asks: &[
+            ("AWS_ACCESS_KEY_ID", "Id of an access key"),
+            ("AWS_SECRET_ACCESS_KEY", "The secret of that access key"),
+            ("AWS_REGION", "Region of the knowledge bases"),
+        ],
         ..Entry::new(
             "aws-kb",
             linchpin_aws_kb::SERVICE,

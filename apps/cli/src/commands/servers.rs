@@ -1,0 +1,45 @@
+//! `linchpin servers`: lists the servers of this build.
+
+use crate::fail::Failure;
+use crate::serve::ENTRIES;
+use crate::show::out::Out;
+use clap::Args;
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServersArgs {
+    /// Print JSON: names, tools, arguments and keys of each server.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
+    let mut out = Out::new();
+    if args.json {
+        let servers: Vec<_> = ENTRIES
+            .iter()
+            .map(|entry| {
+                let tools = entry.service.tools.iter().map(|tool| {
+                    json!({ "name": tool.name, "title": tool.title, "readOnly": !tool.writes, "default": !tool.on_request && !tool.superseded && tool.needs.is_none() })
+                });
+                let variables = entry.asks.iter().map(|(name, about)| json!({ "name": name, "about": about }));
+                json!({
+                    "name": entry.name,
+                    "title": entry.title,
+                    "about": entry.about,
+                    "replaces": format!("mcp-server-{}", entry.published_as),
+                    "arguments": entry.configured.settings(),
+                    "variables": variables.collect::<Vec<_>>(),
+                    "tools": tools.collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        out.json(&json!({ "servers": servers }))?;
+        return Ok(out.flush()?);
+    }
+    let width = ENTRIES.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    for entry in ENTRIES {
+        out.line(format!("{:width$}  {}", entry.name, entry.about))?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,135 @@
+//! `cargo xtask dist`: the packages of a release, from one profile, with checksums and a bill of materials.
+//!
+//! ```text
+//! mod ─► installed ─► every kind of package ─► payload ─► archive, places
+//! ```
+
+mod archive;
+mod bundle;
+mod image;
+mod installed;
+mod linux;
+mod npm;
+mod payload;
+mod places;
+mod sbom;
+mod wheel;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
+
+use crate::context::{Context, Flags};
+use crate::report::Report;
+use payload::{Payload, Target};
+
+/// `cargo xtask dist`.
+pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
+    let flags = Flags::parse(words, &["--target", "--profile", "--out"], &["--check"])?;
+    let targets = match flags.all("--target") {
+        named if named.is_empty() => default_targets()?,
+        named => named.into_iter().map(Target::new).collect::<Result<Vec<_>>>()?,
+    };
+    let out = flags.last("--out").map_or_else(|| context.target.join("packages"), PathBuf::from);
+    // Other programs are started elsewhere and given its files.
+    let out = std::path::absolute(out)?;
+    let profile = flags.last("--profile").unwrap_or("dist");
+    let made = make(context, &targets, profile, 9, &out)?;
+    for (name, size) in &made {
+        println!("{:>10}  {name}", size);
+    }
+    println!("{} files in {}", made.len(), context.short(&out));
+    if !flags.has("--check") {
+        return Ok(true);
+    }
+    Ok(installed::check(context, &out)?.print())
+}
+
+/// Stage `packages`: what people install, installed from its file. `--all` makes it of the distributed program.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let out = context.results("dist")?.join("packages");
+    let (targets, profile, level) = match context.all {
+        true => (default_targets()?, "dist", 9),
+        false => (vec![payload::here()?], "dev", 1),
+    };
+    make(context, &targets, profile, level, &out)?;
+    let mut report = installed::check(context, &out)?;
+    if !context.all {
+        report.skips.push("the container image and static programs: only with --all".into());
+    }
+    Ok(report)
+}
+
+/// This machine, and the static program for it where Rust's target is installed.
+fn default_targets() -> Result<Vec<Target>> {
+    let here = payload::here()?;
+    let mut targets = vec![here.clone()];
+    if here.os() == "linux" && !here.is_static() {
+        let target = Target::new(&format!("{}-unknown-linux-musl", here.cpu()))?;
+        let done = Command::new("rustc").args(["--print", "target-libdir", "--target", &target.triple]).output()?;
+        if Path::new(String::from_utf8_lossy(&done.stdout).trim()).is_dir() {
+            targets.push(target);
+        } else {
+            println!("{0}: not built; `rustup target add {0}` and musl-tools make it possible", target.triple);
+        }
+    }
+    Ok(targets)
+}
+
+type Made = Vec<(String, Vec<u8>)>;
+
+/// Makes every package in `out`, which is emptied before; the names and sizes of the files.
+fn make(context: &Context, targets: &[Target], profile: &str, level: u32, out: &Path) -> Result<Vec<(String, usize)>> {
+    let payload = payload::collect(context, targets, profile, level)?;
+    let mut made = packages(context, &payload)?;
+    let sums: String = made.iter().map(|(name, bytes)| format!("{}  {name}\n", hex(&Sha256::digest(bytes)))).collect();
+    made.push(("SHA256SUMS".into(), sums.into_bytes()));
+    if out.exists() {
+        if !out.join("SHA256SUMS").is_file() && std::fs::read_dir(out)?.next().is_some() {
+            bail!("{} is not empty and has no packages; name another --out", out.display());
+        }
+        std::fs::remove_dir_all(out)?;
+    }
+    for (name, bytes) in &made {
+        let path = out.join(name);
+        std::fs::create_dir_all(path.parent().context("a package without folder")?)?;
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(made.into_iter().map(|(name, bytes)| (name, bytes.len())).collect())
+}
+
+fn packages(context: &Context, payload: &Payload) -> Result<Made> {
+    let mut made = Made::new();
+    for program in &payload.programs {
+        let target = &program.target;
+        made.push(linux::tarball(payload, program)?);
+        made.push(wheel::wheel(payload, program)?);
+        made.push(sbom::sbom(context, payload, target)?);
+        if target.os() == "linux" && !target.is_static() {
+            made.push(linux::debian(payload, program)?);
+        }
+        if target.is_static() {
+            made.push(image::archive(payload, program)?);
+        }
+        // Hosts that install bundles ask for one that runs everywhere.
+        let has_static = payload.programs.iter().any(|other| other.target.is_static());
+        if target.is_static() || !has_static || target.os() != "linux" {
+            for server in payload.bundled() {
+                made.push(bundle::bundle(payload, program, server)?);
+            }
+        }
+    }
+    made.extend(npm::packages(payload)?);
+    made.push(("Containerfile".into(), image::definition(payload).into_bytes()));
+    for server in payload.servers.iter() {
+        made.push(bundle::registry(payload, server, &made)?);
+    }
+    Ok(made)
+}
+
+/// Bytes in hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,241 @@
+//! What every package holds: the program for one target, its licences, manual pages and completions.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::archive::Entry;
+use crate::context::Context;
+use crate::process;
+
+/// How long a build with fat LTO may take.
+const BUILD_S_MAX: u64 = 3600;
+
+/// What packages are made of.
+pub(crate) struct Payload {
+    pub(crate) version: String,
+    /// The time of the commit, in seconds since 1970.
+    pub(crate) epoch: u64,
+    /// `license`, `readme`, `changelog` and so on, by their file names.
+    pub(crate) texts: Vec<Entry>,
+    /// Pages of section 1, by their file names.
+    pub(crate) man: Vec<Entry>,
+    /// Completions for bash, zsh and fish, in this order.
+    pub(crate) completions: Vec<Entry>,
+    /// What `linchpin servers --json` says.
+    pub(crate) servers: Vec<Value>,
+    pub(crate) programs: Vec<Program>,
+    /// How much to compress: 1 to 9.
+    pub(crate) level: u32,
+}
+
+/// The program for one target.
+pub(crate) struct Program {
+    pub(crate) target: Target,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A platform as the packagers call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// As Rust calls it.
+    pub(crate) triple: String,
+}
+
+impl Target {
+    pub(crate) fn new(triple: &str) -> Result<Target> {
+        let target = Target { triple: triple.to_owned() };
+        let known = matches!(target.cpu(), "x86_64" | "aarch64") && target.os() != "unknown";
+        if !known {
+            bail!("{triple}: packages are made for x86_64 and aarch64, of Linux, macOS and Windows");
+        }
+        Ok(target)
+    }
+
+    pub(crate) fn cpu(&self) -> &str {
+        self.triple.split('-').next().unwrap_or_default()
+    }
+
+    pub(crate) fn os(&self) -> &'static str {
+        match () {
+            () if self.triple.contains("-linux-") => "linux",
+            () if self.triple.contains("-apple-") => "darwin",
+            () if self.triple.contains("-windows-") => "win32",
+            () => "unknown",
+        }
+    }
+
+    /// Whether it is Linux with everything linked statically.
+    pub(crate) fn is_static(&self) -> bool {
+        self.triple.ends_with("-musl")
+    }
+
+    /// The name of the program's file.
+    pub(crate) fn program(&self) -> &'static str {
+        if self.os() == "win32" { "linchpin.exe" } else { "linchpin" }
+    }
+
+    /// As Debian, Go and container images call the processor.
+    pub(crate) fn debian_cpu(&self) -> &'static str {
+        if self.cpu() == "aarch64" { "arm64" } else { "amd64" }
+    }
+}
+
+/// Builds the program for `targets` and collects everything else.
+pub(crate) fn collect(context: &Context, targets: &[Target], profile: &str, level: u32) -> Result<Payload> {
+    let epoch = git(context, &["log", "-1", "--format=%ct"])?.parse().context("the commit has no time")?;
+    let programs = targets.iter().map(|target| build(context, target, profile, epoch)).collect::<Result<Vec<_>>>()?;
+    let host = host(context, targets, profile)?;
+    let scratch = context.results("dist")?.join("man");
+    let _ = std::fs::remove_dir_all(&scratch);
+    said(Command::new(&host).arg("man").arg(&scratch))?;
+    let mut man = Vec::new();
+    for page in std::fs::read_dir(&scratch)? {
+        let page = page?;
+        man.push(Entry::file(page.file_name().to_string_lossy(), std::fs::read(page.path())?));
+    }
+    man.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut completions = Vec::new();
+    for (shell, file) in [("bash", "linchpin"), ("zsh", "_linchpin"), ("fish", "linchpin.fish")] {
+        completions.push(Entry::file(file, said(Command::new(&host).args(["completions", shell]))?));
+    }
+    let listed: Value = serde_json::from_slice(&said(Command::new(&host).args(["servers", "--json"]))?)?;
+    let servers = listed["servers"].as_array().cloned().unwrap_or_default();
+    let mut texts = Vec::new();
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
+        texts.push(Entry::file(file, std::fs::read(context.root.join(file)).with_context(|| file.to_owned())?));
+    }
+    Ok(Payload { version: version(context)?, epoch, texts, man, completions, servers, programs, level })
+}
+
+impl Payload {
+    /// The servers that hosts install by themselves: not the one that only tests clients. Of a quick build, those that are
+    /// tried.
+    pub(crate) fn bundled(&self) -> impl Iterator<Item = &Value> {
+        let wanted = |server: &Value| match self.level {
+            1 => server["name"] == "time" || server["name"] == "filesystem",
+            _ => server["name"] != "everything",
+        };
+        self.servers.iter().filter(move |server| wanted(server))
+    }
+
+    /// One of `texts`.
+    pub(crate) fn text(&self, name: &str) -> Result<&Entry> {
+        self.texts.iter().find(|entry| entry.path == name).with_context(|| format!("{name} is not collected"))
+    }
+}
+
+/// The version of the workspace.
+pub(crate) fn version(context: &Context) -> Result<String> {
+    let manifest: toml::Table = toml::from_str(&std::fs::read_to_string(context.root.join("Cargo.toml"))?)?;
+    let version = manifest["workspace"]["package"]["version"].as_str();
+    version.map(str::to_owned).context("Cargo.toml has no workspace version")
+}
+
+fn git(context: &Context, words: &[&str]) -> Result<String> {
+    let done = Command::new("git").args(words).current_dir(&context.root).output().context("cannot run git")?;
+    Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}
+
+/// The triple of this machine.
+pub(crate) fn here() -> Result<Target> {
+    let done = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let triple = said.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    Target::new(triple)
+}
+
+fn file_of(context: &Context, target: &Target, profile: &str) -> Result<std::path::PathBuf> {
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let home = match *target == here()? {
+        true => context.target.clone(),
+        false => context.target.join(&target.triple),
+    };
+    Ok(home.join(folder).join(target.program()))
+}
+
+/// A program of the collected ones that runs here.
+fn host(context: &Context, targets: &[Target], profile: &str) -> Result<std::path::PathBuf> {
+    let here = here()?;
+    let runs = |target: &&Target| target.cpu() == here.cpu() && target.os() == here.os();
+    let target = targets.iter().find(runs).context("one of the targets must be that of this machine")?;
+    file_of(context, target, profile)
+}
+
+/// Builds the program so that neither this machine's paths nor the time are in it.
+fn build(context: &Context, target: &Target, profile: &str, epoch: u64) -> Result<Program> {
+    let mut cargo = process::cargo();
+    cargo.args(["build", "--locked", "--package", "linchpin-cli", "--features", "keyring", "--profile", profile]);
+    if *target != here()? {
+        cargo.args(["--target", &target.triple]);
+    }
+    if profile != "dev" {
+        let home = std::env::var("CARGO_HOME")
+            .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()));
+        let root = context.root.display();
+        cargo.env("RUSTFLAGS", format!("--remap-path-prefix={root}=/linchpin --remap-path-prefix={home}=/cargo"));
+        cargo.env("CFLAGS", format!("-ffile-prefix-map={root}=/linchpin -ffile-prefix-map={home}=/cargo"));
+        cargo.env("SOURCE_DATE_EPOCH", epoch.to_string());
+    }
+    let log = context.results("dist")?.join(format!("{}.log", target.triple));
+    let done = process::run(cargo.current_dir(&context.root), &log, Duration::from_secs(BUILD_S_MAX))?;
+    if !done.ok {
+        bail!("{} cannot be built:\n{}", target.triple, done.output);
+    }
+    let file = file_of(context, target, profile)?;
+    Ok(Program { target: target.clone(), bytes: stripped(context, &file)? })
+}
+
+/// A program without what only debuggers read, where `strip` is there to remove it.
+fn stripped(context: &Context, file: &Path) -> Result<Vec<u8>> {
+    let copy = context.results("dist")?.join("stripped");
+    std::fs::copy(file, &copy).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut strip = Command::new("strip");
+    let _ = strip.arg(&copy).stderr(std::process::Stdio::null()).status();
+    let bytes = std::fs::read(&copy)?;
+    std::fs::remove_file(&copy)?;
+    Ok(bytes)
+}
+
+fn said(command: &mut Command) -> Result<Vec<u8>> {
+    let done = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    if !done.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(done.stdout)
+}
+
+/// The newest version of glibc that a program wants, as `2.34`: `None` where it wants none.
+pub(crate) fn glibc(program: &[u8]) -> Option<String> {
+    let mark = b"GLIBC_2.";
+    let minor = |at: usize| {
+        let digits: Vec<u8> = program[at..].iter().take(3).copied().take_while(u8::is_ascii_digit).collect();
+        String::from_utf8(digits).ok()?.parse::<u32>().ok()
+    };
+    // Tens of megabytes, read by code that is not optimized: only what begins like the mark is compared with it.
+    let begins = program.iter().enumerate().filter(|(_, byte)| **byte == mark[0]).map(|(at, _)| at);
+    let found = begins.filter(|at| program[*at..].starts_with(mark));
+    found.filter_map(|at| minor(at + mark.len())).max().map(|minor| format!("2.{minor}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_the_names_that_packagers_use() {
+        let target = Target::new("aarch64-unknown-linux-musl").unwrap();
+        assert_eq!((target.os(), target.debian_cpu(), target.is_static()), ("linux", "arm64", true));
+        assert_eq!(Target::new("x86_64-pc-windows-msvc").unwrap().program(), "linchpin.exe");
+        assert!(Target::new("riscv64gc-unknown-linux-gnu").is_err());
+    }
+
+    #[test]
+    fn the_newest_glibc_that_a_program_wants_is_found() {
+        assert_eq!(glibc(b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0").as_deref(), Some("2.34"));
+        assert_eq!(glibc(b"static"), None);
+    }
+}

@@ -1,0 +1,36 @@
+//! Where packages are published. Nothing is published yet: a maintainer sets these before the first release.
+
+/// Names and addresses of the project outside of this repository.
+pub(crate) struct Places {
+    /// The project's site.
+    pub(crate) homepage: &'static str,
+    /// The repository, for browsers.
+    pub(crate) repository: &'static str,
+    /// Where the files of a release are downloaded; followed by `/vVERSION/FILE`.
+    pub(crate) downloads: &'static str,
+    /// The npm package that people name.
+    pub(crate) npm: &'static str,
+    /// The scope of the npm packages that hold programs.
+    pub(crate) npm_scope: &'static str,
+    /// The package on PyPI.
+    pub(crate) pypi: &'static str,
+    /// The container image, without tag.
+    pub(crate) image: &'static str,
+    /// The namespace in the MCP registry.
+    pub(crate) registry: &'static str,
+    /// Who is responsible for the packages.
+    pub(crate) maintainer: &'static str,
+}
+
+/// The places that every package names.
+pub(crate) const PLACES: Places = Places {
+    homepage: "https://linchpin.example",
+    repository: "https://git.linchpin.example/linchpin/linchpin",
+    downloads: "https://linchpin.example/releases",
+    npm: "linchpin",
+    npm_scope: "@linchpin",
+    pypi: "linchpin",
+    image: "images.linchpin.example/linchpin",
+    registry: "example.linchpin",
+    maintainer: "The Linchpin developers <packages@linchpin.example>",
+};
