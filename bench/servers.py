@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Benchmark this project's native servers beside the published ones, in one run.
 
-    cargo xtask bench servers                     everything, about eight minutes
-    cargo xtask bench servers --quick             about three minutes
+    cargo xtask bench servers                     everything, about fifteen minutes
+    cargo xtask bench servers --quick             about five minutes
     cargo xtask bench servers --only git,memory
 
 Each server and its published counterpart get the same arguments, equal fixtures and the same call over stdio; the server
@@ -44,6 +44,8 @@ def load_once(pair, side, opt):
     with Pipe(pair.command(side), pair.env(side)) as pipe:
         pipe.call(pair.tool, pair.arguments(-1), pair.expected)
         found = {"rss_start_mib": pipe.rss_mib()}
+        if not pair.load:
+            return found
         pipe.window(pair.tool, pair.arguments, opt.warmup, 1)
         found["single"] = pipe.window(pair.tool, pair.arguments, opt.secs, 1)
         found["many"] = pipe.window(pair.tool, pair.arguments, opt.secs, IN_FLIGHT)
@@ -69,16 +71,18 @@ def measure(ready, opt):
                     print(f"round {number} {pair.name:20} {side:10} FAILED {str(e)[:200]}", flush=True)
                     continue
                 rows.append(row)
-                said = f"{median(row['start_ms']):8.1f} ms {row['single']['calls_per_s']:9,.0f} calls/s {row['single']['cpu_us']:9,.0f} us"
+                said = f"{median(row['start_ms']):8.1f} ms"
+                if pair.load:
+                    said += f" {row['single']['calls_per_s']:9,.0f} calls/s {row['single']['cpu_us']:9,.0f} us"
                 print(f"round {number} {pair.name:20} {side:10} {said}", flush=True)
     return rows, failed
 
 
 def figure(rows, server, side, *keys):
-    """The median over all rounds of one figure; lists are of several starts."""
+    """The median over all rounds of one figure, if it was measured; lists are of several starts."""
     values = []
     for row in rows:
-        if (row["server"], row["side"]) == (server, side):
+        if (row["server"], row["side"]) == (server, side) and keys[0] in row:
             for key in keys:
                 row = row[key]
             values += row if isinstance(row, list) else [row]
@@ -111,6 +115,8 @@ def report(rows, ready, failed, missing):
             continue
         of = lambda more, *keys: beside(rows, pair.name, more, *keys)
         start.add(pair.name, *of(False, "start_ms"), *of(False, "first_call_ms"), *of(False, "rss_start_mib"), *of(False, "rss_after_mib"))
+        if not pair.load:
+            continue
         single, many = of(True, "single", "calls_per_s"), of(True, "many", "calls_per_s")
         calls.add(pair.name, pair.tool, *single, *many, *of(False, "single", "cpu_us"))
     lines = [f"- {name}, {side}: {' '.join(why.split())}" for (name, side), why in failed.items()]

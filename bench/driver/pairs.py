@@ -10,44 +10,12 @@ import pwd
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 
-from peers import LIBC, LOAD_CORE, PR_SET_PDEATHSIG, free_port, ours
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-START_S_MAX = 30
-
-
-class Skipped(RuntimeError):
-    """What a pair needs is not here."""
-
-
-class Pair:
-    """A server on both sides: arguments and environment by side, the call, and words its answer must hold."""
-
-    def __init__(self, name, program, tool, arguments, expected, args=lambda side: [], env=lambda side: {}, ours=()):
-        self.name, self.program, self.tool, self.expected = name, program, tool, expected
-        self.arguments = arguments if callable(arguments) else (lambda _: arguments)
-        self.args, self.env, self.ours = args, env, list(ours)
-
-    def command(self, side):
-        if side == "ours":
-            binary = os.environ.get("BENCH_LINCHPIN") or ours("linchpin")
-            return [binary, "serve", self.name] + self.ours + self.args(side)
-        return [os.path.join(os.environ.get("BENCH_PUBLISHED", ""), self.program)] + self.args(side)
-
-
-def npm(name):
-    return f"node_modules/.bin/mcp-server-{name}"
-
-
-def run(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=START_S_MAX * 2, **more)
-    if done.returncode:
-        raise Skipped(f"{os.path.basename(command[0])}: {(done.stderr or done.stdout).strip()[-300:]}")
-    return done.stdout
+from apis import APIS
+from pair import START_S_MAX, Pair, Skipped, double, npm, run
+from peers import LIBC, PR_SET_PDEATHSIG, free_port
 
 
 def filesystem(folder, _):
@@ -82,14 +50,22 @@ def git(folder, _):
     return Pair("git", "py/bin/mcp-server-git", "git_status", {"repo_path": repo}, "modified:   f3.txt", args)
 
 
+PARAGRAPH = (
+    "<p>Paragraph {n} with some reasonably long text, so that it is kept when a page is simplified: boats, harbours, tides,"
+    ' and <a href="/l{n}">a link</a>.</p>'
+)
+PAGE = (
+    "<!doctype html><html><head><title>A page</title></head><body><nav><a href='/'>Home</a></nav><article><h1>Head</h1>"
+    + "".join(PARAGRAPH.format(n=n) for n in range(20))
+    + "</article></body></html>"
+)
+
+
 def fetch(_, stack):
-    page = subprocess.Popen([sys.executable, os.path.join(HERE, "page.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    stack.callback(page.wait)
-    stack.callback(page.stdin.close)
-    os.sched_setaffinity(page.pid, {int(LOAD_CORE)})
-    port = int(page.stdout.readline())
+    robots = ("/robots.txt", "text/plain", "User-agent: *\nAllow: /\n")
+    site = double(stack, robots, ("/", "text/html; charset=utf-8", PAGE))
     # Another address each time: ours keeps pages for a while, and kept pages are not what is compared.
-    arguments = lambda n: {"url": f"http://127.0.0.1:{port}/page?n={n}"}
+    arguments = lambda n: {"url": f"{site}/page?n={n}"}
     return Pair("fetch", "py/bin/mcp-server-fetch", "fetch", arguments, "Paragraph 7 with", lambda _: ["--allow-private-ips"])
 
 
@@ -201,6 +177,7 @@ PAIRS = {
     "time": time_zones,
     "sequential-thinking": sequential_thinking,
     "everything": everything,
+    **APIS,
 }
 
 
