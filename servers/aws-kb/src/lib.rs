@@ -115,6 +115,7 @@ pub const CALLS: &[Call] = &[post(
     "/knowledgebases/{knowledgeBaseId}/retrieve",
 )
 .reads()
+.own_name()
 .args(&[
     text("query").wire("retrievalQuery.text").chars(1_000).about("What to look for."),
     ID,

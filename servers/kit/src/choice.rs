@@ -49,6 +49,8 @@ pub struct ToolSpec {
     pub extra: bool,
     /// Whether it is registered by default only under the published server's name.
     pub superseded: bool,
+    /// Whether its name says already whose it is, and gets no prefix of the server.
+    pub own_name: bool,
     /// Former names. They work in calls and in the operator's options, but are never listed.
     pub aliases: &'static [Alias],
 }
@@ -110,6 +112,7 @@ impl ToolSpec {
             on_request: false,
             extra: false,
             superseded: false,
+            own_name: false,
             aliases: &[],
         }
     }
@@ -169,6 +172,13 @@ impl ToolSpec {
         Self { superseded: true, ..self }
     }
 
+    /// Says that its name says already whose it is, not as its first word: `get_sentry_issue`. [`ToolPrefix::Auto`] leaves it
+    /// as it is.
+    #[must_use]
+    pub const fn own_name(self) -> Self {
+        Self { own_name: true, ..self }
+    }
+
     /// Sets its former names.
     #[must_use]
     pub const fn aliases(self, aliases: &'static [Alias]) -> Self {
@@ -224,12 +234,20 @@ impl FromStr for ToolPrefix {
 }
 
 impl ToolPrefix {
-    /// The exposed name of the tool or prompt `name` of this service.
+    /// The exposed name of a tool of this service.
+    #[must_use]
+    pub fn of(&self, service: &str, tool: &ToolSpec) -> String {
+        if tool.own_name && *self == Self::Auto { tool.name.to_owned() } else { self.apply(service, tool.name) }
+    }
+
+    /// The exposed name of the prompt, or of the former name of a tool, `name` of this service.
     #[must_use]
     pub fn apply(&self, service: &str, name: &str) -> String {
         match self {
             Self::None => name.to_owned(),
-            Self::Auto if name == service || name.strip_prefix(service).is_some_and(|rest| rest.starts_with('_')) => {
+            Self::Auto
+                if name == service || name.strip_prefix(service).is_some_and(|rest| rest.starts_with(['_', '-'])) =>
+            {
                 name.to_owned()
             }
             Self::Auto => format!("{service}_{name}"),
@@ -357,7 +375,7 @@ impl ToolChoice {
                 && !(self.read_only && tool.writes)
                 && tool.needs.is_none_or(|flag| self.grants(flag))
         });
-        let chosen: Vec<_> = chosen.map(|tool| (tool, self.prefix.apply(service.name, tool.name))).collect();
+        let chosen: Vec<_> = chosen.map(|tool| (tool, self.prefix.of(service.name, tool))).collect();
         match chosen.iter().map(|(_, name)| name).find(|name| name.len() > NAME_CHARS_MAX) {
             None => Ok(chosen),
             Some(name) => Err(ToolError::new(format!("The tool name {name} has {} characters", name.len()))
@@ -423,7 +441,7 @@ impl ToolChoice {
                 [one] => *one,
                 several => {
                     let names: Vec<_> =
-                        several.iter().map(|(at, t)| ToolPrefix::Auto.apply(services[*at].name, t.name)).collect();
+                        several.iter().map(|(at, tool)| ToolPrefix::Auto.of(services[*at].name, tool)).collect();
                     return Err(ToolError::new(format!("Several servers have a tool named {wanted}"))
                         .hint(format!("Use one of: {}.", names.join(" or "))));
                 }
@@ -694,12 +712,17 @@ mod tests {
             ("auto", "fs", "read_file", "fs_read_file"),
             ("auto", "fs", "fs_glob", "fs_glob"),
             ("auto", "fetch", "fetch", "fetch"),
+            ("auto", "sentry", "sentry-issue", "sentry-issue"),
             ("auto", "time", "timeless", "time_timeless"),
             ("x.", "fs", "read_file", "x.read_file"),
             ("x.", "fs", "x.y", "x.y"),
         ] {
             assert_eq!(prefix.parse::<ToolPrefix>().unwrap().apply(service, name), exposed);
         }
+        let tool = ToolSpec::reads("get_fs_size", "Size", "all", "Tells the size.").own_name();
+        let exposed =
+            [ToolPrefix::None, ToolPrefix::Auto, ToolPrefix::Text("x.".to_owned())].map(|p| p.of("fs", &tool));
+        assert_eq!(exposed, ["get_fs_size", "get_fs_size", "x.get_fs_size"]);
         for bad in ["a b", "ä", "aaaaaaaaaaaaaaaaaaaaa"] {
             assert!(bad.parse::<ToolPrefix>().is_err(), "{bad}");
         }

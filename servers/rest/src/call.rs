@@ -304,6 +304,12 @@ impl Call {
         Call { spec: self.spec.superseded(), ..self }
     }
 
+    /// Says that its name says already whose it is, see [`ToolSpec::own_name`].
+    #[must_use]
+    pub const fn own_name(self) -> Call {
+        Call { spec: self.spec.own_name(), ..self }
+    }
+
     /// Sets its former names.
     #[must_use]
     pub const fn aliases(self, aliases: &'static [Alias]) -> Call {

@@ -190,6 +190,7 @@ pub const CALLS: &[Call] = &[
     )
     .args(&[text("issue_id_or_url").about("Such as 12345, PROJ-1A, or the URL of an issue.")])
     .run(|rest, args| Box::pin(async move { Ok(issue::read(rest, args.text("issue_id_or_url")).await?.into()) }))
+    .own_name()
     .text(show::issue),
     get(
         "sentry_search_issues",

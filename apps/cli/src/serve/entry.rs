@@ -141,7 +141,7 @@ mod tests {
         let prefix = linchpin_kit::ToolPrefix::Auto;
         for entry in ENTRIES {
             for tool in entry.service.tools {
-                let name = prefix.apply(entry.service.name, tool.name);
+                let name = prefix.of(entry.service.name, tool);
                 assert_eq!(name.len() > linchpin_kit::NAME_CHARS_GOOD, name == LONGER, "{name} has {}", name.len());
             }
         }
