@@ -2,12 +2,13 @@
 
 use crate::Config;
 use crate::scope::{ISSUES_MAX, repository, trusted};
-use linchpin::BoxFuture;
+use linchpin::{BoxFuture, Principal};
 use linchpin_kit::ToolError;
 use linchpin_rest::{Args, Ask, Call, Guard, Rest};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum sessions that are told apart, repositories that are remembered for each, and repositories whose visibility is known.
 const SESSIONS_MAX: usize = 1_000;
@@ -17,7 +18,7 @@ const KNOWN_MAX: usize = 10_000;
 /// Most repositories whose visibility one write asks for.
 const LOOKUPS_MAX: usize = 100;
 
-/// The repositories that each session has read. Requests without a session share one.
+/// The repositories that each session has read.
 pub(crate) struct Sessions {
     allowed: bool,
     lockdown: bool,
@@ -27,7 +28,7 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct Seen {
-    read: HashMap<Option<u64>, HashSet<String>>,
+    read: HashMap<Who, HashSet<String>>,
     /// Whether a repository is private.
     private: HashMap<String, bool>,
 }
@@ -61,7 +62,7 @@ impl Sessions {
     }
 
     /// Refuses what the operator's repositories cannot say by themselves.
-    fn check_only(&self, call: &Call, args: &Args) -> Result<(), ToolError> {
+    fn check_only(&self, rest: &Rest, call: &Call, args: &Args) -> Result<(), ToolError> {
         let allowed = || format!("Allowed: {}.", self.only.join(", "));
         if !self.only.is_empty() && call.name() == "fork_repository" {
             return Err(
@@ -69,9 +70,13 @@ impl Sessions {
             );
         }
         let searches_issues = matches!(call.name(), "search_issues" | "search_pull_requests");
-        if searches_issues && !crate::scope::fits(args, &self.only) {
-            let most = format!("GitHub searches for issues in at most {ISSUES_MAX} repositories at once");
-            return Err(ToolError::invalid(most).hint(format!("Name one with repo:OWNER/NAME. {}", allowed())));
+        // Not every version of GitHub Enterprise Server knows `OR`.
+        let (most, what) = match crate::is_enterprise_server(rest.config()) {
+            true => (1, "This GitHub searches for issues in one repository at once".to_owned()),
+            false => (ISSUES_MAX, format!("GitHub searches for issues in at most {ISSUES_MAX} repositories at once")),
+        };
+        if searches_issues && crate::scope::width(args, &self.only) > most {
+            return Err(ToolError::invalid(what).hint(format!("Name one with repo:OWNER/NAME. {}", allowed())));
         }
         Ok(())
     }
@@ -142,7 +147,7 @@ impl Sessions {
 impl Guard for Sessions {
     fn before<'a>(&'a self, rest: &'a Rest, call: &'a Call, args: &'a Args) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            self.check_only(call, args)?;
+            self.check_only(rest, call, args)?;
             if self.lockdown && !call.writes() {
                 self.check_author(rest, call, args).await?;
             }
@@ -188,10 +193,10 @@ impl Guard for Sessions {
 }
 
 impl Seen {
-    /// The session of a call, as long as there are not too many of them.
-    fn session(&self, args: &Args) -> Option<u64> {
-        let own = args.cx().and_then(linchpin::Cx::session_id);
-        own.filter(|_| self.read.len() < SESSIONS_MAX || self.read.contains_key(&own))
+    /// Whose call it is, as long as there are not too many of them.
+    fn session(&self, args: &Args) -> Who {
+        let own = args.cx().map_or(Who::Anybody, |cx| Who::of(cx.session_id(), cx.principal(), cx.peer_addr()));
+        if self.read.len() < SESSIONS_MAX || self.read.contains_key(&own) { own } else { Who::Anybody }
     }
 
     fn learn(&mut self, name: &str, private: bool) {
@@ -201,8 +206,47 @@ impl Seen {
     }
 }
 
+/// Whose calls belong together: those of a session, or else of a principal, or else of an address.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Who {
+    Session(u64),
+    Principal(Arc<str>),
+    Address(IpAddr),
+    Anybody,
+}
+
+impl Who {
+    fn of(session: Option<u64>, principal: Option<&Principal>, peer: Option<SocketAddr>) -> Who {
+        match (session, principal, peer) {
+            (Some(session), ..) => Who::Session(session),
+            (None, Some(principal), _) => Who::Principal(principal.identity().clone()),
+            (None, None, Some(peer)) => Who::Address(peer.ip()),
+            (None, None, None) => Who::Anybody,
+        }
+    }
+}
+
 /// The repository that a call names.
 fn target(args: &Args) -> Option<String> {
     let (owner, repo) = (args.text("owner"), args.text("repo"));
     (!owner.is_empty() && !repo.is_empty()).then(|| format!("{owner}/{repo}").to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_without_sessions_are_told_apart_by_who_they_are_or_where_they_are() {
+        let peer = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
+        let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
+        let near = Who::of(None, None, peer("10.0.0.1:1000"));
+        assert_eq!(near, Who::of(None, None, peer("10.0.0.1:2000")), "a client has many connections");
+        assert_ne!(near, Who::of(None, None, peer("10.0.0.2:1000")));
+        let at = |who| Who::of(None, Some(who), peer("10.0.0.1:1000"));
+        assert_eq!(at(&ann), Who::of(None, Some(&Principal::new("ann")), peer("10.0.0.2:1000")));
+        assert_ne!(at(&ann), at(&bob));
+        assert_ne!(Who::of(Some(1), Some(&ann), None), Who::of(Some(2), Some(&ann), None));
+        assert_eq!(Who::of(None, None, None), Who::Anybody);
+    }
 }

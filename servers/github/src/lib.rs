@@ -148,6 +148,11 @@ fn url_of(host: &str) -> Option<String> {
     }
 }
 
+/// Whether this is GitHub Enterprise Server, some versions of which lack what GitHub has.
+pub(crate) fn is_enterprise_server(config: &linchpin_rest::Config) -> bool {
+    config.api_url.as_deref().is_some_and(|url| url.trim_end_matches('/').ends_with("/api/v3"))
+}
+
 const ROWS: usize = original::CALLS.len() + compact::CALLS.len() + official::CALLS.len();
 
 const fn all() -> [Call; ROWS] {

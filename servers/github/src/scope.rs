@@ -27,11 +27,11 @@ fn narrowed(ask: Ask, only: &[String], join: fn(&[String]) -> String) -> Ask {
     ask.set_query("q", words.join(" "))
 }
 
-/// Whether a search for issues is in no more repositories than GitHub searches at once.
-pub(crate) fn fits(args: &Args, only: &[String]) -> bool {
+/// In how many of the allowed repositories a search for issues is.
+pub(crate) fn width(args: &Args, only: &[String]) -> usize {
     let of = |name| args.text(name);
     let query = format!("{} {} repo:{}/{}", of("q"), of("query"), of("owner"), of("repo"));
-    chosen(&words(&query), only).len() <= ISSUES_MAX
+    chosen(&words(&query), only).len()
 }
 
 /// The allowed repositories that a query names; all of them if it names none.

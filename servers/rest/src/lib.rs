@@ -38,6 +38,7 @@
 //!
 //! - Values never become a part of a URL unchecked: a segment of the path is one name, as it is and decoded.
 //! - The key goes to the origin of the API's URL only. Redirects to another one are refused. It is in no error, result or log.
+//! - A write is carried out where it was meant or not at all: only reads are redirected.
 //! - Only requests that may be repeated are, at most three times, and only as `Retry-After` allows; all wait for their turn.
 //! - What came of a request that changes something is never called a failure where that is not known.
 //! - Results and the API's words in errors are marked as third-party content, without invisible characters.

@@ -277,7 +277,7 @@ impl Rest {
         loop {
             let pace = Duration::from_millis(inner.config.pace_ms.unwrap_or(inner.api.limits.pace_ms));
             inner.pace.turn(class, pace, by).await.map_err(|wait| problems.limited(inner.api.title, wait))?;
-            let got = match timeout_at(by, self.hops(&request, place, by)).await {
+            let got = match timeout_at(by, self.hops(&ask, &request, place, by)).await {
                 Ok(got) => got,
                 Err(_) => {
                     let late = format!("{} did not answer within {} s", inner.api.title, timeout.as_secs());
@@ -375,8 +375,15 @@ impl Rest {
         request.body(body).map_err(|_| invalid())
     }
 
-    /// Sends it and follows redirects, to the same origin only.
-    async fn hops(&self, request: &Request<Bytes>, place: &Place, by: Instant) -> Result<Response<Bytes>, ToolError> {
+    /// Sends it and follows redirects, of what only reads, to the same origin, and where the answer is looked at if the operator
+    /// has restricted the server: what has moved may be outside now.
+    async fn hops(
+        &self,
+        ask: &Ask,
+        request: &Request<Bytes>,
+        place: &Place,
+        by: Instant,
+    ) -> Result<Response<Bytes>, ToolError> {
         let inner = &*self.inner;
         let mut request = request.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -394,17 +401,30 @@ impl Rest {
                 response = self.cache(|cache| cache.settle(&key, asked_with, response));
             }
             let status = response.status().as_u16();
-            let reading = request.method() == Method::GET;
-            let follows = matches!(status, 307 | 308) || reading && matches!(status, 301..=303);
-            let Some(target) = response.headers().get(LOCATION).filter(|_| follows) else { return Ok(response) };
+            let is_get = request.method() == Method::GET;
+            let redirects = matches!(status, 307 | 308) || is_get && matches!(status, 301..=303);
+            let Some(target) = response.headers().get(LOCATION).filter(|_| redirects) else { return Ok(response) };
             let target = target.to_str().ok().and_then(|target| url.join(target).ok());
             let target = target.ok_or_else(|| self.no_redirect("to no URL"))?;
             if target.origin() != place.url.origin() {
                 return Err(self.no_redirect("to another host, where the key must not go"));
             }
+            let is_restricted = !inner.config.only.is_empty() && !ask.always && ask.narrow.is_none();
+            if !ask.repeatable || is_restricted {
+                return Err(self.moved(ask));
+            }
             *request.uri_mut() = target.as_str().parse().map_err(|_| self.no_redirect("to no URL"))?;
         }
         Err(self.no_redirect("too often"))
+    }
+
+    /// The error for a redirect that is not followed, whose request has done nothing.
+    fn moved(&self, ask: &Ask) -> ToolError {
+        let error = ToolError::conflict(format!("{} has this elsewhere now", self.inner.api.title));
+        match ask.repeatable {
+            true => error.hint("This server is restricted: the operator must allow it under its present name."),
+            false => error.hint("Nothing was changed. Read it to see where it is, and use that name."),
+        }
     }
 
     fn no_redirect(&self, where_to: &str) -> ToolError {

@@ -1,7 +1,8 @@
 //! What the operator restricts: repositories, and whose words are shown.
 
-use crate::rows::{connected, in_o_r, moved, sent, site};
+use crate::rows::{connected, in_o_r, moved, sent, site, suite};
 use linchpin::testing::site::Site;
+use linchpin::testing::site::json as answer_json;
 use linchpin_github::{Config, SERVICE};
 use linchpin_rest::testing::call;
 use serde_json::{Value, json};
@@ -141,6 +142,30 @@ async fn an_issue_that_has_moved_out_of_the_allowed_repositories_is_not_shown() 
             told.result
         );
     }
+}
+
+#[tokio::test]
+async fn what_has_moved_is_neither_changed_nor_read_where_it_is_now() {
+    let site = suite()
+        .site_but(|seen| {
+            let rest = seen.path().strip_prefix("/repos/o/r/")?;
+            let status = if seen.method == "GET" { 301 } else { 307 };
+            Some(answer_json(status, &format!("location: /repositories/5/{rest}\r\n"), &json!({})))
+        })
+        .await;
+    let (all, one) = (connected(&site, |_| {}).await, connected(&site, only_o_r).await);
+    for (connection, tool, arguments) in [
+        (&all, "update_issue", json!({ "issue_number": 9, "state": "closed" })),
+        (&all, "merge_pull_request", json!({ "pull_number": 7 })),
+        (&one, "add_issue_comment", json!({ "issue_number": 9, "body": "B" })),
+        (&one, "get_file_contents", json!({ "path": "a.txt" })),
+        (&one, "list_commits", json!({})),
+    ] {
+        let told = call(connection, tool, in_o_r(arguments)).await;
+        assert!(told.failed && told.kind == "conflict", "{tool}: {}", told.result);
+    }
+    let followed: Vec<String> = sent(&site).into_iter().filter(|line| line.contains("/repositories/")).collect();
+    assert_eq!(followed, [""; 0]);
 }
 
 #[tokio::test]
