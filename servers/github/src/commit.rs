@@ -1,9 +1,11 @@
 //! Calls of several steps that write: files, commits, branches.
 
+use crate::PROBLEMS;
 use crate::read::{CONTENTS, in_repository};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use linchpin_kit::{ErrorKind, ToolError};
-use linchpin_rest::{Answer, Args, Ask, Rest};
+use linchpin_kit::ErrorKind::{self, Conflict, Denied, Invalid, NotFound};
+use linchpin_kit::ToolError;
+use linchpin_rest::{Answer, Args, Ask, Call, Rest, post};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -55,23 +57,35 @@ async fn blob(rest: &Rest, args: &Args, path: &str) -> Result<Option<String>, To
 
 /// Commits files on the tip of a branch and moves the branch to the commit, never by force: if it has moved meanwhile, nothing
 /// is lost.
+///
+/// The commit is one that GitHub signs, if it can be: not one with executable files or symbolic links.
 pub(crate) async fn push_files(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
     let branch = format!("heads/{}", args.text("branch"));
     let files = files_of(&args)?;
-    let tip = rest.send(Ask::get(REF).fill(&args).segments("ref", branch.as_str())).await?.json()?;
-    let tip = sha_of(&tip["object"], "The branch has no commit")?;
+    let reference = rest.send(Ask::get(REF).fill(&args).segments("ref", branch.as_str())).await?.json()?;
+    let tip = sha_of(&reference["object"], "The branch has no commit")?;
     let commit = Ask::get("/repos/{owner}/{repo}/git/commits/{sha}").fill(&args).segment("sha", tip.as_str());
     let base = sha_of(&rest.send(commit).await?.json()?["tree"], "The newest commit has no tree")?;
     let mut old = Tree { rest, args: &args, root: base.clone(), folders: HashMap::new() };
-    let mut entries = Vec::new();
-    for (path, content) in files {
-        let mode = old.mode(&path).await?;
+    let mut modes = Vec::new();
+    for (path, content) in &files {
+        let mode = old.mode(path).await?;
         if mode == SYMLINK && content.contains('\n') {
             let what = format!("{path} is a symbolic link: its content is the path that it leads to, in one line");
             return Err(ToolError::conflict(what).hint("Push to that path instead."));
         }
-        entries.push(json!({ "path": path, "mode": mode, "type": "blob", "content": content }));
+        modes.push(mode);
     }
+    let is_plain = modes.iter().all(|mode| mode == FILE);
+    if is_plain && !crate::is_enterprise_server(rest.config()) {
+        match commit_signed(rest, &args, &files, reference, &tip).await {
+            // Nothing was committed, and why it was not the other way tells better.
+            Err(error) if matches!(error.error_kind(), Some(Denied | Invalid | NotFound)) => {}
+            done => return done,
+        }
+    }
+    let entry = |((path, content), mode): (&(String, String), &String)| json!({ "path": path, "mode": mode, "type": "blob", "content": content });
+    let entries: Vec<Value> = files.iter().zip(&modes).map(entry).collect();
     let tree = json!({ "base_tree": base, "tree": entries });
     let tree = rest.send(Ask::post("/repos/{owner}/{repo}/git/trees").fill(&args).json(tree)).await?.json()?;
     let tree = sha_of(&tree, "GitHub made no tree")?;
@@ -80,8 +94,14 @@ pub(crate) async fn push_files(rest: &Rest, args: Args) -> Result<Answer, ToolEr
     let commit = sha_of(&commit, "GitHub made no commit")?;
     let moved = Ask::patch(REFS).fill(&args).segments("ref", branch).json(json!({ "sha": commit }));
     match rest.send(moved).await {
-        Ok(reply) => Ok(reply.json()?.into()),
-        Err(error) if matches!(error.error_kind(), Some(ErrorKind::Invalid | ErrorKind::Conflict)) => {
+        Ok(reply) => {
+            let mut answer = reply.json()?;
+            if let Some(members) = answer.as_object_mut() {
+                members.insert("note".to_owned(), json!("GitHub has not signed this commit."));
+            }
+            Ok(answer.into())
+        }
+        Err(error) if matches!(error.error_kind(), Some(Invalid | Conflict)) => {
             let what = format!("Conflict: {} was not moved to the new commit {commit}", args.text("branch"));
             let told =
                 ToolError::conflict(what).hint("Most likely others pushed meanwhile: read it again, and push again.");
@@ -89,6 +109,62 @@ pub(crate) async fn push_files(rest: &Rest, args: Args) -> Result<Answer, ToolEr
         }
         Err(error) => Err(error),
     }
+}
+
+/// The one request that makes a commit with GitHub's signature; REST has none.
+const GRAPHQL: Call = post("createCommitOnBranch", "", "", "", "/graphql").always().problems(PROBLEMS.failed(failed));
+const QUERY: &str = "mutation($input:CreateCommitOnBranchInput!){createCommitOnBranch(input:$input){commit{oid}}}";
+
+/// Commits plain files on the tip of a branch. The answer is the branch, as REST answers it.
+async fn commit_signed(
+    rest: &Rest,
+    args: &Args,
+    files: &[(String, String)],
+    mut reference: Value,
+    tip: &str,
+) -> Result<Answer, ToolError> {
+    let added =
+        |(path, content): &(String, String)| json!({ "path": path, "contents": BASE64_STANDARD.encode(content) });
+    let (headline, body) = args.text("message").split_once('\n').unwrap_or((args.text("message"), ""));
+    let repository = format!("{}/{}", args.text("owner"), args.text("repo"));
+    let input = json!({
+        "branch": { "repositoryNameWithOwner": repository, "branchName": args.text("branch") },
+        "expectedHeadOid": tip,
+        "message": { "headline": headline, "body": body.trim_start_matches(['\r', '\n']) },
+        "fileChanges": { "additions": files.iter().map(added).collect::<Vec<_>>() },
+    });
+    let ask = Ask::of(&GRAPHQL, args).json(json!({ "query": QUERY, "variables": { "input": input } }));
+    let done = match rest.send(ask).await {
+        Ok(reply) => reply.json()?,
+        Err(error) if matches!(error.error_kind(), Some(Conflict)) => {
+            let what = format!("Conflict: {} has moved, and nothing was committed", args.text("branch"));
+            let told = ToolError::conflict(what).hint("Others pushed meanwhile: read it again, and push again.");
+            return Err(told.detail(error.quoted().unwrap_or_default()));
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(sha) = done["data"]["createCommitOnBranch"]["commit"]["oid"].as_str() else {
+        let odd = ToolError::new("GitHub did not say what it committed").kind(ErrorKind::Upstream { status: None });
+        return Err(odd.hint("Read the branch before trying again."));
+    };
+    let object = &mut reference["object"];
+    if let Some(url) = object["url"].as_str().map(|url| url.replace(tip, sha)) {
+        object["url"] = json!(url);
+    }
+    object["sha"] = json!(sha);
+    Ok(reference.into())
+}
+
+/// What went wrong with a request of GraphQL, whose status is always one of success.
+fn failed(answer: &Value) -> Option<ErrorKind> {
+    let error = answer["errors"].as_array()?.first()?;
+    Some(match error["type"].as_str() {
+        Some("NOT_FOUND") => NotFound,
+        Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Denied,
+        Some("STALE_DATA") => Conflict,
+        Some("RATE_LIMITED") => ErrorKind::Limited { retry_after: None },
+        _ => Invalid,
+    })
 }
 
 /// Creates a branch at another one's tip; without one, at that of the default branch.

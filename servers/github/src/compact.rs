@@ -57,7 +57,7 @@ pub(crate) const CALLS: &[Call] = &[
          meanwhile.",
         &[
             ("write", WRITE_FILE.run(|rest, args| Box::pin(write_file(rest, args)))),
-            ("push", all::PUSH_FILES.keep(REFERENCE).run(|rest, args| Box::pin(push_files(rest, args)))),
+            ("push", all::PUSH_FILES.keep("ref object.sha note").run(|rest, args| Box::pin(push_files(rest, args)))),
         ],
     )
     .extra(),

@@ -159,7 +159,7 @@ pub(crate) const PUSH_FILES: Call = post(
 )
 .args(&[OWNER, REPO, BRANCH, object("files", FILES).about("All of the commit."), MESSAGE])
 .destructive()
-.keep(REFERENCE);
+.keep("ref node_id url object.sha object.type object.url note");
 
 pub(crate) const CREATE_ISSUE: Call =
     post("create_issue", "Create an issue", "original", "Creates an issue.", "/repos/{owner}/{repo}/issues").args(&[

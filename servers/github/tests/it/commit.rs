@@ -65,16 +65,90 @@ async fn files_keep_the_modes_that_they_have() {
 #[tokio::test]
 async fn a_branch_that_moved_is_a_conflict_and_is_never_forced() {
     let site = site(|seen| {
+        let stale = json!({ "data": { "createCommitOnBranch": null }, "errors": [
+            { "type": "STALE_DATA", "message": "Expected branch to point to \"aaa\" but it did not." }] });
         let refused = json!({ "message": "Update is not a fast forward", "status": "422" });
-        (seen.method == "PATCH").then_some((422, refused))
+        match (seen.method.as_str(), seen.path()) {
+            ("POST", "/graphql") => Some((200, stale)),
+            ("PATCH", _) => Some((422, refused)),
+            _ => None,
+        }
     })
     .await;
     let connection = connected(&site, |_| {}).await;
-    let told = call(&connection, "push_files", push(json!([{ "path": "a.txt", "content": "x" }]))).await;
-    assert!(told.failed && told.kind == "conflict", "{}", told.result);
-    assert!(told.text.starts_with("Conflict: main was not moved to the new commit ccc"), "{}", told.text);
-    assert!(told.result["content"][1]["text"].as_str().unwrap().contains("not a fast forward"), "{}", told.result);
+    for (path, first, words) in [
+        ("a.txt", "Conflict: main has moved, and nothing was committed", "did not"),
+        ("run.sh", "Conflict: main was not moved to the new commit ccc", "not a fast forward"),
+    ] {
+        let told = call(&connection, "push_files", push(json!([{ "path": path, "content": "x" }]))).await;
+        assert!(told.failed && told.kind == "conflict", "{}", told.result);
+        assert!(told.text.starts_with(first), "{}", told.text);
+        assert!(told.result["content"][1]["text"].as_str().unwrap().contains(words), "{}", told.result);
+    }
     assert!(site.requests().iter().all(|seen| !seen.everything().contains("force")), "{:?}", sent(&site));
+}
+
+#[tokio::test]
+async fn plain_files_are_committed_so_that_github_signs_them() {
+    let site = site(|_| None).await;
+    let connection = connected(&site, |_| {}).await;
+    let mut arguments = push(json!([{ "path": "/a.txt", "content": "é" }, { "path": "docs/new", "content": "" }]));
+    arguments["message"] = json!("Say\n\nmore\nof it");
+    let told = call(&connection, "push_files", arguments).await;
+    let object = json!({ "sha": "ddd", "type": "commit", "url": "u" });
+    let branch =
+        json!({ "ref": "refs/heads/main", "node_id": "n", "url": "https://api.github.com/r", "object": object });
+    assert_eq!(told.structured, branch, "{}", told.result);
+    let sent = last_body(&site);
+    let input = json!({
+        "branch": { "repositoryNameWithOwner": "o/r", "branchName": "main" },
+        "expectedHeadOid": "aaa",
+        "message": { "headline": "Say", "body": "more\nof it" },
+        "fileChanges": { "additions": [{ "path": "a.txt", "contents": "w6k=" }, { "path": "docs/new", "contents": "" }] },
+    });
+    assert_eq!(sent["variables"]["input"], input);
+}
+
+#[tokio::test]
+async fn where_github_signs_nothing_the_commit_is_made_and_the_answer_says_so() {
+    let refusing = |errors: Value| {
+        site(move |seen| (seen.path() == "/graphql").then(|| (200, json!({ "data": null, "errors": errors.clone() }))))
+    };
+    let forbidden = refusing(json!([{ "type": "FORBIDDEN", "message": "not by this token" }])).await;
+    let odd = refusing(json!([{ "message": "Field 'createCommitOnBranch' does not exist" }])).await;
+    let none = site(|seen| (seen.path() == "/graphql").then(|| (404, json!({ "message": "Not Found" })))).await;
+    let executable = site(|_| None).await;
+    let enterprise = site(|seen| {
+        let answer = match seen.path().strip_prefix("/api/v3/repos/o/r/git/")?.split('/').next()? {
+            "ref" | "refs" => json!({ "ref": "refs/heads/main", "object": { "sha": "aaa" } }),
+            "commits" => json!({ "sha": "ccc", "tree": { "sha": "ttt" } }),
+            "trees" => json!({ "sha": "uuu", "tree": [] }),
+            _ => return None,
+        };
+        Some((200, answer))
+    })
+    .await;
+    for (site, base, path) in [
+        (&forbidden, "", "a.txt"),
+        (&odd, "", "a.txt"),
+        (&none, "", "a.txt"),
+        (&executable, "", "run.sh"),
+        (&enterprise, "/api/v3", "a.txt"),
+    ] {
+        let connection = connected(site, |config| config.api.api_url = Some(site.url(base))).await;
+        let told = call(&connection, "push_files", push(json!([{ "path": path, "content": "x" }]))).await;
+        assert!(!told.failed && told.structured["note"] == "GitHub has not signed this commit.", "{}", told.result);
+        assert!(sent(site).last().unwrap().starts_with("PATCH "), "{:?}", sent(site));
+    }
+    for site in [&executable, &enterprise] {
+        assert!(!sent(site).iter().any(|line| line.contains("/graphql")), "{:?}", sent(site));
+    }
+    // Whether something was committed is not known: it is not committed again.
+    let broken = site(|seen| (seen.path() == "/graphql").then(|| (502, json!({ "message": "no" })))).await;
+    let connection = connected(&broken, |_| {}).await;
+    let told = call(&connection, "push_files", push(json!([{ "path": "a.txt", "content": "x" }]))).await;
+    assert!(told.failed && told.kind == "upstream" && told.text.contains("may have taken effect"), "{}", told.result);
+    assert!(sent(&broken).last().unwrap().ends_with("/graphql"), "{:?}", sent(&broken));
 }
 
 #[tokio::test]
@@ -96,6 +170,11 @@ async fn when_it_cannot_be_told_what_is_there_nothing_is_written() {
     for (status, answer, written) in [
         (500, json!({ "message": "no" }), false),
         (403, json!({ "message": "no" }), false),
+        (
+            409,
+            json!({ "message": "Repository rule violations found\n\nCommits must have verified signatures." }),
+            false,
+        ),
         // A directory is no file to replace.
         (200, json!([{ "type": "file", "sha": "1" }]), false),
         (200, json!({ "type": "submodule", "sha": "1" }), false),
@@ -107,6 +186,7 @@ async fn when_it_cannot_be_told_what_is_there_nothing_is_written() {
         let arguments = in_o_r(json!({ "path": "a.txt", "content": "é", "message": "m", "branch": "main" }));
         let told = call(&connection, "create_or_update_file", arguments).await;
         assert_eq!(told.failed, !written, "{status}: {}", told.result);
+        assert_eq!(told.text.contains("push_files"), status == 409, "{status}: {}", told.result);
         assert_eq!(sent(&site).iter().any(|line| line.starts_with("PUT")), written, "{:?}", sent(&site));
         if written {
             assert_eq!(last_body(&site), json!({ "message": "m", "content": "w6k=", "branch": "main" }));

@@ -7,6 +7,7 @@
 //! - A review needs no `body`: to approve takes no words.
 //! - `order` of `search_code` is accepted and not listed: GitHub no longer heeds it.
 //! - Requests: a branch is read at `/git/ref/…`, where GitHub's description has it; the default branch is asked for; nothing is forced.
+//!   Plain files are pushed by GraphQL, so that GitHub signs the commit.
 
 use crate::rows::{connected, suite};
 use linchpin::client::{Client, Connection};
@@ -22,6 +23,9 @@ use std::sync::{Arc, LazyLock};
 use url::form_urlencoded::parse;
 
 const OWN: &str = include_str!("../contract/github.json");
+
+/// What is no part of GitHub's description.
+const GRAPHQL: &str = "/graphql";
 
 fn installed() -> PathBuf {
     let root = std::env::var_os("LINCHPIN_PUBLISHED").expect("LINCHPIN_PUBLISHED names an installation");
@@ -81,7 +85,7 @@ fn closed(schema: &mut Value) {
 /// Our description with the schemas of GitHub's.
 fn description() -> String {
     let mut own = own();
-    for one in own["operations"].as_array_mut().unwrap() {
+    for one in own["operations"].as_array_mut().unwrap().iter_mut().filter(|one| one["path"] != GRAPHQL) {
         let theirs = operation(one["method"].as_str().unwrap(), one["path"].as_str().unwrap());
         let mut query = Map::new();
         let mut required = Vec::new();
@@ -257,7 +261,13 @@ async fn examples() -> Site {
     let mut known: BTreeMap<(String, Vec<String>), Value> = BTreeMap::new();
     for one in own["operations"].as_array().unwrap() {
         let (method, path) = (one["method"].as_str().unwrap(), one["path"].as_str().unwrap());
-        let mut example = example(method, path);
+        let mut example = match path {
+            GRAPHQL => {
+                let moved = example("PATCH", "/repos/{owner}/{repo}/git/refs/{ref}");
+                json!({ "data": { "createCommitOnBranch": { "commit": { "oid": moved["object"]["sha"] } } } })
+            }
+            _ => example(method, path),
+        };
         if example["encoding"] == "base64" {
             // That of the description is no text.
             example["content"] = json!("VGV4\ndA==\n");

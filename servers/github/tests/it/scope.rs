@@ -194,8 +194,15 @@ async fn a_search_is_in_any_of_several_allowed_repositories() {
         assert!(!told.failed, "{}", told.result);
         assert_eq!(last_query(&site), query, "{tool}");
     }
-    let connection = connected(&site, |config| config.repositories = several(7)).await;
     let before = site.requests().len();
+    let enterprise = connected(&site, |config| {
+        config.repositories = several(2);
+        config.api.api_url = Some(site.url("/api/v3/"));
+    })
+    .await;
+    let told = call(&enterprise, "search_issues", json!({ "q": "bug" })).await;
+    assert!(told.kind == "invalid" && told.text.contains("in one repository at once"), "{}", told.result);
+    let connection = connected(&site, |config| config.repositories = several(7)).await;
     for tool in ["search_issues", "search_pull_requests"] {
         let told = call(&connection, tool, json!({ "q": "bug" })).await;
         assert!(told.failed && told.kind == "invalid" && told.text.contains("o/r0, o/r1"), "{}", told.result);
