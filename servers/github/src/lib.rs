@@ -6,7 +6,8 @@
 //!
 //! - [`Config`]: the configuration; [`API`], [`open`]: the server;
 //! - [`CALLS`]: the tables: `original`, `compact` and `official`;
-//! - `commit`, `read`: calls of several steps; `scope`: what the operator restricts; `guard`: what calls may not do together.
+//! - `commit`, `read`: calls of several steps; `scope`: what the operator restricts; `guard`: what calls may not do together;
+//!   `gh`: the token of GitHub's own program.
 //!
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
 //! against descriptions and doubles, never against the live service.
@@ -18,11 +19,12 @@
 //! compact
 //! original
 //! commit  guard  read
-//! scope
+//! gh  scope
 //! ```
 
 mod commit;
 mod compact;
+mod gh;
 mod guard;
 mod official;
 mod original;
@@ -30,7 +32,8 @@ mod read;
 mod scope;
 
 use linchpin_kit::{Given, Service, ToolError, Vars, flag};
-use linchpin_rest::{Api, Call, Classes, Key, Limits, Pages, Problems, Reset, Rest, Scope, specs};
+use linchpin_rest::{Api, Call, Classes, Key, KeyScopes, Limits, Pages, Problems, Reset, Rest, Scope, specs};
+use std::path::Path;
 
 /// The tools of this server.
 pub const SERVICE: Service = Service { name: "github", tools: &specs::<{ CALLS.len() }>(CALLS) };
@@ -44,6 +47,7 @@ pub const API: Api = Api::new("github", "GitHub", "https://api.github.com", CALL
     .key(
         Key::bearer(&["GITHUB_PERSONAL_ACCESS_TOKEN", "GITHUB_TOKEN"])
             .optional()
+            .scopes(KeyScopes { header: "x-oauth-scopes", keys: &["ghp_", "gho_"], write: &["repo", "public_repo"] })
             .obtain("Create one at https://github.com/settings/personal-access-tokens."),
     )
     .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
@@ -90,6 +94,8 @@ linchpin_kit::options! {
         pub lockdown: bool = false => flag::switch(),
         /// Allow writing to public repositories after reading private ones in the same session.
         pub allow_cross_visibility: bool = false => flag::switch(),
+        /// Take the token of GitHub's own program, of `gh auth token`, if no variable has one.
+        pub token_from_gh: bool = false => flag::switch(),
         /// Host of GitHub Enterprise: `github.example.com`, `octocorp.ghe.com`.
         pub host: Option<String> = None => flag::text("HOST").named("gh-host"),
         /// How the API is reached, the key, and the tools.
@@ -125,9 +131,14 @@ impl Config {
 ///
 /// # Errors
 /// When the configuration is invalid.
-pub fn open(config: Config) -> Result<Rest, ToolError> {
+pub fn open(mut config: Config) -> Result<Rest, ToolError> {
+    let given = config.api.api_url.take();
+    config.api.api_url = given.or_else(|| config.host.as_deref().and_then(url_of));
+    if config.token_from_gh && config.api.key.is_none() {
+        config.api.key = Some(gh::token(Path::new("gh"), config.api.api_url.as_deref())?);
+    }
     let guard = guard::Sessions::new(&config);
-    let Config { repositories, lockdown, host, mut api, .. } = config;
+    let Config { repositories, lockdown, mut api, .. } = config;
     for one in &repositories {
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', ' ']);
         if !one.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name)) {
@@ -136,7 +147,6 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
     }
     api.only = repositories;
     api.lockdown = lockdown;
-    api.api_url = api.api_url.or_else(|| host.as_deref().and_then(url_of));
     api.tools.read_only |= api.key.is_none();
     Ok(Rest::open(&API, api)?.guard(guard))
 }

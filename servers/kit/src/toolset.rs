@@ -72,6 +72,12 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self.chosen.contains_key(spec.name)
     }
 
+    /// The name that this tool is listed under, if it is enabled.
+    #[must_use]
+    pub fn listed(&self, spec: &ToolSpec) -> Option<&str> {
+        self.chosen.get(spec.name).map(String::as_str)
+    }
+
     /// Adds the tool if it is enabled.
     #[must_use]
     #[track_caller]

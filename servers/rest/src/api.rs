@@ -188,6 +188,32 @@ pub struct Key {
     pub(crate) place: KeyPlace,
     pub(crate) optional: bool,
     pub(crate) obtain: &'static str,
+    pub(crate) scopes: Option<KeyScopes>,
+}
+
+/// How an API tells what a key may do: by a header of its responses that lists the key's scopes. When none of them allows
+/// writing, the tools that write are no longer offered.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyScopes {
+    /// The header; scopes are separated by commas.
+    pub header: &'static str,
+    /// How the keys begin that have scopes. Of others the header means nothing.
+    pub keys: &'static [&'static str],
+    /// The scopes of which one is needed to write.
+    pub write: &'static [&'static str],
+}
+
+impl KeyScopes {
+    /// Whether this key may have scopes.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|begin| key.starts_with(begin))
+    }
+
+    /// Whether the headers of a response say that the key may write nothing.
+    pub(crate) fn forbid_writing(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(self.header).and_then(|value| value.to_str().ok());
+        given.is_some_and(|given| !given.split(',').any(|one| self.write.contains(&one.trim())))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +225,7 @@ pub(crate) enum KeyPlace {
 
 impl Key {
     /// No key: public APIs, and those whose requests an [`Authorize`](crate::Authorize) signs.
-    pub const NONE: Key = Key { variables: &[], place: KeyPlace::None, optional: true, obtain: "" };
+    pub const NONE: Key = Key { variables: &[], place: KeyPlace::None, optional: true, obtain: "", scopes: None };
 
     /// `Authorization: Bearer …`, from the first of these variables that has one, its `_FILE` or its `_KEYRING`.
     #[must_use]
@@ -210,20 +236,26 @@ impl Key {
     /// A header; `scheme` is what comes before the key, with its blank.
     #[must_use]
     pub const fn header(variables: &'static [&'static str], name: &'static str, scheme: &'static str) -> Key {
-        Key { variables, place: KeyPlace::Header { name, scheme }, optional: false, obtain: "" }
+        Key { variables, place: KeyPlace::Header { name, scheme }, optional: false, ..Key::NONE }
     }
 
     /// A parameter of the query, for old APIs that take it nowhere else. It is added as the request is sent, and is in no
     /// URL that is kept or shown.
     #[must_use]
     pub const fn query(variables: &'static [&'static str], name: &'static str) -> Key {
-        Key { variables, place: KeyPlace::Query(name), optional: false, obtain: "" }
+        Key { variables, place: KeyPlace::Query(name), optional: false, ..Key::NONE }
     }
 
     /// Starts without one too.
     #[must_use]
     pub const fn optional(self) -> Key {
         Key { optional: true, ..self }
+    }
+
+    /// Says how the API tells what a key may do.
+    #[must_use]
+    pub const fn scopes(self, scopes: KeyScopes) -> Key {
+        Key { scopes: Some(scopes), ..self }
     }
 
     /// Says where to get one, in a sentence.

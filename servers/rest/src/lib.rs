@@ -72,7 +72,7 @@ mod rest;
 pub mod testing;
 
 pub use answer::Answer;
-pub use api::{Api, Base, Classes, Key, Limits, Pages, Reset, Scope, Step, specs};
+pub use api::{Api, Base, Classes, Key, KeyScopes, Limits, Pages, Reset, Scope, Step, specs};
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
 pub use ask::{Ask, Reply};
 pub use call::{After, Before, Call, Inside, Narrow, Run, delete, get, methods, patch, post, put};

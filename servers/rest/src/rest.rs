@@ -9,7 +9,7 @@ use crate::exchange::{Exchange, Network};
 use crate::keep::Keep;
 use crate::pace::Pace;
 use crate::problem::{again_in, kind_of};
-use crate::{Api, Ask, Call, Config, Pages, Reply, Scope, path};
+use crate::{Api, Ask, Call, Config, KeyScopes, Pages, Reply, Scope, path};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
@@ -19,7 +19,8 @@ use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, r
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
@@ -49,7 +50,14 @@ struct Inner {
     pace: Arc<Pace>,
     /// What is kept, by how the rows write it.
     keeps: HashMap<&'static str, Keep>,
+    /// The tools that write, by the names that they are listed under, of a key that may turn out not to allow that.
+    writing: OnceLock<Vec<String>>,
+    cannot_write: AtomicU8,
 }
+
+/// Whether the key was found not to allow writing, and the tools that write were hidden.
+const FOUND: u8 = 1;
+const HIDDEN: u8 = 2;
 
 /// Where requests of a base go, and how they prove who is asking.
 struct Place {
@@ -109,7 +117,22 @@ impl Rest {
         let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
         let (exchange, cache) = (Box::new(exchange), Mutex::default());
         let (authorize, guard) = (None, None);
-        let inner = Inner { api, config, bases, key, agent, exchange, authorize, guard, cache, pace, keeps };
+        let (writing, cannot_write) = Default::default();
+        let inner = Inner {
+            api,
+            config,
+            bases,
+            key,
+            agent,
+            exchange,
+            authorize,
+            guard,
+            cache,
+            pace,
+            keeps,
+            writing,
+            cannot_write,
+        };
         Ok(Rest { inner: Arc::new(inner), state: Arc::new(()), each_session: None })
     }
 
@@ -171,11 +194,16 @@ impl Rest {
         server: Server<S>,
         service: &Service,
     ) -> Result<ToolSet<Rest>, ToolError> {
-        let (api, choice) = (self.inner.api, self.inner.config.tools.clone());
+        let (inner, api, choice) = (self.inner.clone(), self.inner.api, self.inner.config.tools.clone());
         let server = match self.each_session.clone() {
             None => server.state(self),
             Some(make) => server.session_state(move || Rest { state: make(), ..self.clone() }),
         };
+        let has_scopes = inner.key_scopes().is_some();
+        if has_scopes {
+            // The list may change: clients are told so.
+            let _ = server.tools();
+        }
         let mut tools = ToolSet::open(server, service, &choice)?;
         if !api.instructions.is_empty() {
             tools = tools.instructions(api.instructions);
@@ -194,9 +222,16 @@ impl Rest {
             };
             // As an `Error`, which keeps the kind and the words of others.
             let handler = async move |rest: &Rest, cx: &Cx, args: Map<String, Value>| {
-                rest.call(call, args, cx).await.map_err(linchpin::Error::from)
+                let told = rest.call(call, args, cx).await;
+                rest.inner.offer_what_the_key_allows(cx);
+                told.map_err(linchpin::Error::from)
             };
             tools = tools.tool_as(&call.spec, shaped, handler);
+        }
+        if has_scopes {
+            let writing = api.calls.iter().filter(|call| call.spec.writes);
+            let listed = writing.filter_map(|call| tools.listed(&call.spec).map(str::to_owned));
+            let _ = inner.writing.set(listed.collect());
         }
         Ok(tools)
     }
@@ -285,6 +320,9 @@ impl Rest {
                 }
             };
             let response = got.map_err(|error| after_writing(error, &ask))?;
+            if inner.key_scopes().is_some_and(|scopes| scopes.forbid_writing(response.headers())) {
+                inner.cannot_write.fetch_max(FOUND, Ordering::Relaxed);
+            }
             let (status, headers) = (response.status(), response.headers());
             let limits = &inner.api.limits;
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -510,6 +548,25 @@ impl Rest {
 
     fn key(&self) -> Option<&str> {
         self.inner.key.as_ref().map(Secret::reveal)
+    }
+}
+
+impl Inner {
+    /// How the API tells what this key may do.
+    fn key_scopes(&self) -> Option<KeyScopes> {
+        let key = self.key.as_ref()?.reveal();
+        self.api.key.scopes.filter(|scopes| scopes.has(key))
+    }
+
+    /// Hides the tools that write, once the API has said that the key cannot.
+    fn offer_what_the_key_allows(&self, cx: &Cx) {
+        if self.cannot_write.compare_exchange(FOUND, HIDDEN, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let tools = cx.server().tools();
+        for name in self.writing.get().into_iter().flatten() {
+            let _ = tools.disable(name);
+        }
     }
 }
 

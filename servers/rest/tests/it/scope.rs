@@ -1,9 +1,13 @@
 //! What an operator restricts a server to.
 
-use crate::github::{API, suite};
+use crate::github::{API, SERVICE, suite};
+use linchpin::Server;
+use linchpin::client::Client;
+use linchpin::prelude::in_process;
+use linchpin::testing::site::{Site, json as answer_json};
 use linchpin_kit::{Given, Options, Vars};
 use linchpin_rest::testing::call;
-use linchpin_rest::{Api, Config, Rest};
+use linchpin_rest::{Api, Config, Key, KeyScopes, Rest};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -66,6 +70,32 @@ async fn read_only_leaves_no_row_that_writes() {
     let connection = suite.connect(suite.config(&site).with(|config| config.tools.read_only = true)).await;
     let names: Vec<String> = connection.tools().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(names, ["list_issues", "get_issue", "get_file_contents", "search_issues", "get_me"]);
+}
+
+#[tokio::test]
+async fn a_key_whose_scopes_allow_no_writing_leaves_no_row_that_writes() {
+    const fn of(keys: &'static [&'static str]) -> Api {
+        API.key(Key::bearer(&["KEY"]).scopes(KeyScopes { header: "x-scopes", keys, write: &["repo", "public"] }))
+    }
+    const OURS: Api = of(&["other", "k3y-"]);
+    const OTHERS: Api = of(&["other"]);
+    for (api, header, left) in [
+        (&OURS, "x-scopes: gist, read:org\r\n", 5),
+        (&OURS, "x-scopes: \r\n", 5),
+        (&OURS, "x-scopes: gist, public\r\n", SERVICE.tools.len()),
+        (&OURS, "", SERVICE.tools.len()),
+        (&OTHERS, "x-scopes: gist\r\n", SERVICE.tools.len()),
+    ] {
+        let site = Site::saying(answer_json(200, header, &json!({ "login": "ann" }))).await;
+        let server = Rest::open(api, suite().config(&site)).unwrap().add_to(Server::new("t", "0"), &SERVICE).unwrap();
+        let connection = Client::new("t", "0").connect(in_process(server)).await.unwrap();
+        let count = async || connection.tools().await.unwrap().len();
+        assert_eq!(count().await, SERVICE.tools.len());
+        assert!(!call(&connection, "get_me", json!({})).await.failed);
+        for _ in 0..2 {
+            assert_eq!(count().await, left, "{header}");
+        }
+    }
 }
 
 #[tokio::test]
