@@ -1,6 +1,6 @@
 """The servers of APIs: each asks a double on loopback that answers at once, so that what is measured is the server.
 
-The published ones have their host in their code: `conformance/interop/lead.cjs` leads what they ask it to the double. Ours get
+The published ones have their host in their code: `servers/rest/src/testing/lead.cjs` leads what they ask it to the double. Ours get
 its address as --api-url.
 """
 import base64
@@ -10,7 +10,7 @@ import os
 from pair import Pair, double, npm
 from peers import REPO
 
-LEAD = os.path.join(REPO, "conformance", "interop", "lead.cjs")
+LEAD = os.path.join(REPO, "servers", "rest", "src", "testing", "lead.cjs")
 JSON = "application/json; charset=utf-8"
 AT = "2026-11-20T08:00:00Z"
 

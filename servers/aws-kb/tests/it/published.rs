@@ -1,15 +1,17 @@
 //! Our requests beside AWS's own client: `botocore` (PyPI) checks their parameters against its model of the service, and computes
-//! their signature again. The archived npm server asks a host that cannot be changed, so that only its list is compared.
+//! their signature again. And the archived npm server, led to a double, beside ours.
 //!
 //! Differences that are meant, each with its reason:
 //! - `n` has its range; there are arguments for the kind of search, filters and reranking, and a cursor.
 //! - Snippets of sources have at most 200 characters: the passages are in the first block.
+//! - Sources that are no files of S3 have names too.
 
 use crate::credentials::{config, connected};
 use crate::rows::suite;
 use linchpin::client::Client;
+use linchpin::testing::site::Site;
 use linchpin::transport::Child;
-use linchpin_rest::testing::{KEY, call};
+use linchpin_rest::testing::{KEY, call, led};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -121,4 +123,35 @@ async fn the_archived_server_has_the_same_tool_and_arguments() {
     for (name, argument) in their["properties"].as_object().unwrap() {
         assert_eq!(argument["default"], our["properties"][name]["default"], "{name}");
     }
+}
+
+/// Both servers ask the same double: the same request, and blocks that say the same of a file in S3.
+#[tokio::test]
+#[ignore = "needs the published packages: cargo xtask test --only published"]
+async fn request_and_blocks_are_those_of_the_archived_server() {
+    let (their_site, our_site) = (suite().site().await, suite().site().await);
+    let child = Child::new(home().join("node_modules/.bin/mcp-server-aws-kb-retrieval"))
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", KEY);
+    let child = led(child, "bedrock-agent-runtime.us-east-1.amazonaws.com", &their_site);
+    let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
+    let ours = suite().connect(suite().config(&our_site)).await;
+    let arguments = json!({ "query": "holidays & \"more\" ä", "knowledgeBaseId": "ABCDE12345", "n": 5 });
+    let (their, our) = (
+        call(&theirs, "retrieve_from_aws_kb", arguments.clone()).await,
+        call(&ours, "retrieve_from_aws_kb", arguments).await,
+    );
+    assert_eq!(their.text, our.text, "{}", their.result);
+    let first_source = |result: &Value| -> Value {
+        let text = result["content"][1]["text"].as_str().unwrap().strip_prefix("RAG Sources: ").unwrap();
+        serde_json::from_str::<Value>(text).unwrap()[0].take()
+    };
+    assert_eq!(first_source(&their.result), first_source(&our.result), "{}", our.result);
+    let asked = |site: &Site| {
+        let seen = site.requests();
+        let one = seen.first().unwrap();
+        (seen.len(), one.method.clone(), one.target.clone(), serde_json::from_slice::<Value>(&one.body).unwrap())
+    };
+    assert_eq!(asked(&their_site), asked(&our_site));
 }

@@ -1,6 +1,6 @@
 //! The published servers beside ours: npm's archived `@modelcontextprotocol/server-brave-search` 0.6.2 and Brave's own
-//! `@brave/brave-search-mcp-server` 2.1.4. Both ask one host that cannot be changed, so that only lists and what happens without a
-//! request is compared.
+//! `@brave/brave-search-mcp-server` 2.1.4: their lists, and of the archived one a search of the web, led to a double (it allows
+//! itself one request a second).
 //!
 //! Differences that are meant, each with its reason:
 //! - Arguments of Brave's server that are accepted and mean nothing here are not listed: `text_decorations` (results are text),
@@ -13,10 +13,13 @@
 
 use crate::rows::suite;
 use linchpin::client::{Client, Connection};
+use linchpin::testing::site::{Site, json as answer};
 use linchpin::transport::Child;
-use serde_json::Value;
+use linchpin_rest::testing::{KEY, call, led};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use url::form_urlencoded::parse;
 
 fn installed(name: &str) -> PathBuf {
     let root = std::env::var_os("LINCHPIN_PUBLISHED").expect("LINCHPIN_PUBLISHED names an installation");
@@ -39,6 +42,31 @@ fn schema(text: &str) -> Value {
 
 fn names(schema: &Value) -> BTreeSet<String> {
     schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+/// Both servers ask the same double: the same parameters (ours also say that results are to be without markup, and from the web
+/// only), and texts that differ in markup only.
+#[tokio::test]
+#[ignore = "needs the published packages: cargo xtask test --only published"]
+async fn a_search_of_the_web_asks_and_says_what_the_archived_server_does() {
+    let result = |n: u32, text: &str| json!({ "title": format!("Result {n}"), "url": format!("https://{n}.example"), "description": text });
+    let found = json!({ "web": { "results": [result(1, "A <strong>boat</strong>"), result(2, "Two boats")] } });
+    let sites = [Site::saying(answer(200, "", &found)).await, Site::saying(answer(200, "", &found)).await];
+    let child = Child::new(installed("mcp-server-brave-search")).env("BRAVE_API_KEY", KEY);
+    let child = led(child, "api.search.brave.com", &sites[0]);
+    let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
+    let ours = suite().connect(suite().config(&sites[1])).await;
+    let arguments = json!({ "query": "boats & \"more\" ä", "count": 5 });
+    let (their, our) =
+        (call(&theirs, "brave_web_search", arguments.clone()).await, call(&ours, "brave_web_search", arguments).await);
+    assert_eq!(their.text.replace("<strong>", "").replace("</strong>", ""), our.text, "{}", their.result);
+    let [theirs, ours] = sites.map(|site| {
+        let seen = site.requests().pop().unwrap();
+        let mut query: BTreeSet<(String, String)> = parse(seen.query().as_bytes()).into_owned().collect();
+        query.retain(|(name, _)| !["result_filter", "text_decorations"].contains(&name.as_str()));
+        (site.requests().len(), seen.path().to_owned(), query, seen.header("x-subscription-token").map(str::to_owned))
+    });
+    assert_eq!(theirs, ours);
 }
 
 #[tokio::test]

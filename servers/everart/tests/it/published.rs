@@ -8,7 +8,7 @@ use crate::rows::suite;
 use linchpin::client::Client;
 use linchpin::testing::site::{Seen, Site};
 use linchpin::transport::Child;
-use linchpin_rest::testing::{KEY, call};
+use linchpin_rest::testing::{KEY, call, led};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -40,11 +40,8 @@ async fn the_archived_server_has_the_same_tool_arguments_and_resource() {
 #[ignore = "needs the published packages: cargo xtask test --only published"]
 async fn requests_and_texts_are_those_of_the_archived_server_without_its_browser() {
     let (their_site, our_site) = (suite().site().await, suite().site().await);
-    let hook = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/published/double.cjs");
-    let child = Child::new(home().join(".bin/mcp-server-everart"))
-        .env("EVERART_API_KEY", KEY)
-        .env("EVERART_DOUBLE", their_site.url("/"))
-        .env("NODE_OPTIONS", format!("--require {hook}"));
+    let child = Child::new(home().join(".bin/mcp-server-everart")).env("EVERART_API_KEY", KEY);
+    let child = led(child, "api.everart.ai", &their_site);
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = suite().connect(suite().config(&our_site)).await;
     let arguments = json!({ "prompt": "a \"cat\"", "model": "9000", "image_count": 2 });

@@ -14,7 +14,7 @@ use linchpin::client::{Client, Connection};
 use linchpin::testing::site::{Do, Seen, Site, json as answer};
 use linchpin::transport::Child;
 use linchpin_github::{API, CALLS, SERVICE};
-use linchpin_rest::testing::{Suite, call};
+use linchpin_rest::testing::{Suite, call, led};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -234,17 +234,10 @@ async fn githubs_own_client_sends_the_same_requests() {
 
 /// The published server, whose one host is replaced by a site.
 async fn published(site: &Site) -> Connection {
-    let script = std::env::temp_dir().join(format!("linchpin-github-{}-{}.cjs", std::process::id(), site.port()));
-    let replace = "const f = globalThis.fetch;\n\
-                   globalThis.fetch = (u, o) => f(String(u).replace('https://api.github.com', process.env.SITE), o);\n";
-    std::fs::write(&script, replace).unwrap();
-    let child = Child::new(installed().join("node_modules/.bin/mcp-server-github"))
-        .env("NODE_OPTIONS", format!("--require={}", script.display()))
-        .env("SITE", site.url(""))
-        .env("GITHUB_PERSONAL_ACCESS_TOKEN", "k");
-    let connection = Client::new("test", "0").connect(child).await.expect("the published server starts");
-    let _ = std::fs::remove_file(script);
-    connection
+    let child =
+        Child::new(installed().join("node_modules/.bin/mcp-server-github")).env("GITHUB_PERSONAL_ACCESS_TOKEN", "k");
+    let child = led(child, "api.github.com", site);
+    Client::new("test", "0").connect(child).await.expect("the published server starts")
 }
 
 /// The first example of an operation's answer in GitHub's description.

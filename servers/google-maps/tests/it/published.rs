@@ -11,7 +11,7 @@ use crate::rows::{legacy, suite};
 use linchpin::client::{Client, Connection};
 use linchpin::testing::site::{Seen, Site};
 use linchpin::transport::Child;
-use linchpin_rest::testing::{KEY, call};
+use linchpin_rest::testing::{KEY, call, led};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,11 +56,8 @@ async fn the_archived_server_has_the_same_tools_and_arguments() {
 #[ignore = "needs the published packages: cargo xtask test --only published"]
 async fn with_the_old_apis_requests_and_results_are_those_of_the_archived_server() {
     let (their_site, our_site) = (legacy().site().await, legacy().site().await);
-    let hook = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/published/double.cjs");
-    let child = Child::new(home().join("node_modules/.bin/mcp-server-google-maps"))
-        .env("GOOGLE_MAPS_API_KEY", KEY)
-        .env("MAPS_DOUBLE", their_site.url("/"))
-        .env("NODE_OPTIONS", format!("--require {hook}"));
+    let child = Child::new(home().join("node_modules/.bin/mcp-server-google-maps")).env("GOOGLE_MAPS_API_KEY", KEY);
+    let child = led(child, "maps.googleapis.com", &their_site);
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = legacy().connect(legacy().config(&our_site)).await;
     for (tool, arguments) in [

@@ -31,6 +31,7 @@ use linchpin::Server;
 use linchpin::client::{Client, Connection};
 use linchpin::prelude::in_process;
 use linchpin::testing::site::{Do, Seen, Site, json};
+use linchpin::transport::Child;
 use linchpin_kit::{ERROR_META, Secret, Service, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -197,6 +198,15 @@ impl Trial {
     fn what(&self) -> String {
         self.method.map_or_else(|| self.name().to_owned(), |method| format!("{} {method}", self.name()))
     }
+}
+
+/// A published server written for Node, which finds this site where it asks the one host that is in its code, and opens nothing in
+/// a browser.
+#[must_use]
+pub fn led(child: Child, host: &str, site: &Site) -> Child {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/lead.cjs");
+    let child = child.env("NODE_OPTIONS", format!("--require {script}"));
+    child.env("LED_HOST", host).env("LED_TO", site.url("/"))
 }
 
 /// Makes a call.

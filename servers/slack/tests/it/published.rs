@@ -12,7 +12,7 @@ use crate::rows::{server, suite};
 use linchpin::client::{Client, Connection};
 use linchpin::testing::site::{Seen, Site};
 use linchpin::transport::Child;
-use linchpin_rest::testing::call;
+use linchpin_rest::testing::{call, led};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,17 +22,12 @@ fn installed() -> PathBuf {
     std::env::var_os("LINCHPIN_PUBLISHED").expect("LINCHPIN_PUBLISHED names an installation").into()
 }
 
-/// Leads what the published server asks Slack to this site instead.
-const LED: &str = "--import=data:text/javascript,const%20f=globalThis.fetch;\
-    globalThis.fetch=(u,o)=>f(String(u).replace('https://slack.com',process.env.SLACK_SITE),o)";
-
 async fn theirs(site: &Site, channels: &str) -> Connection {
     let child = Child::new(installed().join("node_modules/.bin/mcp-server-slack"))
         .env("SLACK_BOT_TOKEN", "xoxb-1")
         .env("SLACK_TEAM_ID", "T1")
-        .env("SLACK_CHANNEL_IDS", channels)
-        .env("SLACK_SITE", site.url(""))
-        .env("NODE_OPTIONS", LED);
+        .env("SLACK_CHANNEL_IDS", channels);
+    let child = led(child, "slack.com", site);
     Client::new("test", "0").connect(child).await.expect("the published server starts")
 }
 
