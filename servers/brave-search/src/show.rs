@@ -1,5 +1,6 @@
 //! Results as text: of the published tools in their words, of others a line of JSON each.
 
+use linchpin_rest::one_line;
 use serde_json::Value;
 
 /// Blocks of title, description and URL, with a blank line between.
@@ -54,13 +55,4 @@ pub(crate) fn lines(found: &Value) -> String {
 
 pub(crate) fn summary(found: &Value) -> String {
     found["summary"].as_str().unwrap_or_default().to_owned()
-}
-
-/// A value in one line, so that no result can look like two.
-pub(crate) fn one_line(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        other => other.to_string(),
-    }
 }

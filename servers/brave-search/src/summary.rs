@@ -1,9 +1,8 @@
 //! A summary of a search: it is written while one waits.
 
 use crate::SUMMARIZER;
-use crate::show::one_line;
 use linchpin_kit::{ErrorKind, ToolError};
-use linchpin_rest::{Answer, Args, Ask, Rest, tidy_markup};
+use linchpin_rest::{Answer, Args, Ask, Rest, one_line, tidy_markup};
 use serde_json::{Value, json};
 use std::time::Duration;
 

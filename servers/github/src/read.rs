@@ -2,8 +2,8 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use linchpin::types::content::ContentBlock;
-use linchpin_kit::{Secret, ToolError, json_len, without_hidden};
-use linchpin_rest::{Answer, Args, Ask, Rest};
+use linchpin_kit::{Secret, ToolError, json_len};
+use linchpin_rest::{Answer, Args, Ask, Rest, file_text};
 use serde_json::{Map, Value, json};
 
 pub(crate) const CONTENTS: &str = "/repos/{owner}/{repo}/contents/{path}";
@@ -51,20 +51,15 @@ fn decoded(mut file: Value, key: Option<&Secret>) -> Answer {
     let encoded: String = encoded.split_ascii_whitespace().collect();
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return file.into() };
     let Some(members) = file.as_object_mut() else { return file.into() };
-    match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => {
-            // Line breaks stay as they are, so that a file that is written back has those it had.
-            let clean = text.split("\r\n").map(without_hidden).collect::<Vec<_>>().join("\r\n");
-            let hidden = text.chars().count() - clean.chars().count();
+    match file_text(bytes, key) {
+        Ok((text, hidden)) => {
             if hidden > 0 {
                 members.insert("left_out".to_owned(), json!(format!("{hidden} control or invisible characters")));
             }
-            let clean = key.map_or(clean.clone(), |key| clean.replace(key.reveal(), "***"));
-            members.insert("content".to_owned(), json!(clean));
+            members.insert("content".to_owned(), json!(text));
             file.into()
         }
-        other => {
-            let bytes = other.map_or_else(|not_text| not_text.into_bytes(), String::into_bytes);
+        Err(bytes) => {
             members.remove("content");
             members.insert("binary".to_owned(), json!(true));
             let image = image_type(&bytes).filter(|_| bytes.len() <= IMAGE_BYTES_MAX);

@@ -3,8 +3,8 @@
 use crate::original::{GET_FILE_CONTENTS, SEARCH_REPOSITORIES};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use linchpin_kit::{ErrorKind, ToolError, without_hidden};
-use linchpin_rest::{Answer, Args, Ask, Rest, is_path};
+use linchpin_kit::{ErrorKind, ToolError};
+use linchpin_rest::{Answer, Args, Ask, Rest, file_text, is_path};
 use serde_json::{Value, json};
 
 /// Files of one commit.
@@ -89,16 +89,12 @@ pub(crate) async fn contents(rest: &Rest, args: Args) -> Result<Answer, ToolErro
         Ok(reply) => {
             let mut file = reply.json()?;
             let bytes = file["content"].as_str().and_then(|content| STANDARD.decode(content).ok());
-            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            if let Some(text) = text.filter(|text| !text.contains('\0')) {
-                // Line breaks stay as they are, so that a file that is written back has those it had.
-                let clean = text.split("\r\n").map(without_hidden).collect::<Vec<_>>().join("\r\n");
-                let hidden = text.chars().count() - clean.chars().count();
+            let text = bytes.and_then(|bytes| file_text(bytes, rest.config().key.as_ref()).ok());
+            if let Some((text, hidden)) = text {
                 if hidden > 0 {
                     file["left_out"] = json!(format!("{hidden} control or invisible characters"));
                 }
-                let without_key: Vec<String> = clean.split("\r\n").map(|line| reply.cleaned(line)).collect();
-                file["content"] = json!(without_key.join("\r\n"));
+                file["content"] = json!(text);
                 file["encoding"] = json!("text");
             }
             return Ok(file.into());

@@ -30,7 +30,8 @@ pub struct Ask {
     pub(crate) form: Option<Vec<(String, String)>>,
     pub(crate) json: Option<Value>,
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// Whether it only reads, and may be sent again.
+    /// Whether it only reads, so that it is retried when the server is busy. A write is not, also one that is idempotent: if the
+    /// first attempt took effect, the second may be refused because of it.
     pub(crate) repeatable: bool,
     pub(crate) always: bool,
     pub(crate) narrow: Option<Narrow>,
@@ -177,14 +178,6 @@ impl Ask {
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Ask {
         self.headers.push((name, value.into()));
-        self
-    }
-
-    /// Says that it only reads, so that it is retried when the server is busy. GET always is. A write is not, also one that is
-    /// idempotent: if the first attempt took effect, the second may be refused because of it.
-    #[must_use]
-    pub fn repeatable(mut self) -> Ask {
-        self.repeatable = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Text of others, made safe to pass on.
 
-use linchpin_kit::without_hidden;
+use linchpin_kit::{Secret, without_hidden};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -34,6 +34,31 @@ pub(crate) fn without_key(text: &str, key: Option<&str>) -> String {
     match key.filter(|key| !key.is_empty()) {
         Some(key) => text.replace(key, "***"),
         None => text.to_owned(),
+    }
+}
+
+/// The text of a file, and how many characters of it were left out: control and invisible ones. The key is taken out too. Line
+/// breaks stay as they are, so that a file that is written back has those it had.
+///
+/// # Errors
+/// The bytes, when they are no text.
+pub fn file_text(bytes: Vec<u8>, key: Option<&Secret>) -> Result<(String, usize), Vec<u8>> {
+    let text = String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)?;
+    if text.contains('\0') {
+        return Err(text.into_bytes());
+    }
+    let clean = text.split("\r\n").map(without_hidden).collect::<Vec<_>>().join("\r\n");
+    let left_out = text.chars().count() - clean.chars().count();
+    Ok((without_key(&clean, key.map(Secret::reveal)), left_out))
+}
+
+/// A value in one line of text, so that it cannot look like two.
+#[must_use]
+pub fn one_line(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
     }
 }
 

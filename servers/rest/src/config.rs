@@ -150,10 +150,7 @@ impl Config {
     }
 }
 
-/// Reads the address of a proxy.
-///
-/// # Errors
-/// When it is invalid; the error does not contain a password.
-pub fn read_proxy(text: &str) -> Result<Proxy, ToolError> {
+/// Reads the address of a proxy. The error does not contain a password.
+fn read_proxy(text: &str) -> Result<Proxy, ToolError> {
     text.parse::<Proxy>().map_err(|e| ToolError::new(e.to_string()))
 }

@@ -76,8 +76,8 @@ pub use api::{Api, Base, Classes, Key, KeyScopes, Limits, Pages, Reset, Scope, S
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
 pub use ask::{Ask, Reply};
 pub use call::{After, Before, Call, Inside, Narrow, Run, delete, get, methods, patch, post, put};
-pub use clean::{tidy_markup, without_markup};
-pub use config::{Config, read_proxy};
+pub use clean::{file_text, one_line, tidy_markup, without_markup};
+pub use config::Config;
 pub use exchange::Exchange;
 pub use path::is_path;
 pub use problem::Problems;

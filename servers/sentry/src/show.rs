@@ -1,5 +1,6 @@
 //! An issue as text: what the published server says in its order, then more.
 
+use linchpin_rest::one_line;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -78,13 +79,4 @@ fn exception(exception: &Value) -> String {
 
 fn or(value: &Value, other: &str) -> String {
     if value.is_null() { other.to_owned() } else { one_line(value) }
-}
-
-/// A value in one line, so that none can look like two.
-fn one_line(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        other => other.to_string(),
-    }
 }

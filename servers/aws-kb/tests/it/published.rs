@@ -134,7 +134,7 @@ async fn request_and_blocks_are_those_of_the_archived_server() {
         .env("AWS_REGION", "us-east-1")
         .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         .env("AWS_SECRET_ACCESS_KEY", KEY);
-    let child = led(child, "bedrock-agent-runtime.us-east-1.amazonaws.com", &their_site);
+    let child = child.envs(led("bedrock-agent-runtime.us-east-1.amazonaws.com", &their_site));
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = suite().connect(suite().config(&our_site)).await;
     let arguments = json!({ "query": "holidays & \"more\" ä", "knowledgeBaseId": "ABCDE12345", "n": 5 });

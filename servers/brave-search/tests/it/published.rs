@@ -53,7 +53,7 @@ async fn a_search_of_the_web_asks_and_says_what_the_archived_server_does() {
     let found = json!({ "web": { "results": [result(1, "A <strong>boat</strong>"), result(2, "Two boats")] } });
     let sites = [Site::saying(answer(200, "", &found)).await, Site::saying(answer(200, "", &found)).await];
     let child = Child::new(installed("mcp-server-brave-search")).env("BRAVE_API_KEY", KEY);
-    let child = led(child, "api.search.brave.com", &sites[0]);
+    let child = child.envs(led("api.search.brave.com", &sites[0]));
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = suite().connect(suite().config(&sites[1])).await;
     let arguments = json!({ "query": "boats & \"more\" ä", "count": 5 });

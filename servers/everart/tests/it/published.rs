@@ -41,7 +41,7 @@ async fn the_archived_server_has_the_same_tool_arguments_and_resource() {
 async fn requests_and_texts_are_those_of_the_archived_server_without_its_browser() {
     let (their_site, our_site) = (suite().site().await, suite().site().await);
     let child = Child::new(home().join(".bin/mcp-server-everart")).env("EVERART_API_KEY", KEY);
-    let child = led(child, "api.everart.ai", &their_site);
+    let child = child.envs(led("api.everart.ai", &their_site));
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = suite().connect(suite().config(&our_site)).await;
     let arguments = json!({ "prompt": "a \"cat\"", "model": "9000", "image_count": 2 });

@@ -236,7 +236,7 @@ async fn githubs_own_client_sends_the_same_requests() {
 async fn published(site: &Site) -> Connection {
     let child =
         Child::new(installed().join("node_modules/.bin/mcp-server-github")).env("GITHUB_PERSONAL_ACCESS_TOKEN", "k");
-    let child = led(child, "api.github.com", site);
+    let child = child.envs(led("api.github.com", site));
     Client::new("test", "0").connect(child).await.expect("the published server starts")
 }
 

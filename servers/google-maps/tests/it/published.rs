@@ -57,7 +57,7 @@ async fn the_archived_server_has_the_same_tools_and_arguments() {
 async fn with_the_old_apis_requests_and_results_are_those_of_the_archived_server() {
     let (their_site, our_site) = (legacy().site().await, legacy().site().await);
     let child = Child::new(home().join("node_modules/.bin/mcp-server-google-maps")).env("GOOGLE_MAPS_API_KEY", KEY);
-    let child = led(child, "maps.googleapis.com", &their_site);
+    let child = child.envs(led("maps.googleapis.com", &their_site));
     let theirs = Client::new("test", "0").connect(child).await.expect("the published server starts");
     let ours = legacy().connect(legacy().config(&our_site)).await;
     for (tool, arguments) in [

@@ -31,7 +31,6 @@ use linchpin::Server;
 use linchpin::client::{Client, Connection};
 use linchpin::prelude::in_process;
 use linchpin::testing::site::{Do, Seen, Site, json};
-use linchpin::transport::Child;
 use linchpin_kit::{ERROR_META, Secret, Service, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -200,13 +199,12 @@ impl Trial {
     }
 }
 
-/// A published server written for Node, which finds this site where it asks the one host that is in its code, and opens nothing in
-/// a browser.
+/// Variables with which a published server written for Node finds this site where it asks the one host that is in its code. It
+/// opens nothing in a browser.
 #[must_use]
-pub fn led(child: Child, host: &str, site: &Site) -> Child {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/lead.cjs");
-    let child = child.env("NODE_OPTIONS", format!("--require {script}"));
-    child.env("LED_HOST", host).env("LED_TO", site.url("/"))
+pub fn led(host: &str, site: &Site) -> [(&'static str, String); 3] {
+    let script = concat!("--require ", env!("CARGO_MANIFEST_DIR"), "/src/testing/lead.cjs");
+    [("NODE_OPTIONS", script.to_owned()), ("LED_HOST", host.to_owned()), ("LED_TO", site.url("/"))]
 }
 
 /// Makes a call.

@@ -27,7 +27,7 @@ async fn theirs(site: &Site, channels: &str) -> Connection {
         .env("SLACK_BOT_TOKEN", "xoxb-1")
         .env("SLACK_TEAM_ID", "T1")
         .env("SLACK_CHANNEL_IDS", channels);
-    let child = led(child, "slack.com", site);
+    let child = child.envs(led("slack.com", site));
     Client::new("test", "0").connect(child).await.expect("the published server starts")
 }
 
