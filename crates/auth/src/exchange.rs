@@ -48,7 +48,7 @@ impl Enterprise {
         form.add("subject_token", self.identity.get(purpose(ground)).await?.expose());
         form.add("subject_token_type", self.identity_type);
         let endpoint = Endpoint {
-            config: flow.config,
+            now: flow.config.now(),
             asker: &asker,
             nonces: flow.nonces,
             issuer: &provider.issuer,

@@ -19,6 +19,7 @@ use crate::secret::Secret;
 use crate::store::{Registered, StoreKey, Stored, Tokens};
 use crate::token::{Endpoint, Nonces};
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
 /// The flow for one MCP server.
@@ -138,32 +139,17 @@ impl Flow<'_> {
         dpop: Option<&DpopKey>,
     ) -> Result<Granted, Error> {
         let server = &ground.server;
-        let redirect_uri = login.redirect_uri().await.map_err(|e| Error::login(chain(&e)))?;
-        check_redirect(&redirect_uri)?;
+        let redirect_uri = redirect_uri(&**login).await?;
         let to_register = register::scopes(scopes.as_ref(), ground.scopes_supported.as_ref());
         let wishes = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
         let client = register::client(self.config, &self.asker, server, stored, &wishes).await?;
 
         // The issuer is recorded together with verifier and state before the user is redirected.
-        let request = Request {
-            pkce: Pkce::generate(),
-            state: random_text(),
-            issuer: &server.issuer,
-            sends_iss: server.sends_iss,
-            redirect_uri: &redirect_uri,
-        };
-        let address = request.address(ground, &client, scopes.as_ref(), dpop)?;
-        let wait = self.config.login_deadline;
-        let callback = tokio::time::timeout(wait, login.authorize(&address)).await;
-        let callback = callback
-            .map_err(|_| Error::login(format!("the login was not completed within {} s", wait.as_secs())))?
-            .map_err(|e| Error::login(chain(&e)))?;
-        let code = request.check(&callback)?;
-
-        let mut form = Form::new("authorization_code");
-        form.add("code", code.expose());
-        form.add("redirect_uri", &redirect_uri);
-        form.add("code_verifier", request.pkce.verifier.expose());
+        let request = Request::new(server, &redirect_uri);
+        let mut more = vec![("resource", ground.resource.clone())];
+        more.extend(dpop.map(|key| ("dpop_jkt", key.thumbprint())));
+        let address = request.address(server, &client, scopes.as_ref(), &more)?;
+        let mut form = request.redeem(&**login, &address, self.config.login_deadline).await?;
         form.add("resource", &ground.resource);
         let tokens = self.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes.as_ref()).await?;
         Ok(granted(client.registered, tokens, dpop, scopes))
@@ -180,7 +166,7 @@ impl Flow<'_> {
         form.add("resource", resource);
         let asked = tokens.scope.as_deref().map(Scopes::parse);
         let endpoint = Endpoint {
-            config: self.config,
+            now: self.config.now(),
             asker: &self.asker,
             nonces: self.nonces,
             issuer: &server.issuer,
@@ -202,7 +188,7 @@ impl Flow<'_> {
         dpop: Option<&'a DpopKey>,
     ) -> Result<Endpoint<'a>, Error> {
         Ok(Endpoint {
-            config: self.config,
+            now: self.config.now(),
             asker: &self.asker,
             nonces: self.nonces,
             issuer: &ground.server.issuer,
@@ -237,7 +223,7 @@ impl Flow<'_> {
 }
 
 /// The state of an authorization request until its callback.
-struct Request<'a> {
+pub(crate) struct Request<'a> {
     pkce: Pkce,
     state: String,
     issuer: &'a str,
@@ -245,16 +231,21 @@ struct Request<'a> {
     redirect_uri: &'a str,
 }
 
-impl Request<'_> {
-    /// Where the user's browser is sent.
-    fn address(
+impl<'a> Request<'a> {
+    pub(crate) fn new(server: &'a Server, redirect_uri: &'a str) -> Request<'a> {
+        let (issuer, sends_iss) = (server.issuer.as_str(), server.sends_iss);
+        Request { pkce: Pkce::generate(), state: random_text(), issuer, sends_iss, redirect_uri }
+    }
+
+    /// Where the user's browser is sent, with these further parameters.
+    pub(crate) fn address(
         &self,
-        ground: &ResolvedServer,
+        server: &Server,
         client: &Client,
         scopes: Option<&Scopes>,
-        dpop: Option<&DpopKey>,
+        more: &[(&str, String)],
     ) -> Result<String, Error> {
-        let Some(endpoint) = &ground.server.authorization_endpoint else {
+        let Some(endpoint) = &server.authorization_endpoint else {
             let why =
                 format!("the metadata of the authorization server {} names no authorization_endpoint", self.issuer);
             return Err(Error::discovery(why));
@@ -269,7 +260,7 @@ impl Request<'_> {
             query.append_pair("code_challenge", &self.pkce.challenge);
             query.append_pair("code_challenge_method", "S256");
             query.append_pair("state", &self.state);
-            query.append_pair("resource", &ground.resource);
+            query.extend_pairs(more);
             if let Some(scopes) = scopes {
                 query.append_pair("scope", &scopes.to_string());
                 // OpenID Connect Core, section 11: otherwise the scope is ignored.
@@ -277,11 +268,21 @@ impl Request<'_> {
                     query.append_pair("prompt", "consent");
                 }
             }
-            if let Some(key) = dpop {
-                query.append_pair("dpop_jkt", &key.thumbprint());
-            }
         }
         Ok(url.into())
+    }
+
+    /// Sends the user there. Returns the token request with the code of the callback.
+    pub(crate) async fn redeem(&self, login: &dyn Login, address: &str, wait: Duration) -> Result<Form, Error> {
+        let callback = tokio::time::timeout(wait, login.authorize(address)).await;
+        let callback = callback
+            .map_err(|_| Error::login(format!("the login was not completed within {} s", wait.as_secs())))?
+            .map_err(|e| Error::login(chain(&e)))?;
+        let mut form = Form::new("authorization_code");
+        form.add("code", self.check(&callback)?.expose());
+        form.add("redirect_uri", self.redirect_uri);
+        form.add("code_verifier", self.pkce.verifier.expose());
+        Ok(form)
     }
 
     /// Takes the code out of the answer. What is not from whom it must be is not looked at any further: neither its code
@@ -333,6 +334,13 @@ fn check_pkce(ground: &ResolvedServer) -> Result<(), Error> {
         None => "does not declare PKCE support (code_challenge_methods_supported is missing)",
     };
     Err(Error::discovery(format!("the authorization server {} {why}, which logging in requires", server.issuer)))
+}
+
+/// The redirect URI of a login.
+pub(crate) async fn redirect_uri(login: &dyn Login) -> Result<String, Error> {
+    let redirect_uri = login.redirect_uri().await.map_err(|e| Error::login(chain(&e)))?;
+    check_redirect(&redirect_uri)?;
+    Ok(redirect_uri)
 }
 
 /// Redirect URIs are on this machine or `https`.

@@ -20,7 +20,7 @@
 //
 // ```text
 // oauth
-// exchange  token_source
+// exchange  known_server  token_source
 // flow
 // register  token
 // config
@@ -42,6 +42,7 @@ mod exchange;
 mod fetch;
 mod flow;
 mod grants;
+mod known_server;
 mod metadata;
 mod oauth;
 mod pkce;
@@ -60,6 +61,7 @@ pub use client::Credential;
 pub use error::Error;
 pub use fetch::Fetch;
 pub use grants::{Assertion, AssertionFor, Enterprise, Workload};
+pub use known_server::KnownServer;
 pub use oauth::{OAuth, Status};
 pub use scope::Scopes;
 pub use secret::Secret;

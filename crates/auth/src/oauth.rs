@@ -301,7 +301,7 @@ impl OAuth {
         form.add("token", token.expose());
         form.add("token_type_hint", hint);
         let endpoint = Endpoint {
-            config,
+            now: config.now(),
             asker: &asker,
             nonces: &self.shared.nonces,
             issuer: &server.issuer,

@@ -3,7 +3,6 @@
 //! RFC 6749 sections 5.1 and 5.2; RFC 9449 sections 5 and 8 for proofs and nonces.
 
 use crate::client::{Client, Form};
-use crate::config::Config;
 use crate::dpop::DpopKey;
 use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, FORM, is_good};
@@ -19,7 +18,8 @@ use url::Url;
 
 /// One authorization server's token endpoint, as one client with one key sees it.
 pub(crate) struct Endpoint<'a> {
-    pub(crate) config: &'a Config,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
     pub(crate) asker: &'a Asker,
     pub(crate) nonces: &'a Nonces,
     pub(crate) issuer: &'a str,
@@ -49,11 +49,11 @@ impl Endpoint<'_> {
             let mut form = form.clone();
             let mut headers = HeaderMap::new();
             if let Some(client) = self.client {
-                client.sign(&mut form, &mut headers, self.issuer, self.config.now());
+                client.sign(&mut form, &mut headers, self.issuer, self.now);
             }
             if let Some(key) = self.dpop {
                 let nonce = self.nonces.of(self.address);
-                let proof = key.proof("POST", self.address, nonce.as_deref(), None, self.config.now());
+                let proof = key.proof("POST", self.address, nonce.as_deref(), None, self.now);
                 headers.insert(DPOP, header(&proof)?);
             }
             let what = "the token endpoint";
@@ -126,7 +126,7 @@ impl Endpoint<'_> {
             access_token: Secret::from(access_token),
             refresh_token: text("refresh_token").map(Secret::from),
             token_type: token_type.to_owned(),
-            expires_at: seconds.map(|seconds| self.config.now().saturating_add(seconds)),
+            expires_at: seconds.map(|seconds| self.now.saturating_add(seconds)),
             scope: text("scope").map(str::to_owned).or_else(|| asked.map(Scopes::to_string)),
         })
     }

@@ -2,6 +2,7 @@
 
 mod flow;
 mod keyring;
+mod known_server;
 mod life;
 mod login;
 mod secrets;

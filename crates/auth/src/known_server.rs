@@ -1,0 +1,172 @@
+//! OAuth with an authorization server whose endpoints are known beforehand, for APIs that are no MCP servers.
+
+use crate::address;
+use crate::client::{Client, Credential, Form, Method};
+use crate::error::Error;
+use crate::fetch::{Asker, Fetch, WebFetch};
+use crate::flow::{Request, redirect_uri};
+use crate::jwt::Signer;
+use crate::login::Login;
+use crate::metadata::Server;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+use crate::store::Tokens;
+use crate::token::{Endpoint, Nonces};
+use linchpin_web::{Reach, WebOptions};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long the user may take to log in.
+const LOGIN_S_MAX: Duration = Duration::from_secs(600);
+
+/// An authorization server whose endpoints are known beforehand, and a client that is registered with it: for APIs that are
+/// no MCP servers and describe neither themselves nor their authorization server, such as Google's.
+///
+/// Logins use PKCE and a `state`. Nothing is discovered, and no resource is named. A client with a secret sends it in the body
+/// of token requests (`client_secret_post`). The endpoints must be `https`, or `http` on the loopback interface; they may be
+/// at any address. [`OAuth`](crate::OAuth) is the one for MCP servers.
+///
+/// ```
+/// use linchpin_auth::{KnownServer, Secret, login::Browser};
+///
+/// # async fn example() -> Result<(), linchpin_auth::Error> {
+/// let (authorize, token) = ("https://accounts.example/authorize", "https://accounts.example/token");
+/// let server = KnownServer::new("https://accounts.example", authorize, token).client("my-app", "the-secret");
+/// let login = Browser::new().notice(|url| eprintln!("log in at {url}"));
+/// let tokens = server.login(&login, ["files.read"]).await?;
+/// if let Some(refresh_token) = &tokens.refresh_token {
+///     let next = server.refresh(refresh_token).await?;
+///     println!("valid until {:?}", next.expires_at);
+/// }
+/// # Ok(()) }
+/// # let _ = example();
+/// ```
+#[derive(Clone)]
+pub struct KnownServer {
+    server: Server,
+    client: Option<(String, Credential)>,
+    parameters: Vec<(&'static str, String)>,
+    fetch: Arc<dyn Fetch>,
+}
+
+impl KnownServer {
+    /// Describes an authorization server: its issuer identifier, which callbacks may name, and its two endpoints.
+    pub fn new(
+        issuer: impl Into<String>,
+        authorization_endpoint: impl Into<String>,
+        token_endpoint: impl Into<String>,
+    ) -> KnownServer {
+        let server = Server {
+            issuer: issuer.into(),
+            authorization_endpoint: Some(authorization_endpoint.into()),
+            token_endpoint: Some(token_endpoint.into()),
+            auth_methods: Some(vec![Method::Post.name().to_owned(), Method::Jwt.name().to_owned()]),
+            ..Server::default()
+        };
+        let fetch = Arc::new(WebFetch::new(&WebOptions::default()));
+        KnownServer { server, client: None, parameters: Vec::new(), fetch }
+    }
+
+    /// Sets the client that is registered there.
+    #[must_use]
+    pub fn client(self, id: impl Into<String>, credential: impl Into<Credential>) -> KnownServer {
+        KnownServer { client: Some((id.into(), credential.into())), ..self }
+    }
+
+    /// Adds a parameter to authorization URLs, for example `access_type`.
+    #[must_use]
+    pub fn parameter(mut self, name: &'static str, value: impl Into<String>) -> KnownServer {
+        self.parameters.push((name, value.into()));
+        self
+    }
+
+    /// Sets options of the HTTP client, for example additional root certificates. This crate sets `reach` and
+    /// `request_ms_max`.
+    #[must_use]
+    pub fn web(self, options: &WebOptions) -> KnownServer {
+        KnownServer { fetch: Arc::new(WebFetch::new(options)), ..self }
+    }
+
+    /// Replaces the built-in HTTP client.
+    #[must_use]
+    pub fn fetch(self, fetch: impl Fetch) -> KnownServer {
+        KnownServer { fetch: Arc::new(fetch), ..self }
+    }
+
+    /// Logs a user in, and returns the tokens. Nothing is stored.
+    ///
+    /// # Errors
+    /// If there is no client, if the login fails, or if its callback is another login's or another server's.
+    pub async fn login<S: AsRef<str>>(
+        &self,
+        login: &dyn Login,
+        scopes: impl IntoIterator<Item = S>,
+    ) -> Result<Tokens, Error> {
+        let scopes: Scopes = scopes.into_iter().collect();
+        let redirect_uri = redirect_uri(login).await?;
+        let client =
+            self.registered()?.ok_or_else(|| Error::setup("a login needs a client: set KnownServer::client"))?;
+        let request = Request::new(&self.server, &redirect_uri);
+        let address = request.address(&self.server, &client, Some(&scopes), &self.parameters)?;
+        let form = request.redeem(login, &address, LOGIN_S_MAX).await?;
+        self.tokens(&form, Some(&client)).await
+    }
+
+    /// Requests new tokens. A server that does not rotate refresh tokens returns none.
+    ///
+    /// # Errors
+    /// If there is no client, or the server is unreachable or refuses: with the code `invalid_grant` once the token is revoked.
+    pub async fn refresh(&self, refresh_token: &Secret) -> Result<Tokens, Error> {
+        let client = self.registered()?;
+        let mut form = Form::new("refresh_token");
+        form.add("refresh_token", refresh_token.expose());
+        self.tokens(&form, client.as_ref()).await
+    }
+
+    /// Requests tokens for a statement that is signed with this key (RFC 7523, section 2.1): for service accounts. The server's
+    /// documentation says which `claims` it wants; `iat` and `exp`, an hour later, are added.
+    ///
+    /// # Errors
+    /// If the server is unreachable or refuses.
+    pub async fn assertion(&self, signer: &Signer, claims: &Map<String, Value>) -> Result<Tokens, Error> {
+        let now = now();
+        let mut claims = claims.clone();
+        claims.insert("iat".to_owned(), now.into());
+        claims.insert("exp".to_owned(), now.saturating_add(ASSERTION_S).into());
+        let mut form = Form::new("urn:ietf:params:oauth:grant-type:jwt-bearer");
+        form.add("assertion", &signer.sign(&Map::new(), &Value::Object(claims)));
+        self.tokens(&form, None).await
+    }
+
+    fn registered(&self) -> Result<Option<Client>, Error> {
+        self.client.as_ref().map(|(id, credential)| Client::new(id, credential, &self.server)).transpose()
+    }
+
+    async fn tokens(&self, form: &Form, client: Option<&Client>) -> Result<Tokens, Error> {
+        let address = self.server.token_endpoint()?;
+        // Whoever configured it knows where it is.
+        let (fetch, reach) = (self.fetch.clone(), Some(Reach::Any));
+        let asker = Asker { fetch, reach, server: address::server(address)? };
+        let (nonces, issuer) = (Nonces::default(), self.server.issuer.as_str());
+        let endpoint = Endpoint { now: now(), asker: &asker, nonces: &nonces, issuer, address, client, dpop: None };
+        endpoint.tokens(form, None).await
+    }
+}
+
+impl fmt::Debug for KnownServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownServer")
+            .field("server", &self.server)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lifetime of a signed statement: the longest that Google takes.
+const ASSERTION_S: u64 = 3_600;
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
