@@ -29,6 +29,8 @@ pub struct Ask {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) form: Option<Vec<(String, String)>>,
     pub(crate) json: Option<Value>,
+    /// A body of another kind, and its media type.
+    pub(crate) raw: Option<(String, Bytes)>,
     pub(crate) headers: Vec<(&'static str, String)>,
     /// Whether it only reads, so that it is retried when the server is busy. A write is not, also one that is idempotent: if the
     /// first attempt took effect, the second may be refused because of it.
@@ -51,6 +53,7 @@ impl Ask {
             query,
             form,
             json,
+            raw: None,
             headers,
             repeatable,
             always: false,
@@ -162,6 +165,13 @@ impl Ask {
     #[must_use]
     pub fn json(mut self, body: Value) -> Ask {
         self.json = Some(body);
+        self
+    }
+
+    /// Sets a body of another kind, such as the content of a file.
+    #[must_use]
+    pub fn body(mut self, media_type: impl Into<String>, body: impl Into<Bytes>) -> Ask {
+        self.raw = Some((media_type.into(), body.into()));
         self
     }
 

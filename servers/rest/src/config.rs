@@ -118,8 +118,12 @@ impl Config {
         }
     }
 
-    /// The options of the HTTP client: it connects to the API's hosts only.
-    pub(crate) fn web<'a>(&self, bases: impl Iterator<Item = &'a Url> + Clone) -> Result<WebOptions, ToolError> {
+    /// The options of the HTTP client, with the proxy and the certificates of this configuration: it connects to the hosts of
+    /// these URLs only. For servers that ask others too, for example for tokens.
+    ///
+    /// # Errors
+    /// When the file of certificates cannot be read, or a URL has no host.
+    pub fn web<'a>(&self, bases: impl Iterator<Item = &'a Url> + Clone) -> Result<WebOptions, ToolError> {
         let roots = match &self.ca_file {
             None => Vec::new(),
             Some(path) => {

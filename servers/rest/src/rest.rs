@@ -401,7 +401,10 @@ impl Rest {
             let name: HeaderName = name.parse().map_err(|_| invalid())?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| invalid())?);
         }
-        let body = if let Some(form) = &ask.form {
+        let body = if let Some((media_type, body)) = &ask.raw {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_str(media_type).map_err(|_| invalid())?);
+            body.clone()
+        } else if let Some(form) = &ask.form {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
             url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish().into()
         } else if let Some(json) = &ask.json {

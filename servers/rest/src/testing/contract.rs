@@ -106,6 +106,10 @@ impl Operation {
         let body = match (is_form, seen.body.is_empty()) {
             (true, _) => typed(schema("body"), parse(&seen.body).into_owned()),
             (false, true) => json!({}),
+            // Of another kind, such as the content of a file.
+            (false, false) if seen.header("content-type").is_some_and(|kind| !kind.contains("json")) => {
+                json!({ "text": String::from_utf8_lossy(&seen.body) })
+            }
             (false, false) => serde_json::from_slice(&seen.body).unwrap_or_else(|e| panic!("{}: {e}", self.name)),
         };
         BTreeMap::from([("query", query), ("headers", typed(schema("headers"), headers)), ("body", body)])
