@@ -1,0 +1,252 @@
+//! Reading files, as tool results, as resources and into the download directory.
+
+use crate::Own;
+use crate::files::{File, is_id};
+use http::StatusCode;
+use linchpin::types::content::ResourceContents;
+use linchpin::{Cx, Error};
+use linchpin_kit::{ToolError, io_text};
+use linchpin_rest::{Answer, Args, Reply, Rest};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are asked for at once while a file is downloaded.
+const CHUNK: u64 = 8 << 20;
+
+/// Longest download, in bytes.
+const DOWNLOAD_MAX: u64 = 1 << 30;
+
+/// How many files of the same name there may be.
+const SAME_NAMES: usize = 100;
+
+/// A part of a file as text.
+pub(crate) async fn read(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
+    let file = File::find(rest, args.text("file_id"), args.get("format").and_then(Value::as_str)).await?;
+    if !file.is_text() {
+        let error = ToolError::invalid("It is no text").detail(format!("{}: {}", file.name, file.media_type));
+        return Err(error.hint("Read the resource gdrive:///ID, use gdrive_download, or another format."));
+    }
+    let number = |name: &str| u64::try_from(args.int(name).unwrap_or_default()).unwrap_or_default();
+    let (offset, max) = (number("offset"), number("max").max(4));
+    // What is exported comes whole, and so does what is short.
+    let part = if file.export.is_none() { Some((offset, offset.saturating_add(max + 3))) } else { None };
+    let (reply, begins) = bytes(rest, &file, part).await?;
+    let total = if file.export.is_some() || begins == 0 && reply.status == StatusCode::OK {
+        reply.body.len() as u64
+    } else {
+        file.size.unwrap_or(begins + reply.body.len() as u64)
+    };
+    if offset > 0 && offset >= total {
+        return Err(ToolError::invalid(format!("Invalid argument offset: the file has {total} bytes")));
+    }
+    let (text, end) = window(&reply.body, begins, offset, max);
+    let mut told =
+        json!({ "id": file.id, "name": file.name, "mimeType": file.media_type, "text": reply.cleaned(&text) });
+    if end < total {
+        told["next_offset"] = json!(end);
+        told["total"] = json!(total);
+    }
+    Ok(told.into())
+}
+
+/// The content, or these bytes of it; with where it begins.
+async fn bytes(rest: &Rest, file: &File, part: Option<(u64, u64)>) -> Result<(Reply, u64), ToolError> {
+    let ask = match part.filter(|_| file.size != Some(0)) {
+        Some((from, to)) => file.ask().header("range", format!("bytes={from}-{}", to - 1)),
+        None => file.ask(),
+    };
+    if part.is_none() {
+        file.check_size(rest)?;
+    }
+    let reply = rest.send(ask).await?;
+    let begins = if reply.status == StatusCode::PARTIAL_CONTENT { part.map_or(0, |(from, _)| from) } else { 0 };
+    Ok((reply, begins))
+}
+
+/// At most `max` bytes from `offset` on, whole characters, and where they end. `body` begins at `begins`.
+fn window(body: &[u8], begins: u64, offset: u64, max: u64) -> (String, u64) {
+    let index = |at: u64| usize::try_from(at.saturating_sub(begins)).unwrap_or(usize::MAX).min(body.len());
+    let inside = |at: usize| body.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let (first, last) = (index(offset), index(offset.saturating_add(max)));
+    let (mut from, mut to) = (first, last);
+    // A character has at most four bytes; where there are more like them, it is no text.
+    for _ in 0..3 {
+        from += usize::from(from < to && inside(from));
+        to -= usize::from(from < to && inside(to));
+    }
+    if from >= to {
+        (from, to) = (first, last.max(first));
+    }
+    (String::from_utf8_lossy(&body[from..to]).into_owned(), begins + to as u64)
+}
+
+/// What a URI of a resource holds.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct At {
+    id: String,
+}
+
+/// A file as a resource.
+pub(crate) async fn resource(rest: &Rest, cx: &Cx, at: At) -> Result<ResourceContents, Error> {
+    if !is_id(&at.id) {
+        return Err(Error::not_found());
+    }
+    contents(rest, &at.id, cx.uri().unwrap_or_default()).await.map_err(ToolError::for_resource)
+}
+
+async fn contents(rest: &Rest, id: &str, uri: &str) -> Result<ResourceContents, ToolError> {
+    let mut file = File::find(rest, id, None).await?;
+    if file.export == Some("csv") && rest.state::<Own>().is_some_and(|own| own.all_sheets) {
+        file = File::find(rest, id, Some("xlsx")).await?;
+    }
+    let (reply, _) = bytes(rest, &file, None).await?;
+    let is_text = file.media_type.starts_with("text/") || file.media_type == "application/json";
+    let contents = match is_text {
+        true => ResourceContents::text(uri, reply.cleaned(&String::from_utf8_lossy(&reply.body))),
+        false => ResourceContents::blob(uri, &reply.body),
+    };
+    Ok(contents.with_mime_type(file.media_type))
+}
+
+/// Saves a file in the download directory.
+pub(crate) async fn download(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
+    let own = rest.state::<Own>().and_then(|own| own.download_dir.as_deref());
+    let directory = own.ok_or_else(|| ToolError::denied("Downloading needs --download-dir"))?;
+    let file = File::find(rest, args.text("file_id"), args.get("format").and_then(Value::as_str)).await?;
+    let given = args.get("name").and_then(Value::as_str).map(str::to_owned);
+    let name = given.unwrap_or_else(|| match file.export {
+        Some("markdown") => format!("{}.md", file.name),
+        Some("text") => format!("{}.txt", file.name),
+        Some(format) => format!("{}.{format}", file.name),
+        None => file.name.clone(),
+    });
+    if file.size.is_some_and(|size| size > DOWNLOAD_MAX) {
+        return Err(ToolError::invalid(format!("The file has more than {DOWNLOAD_MAX} bytes")));
+    }
+    let chunk = CHUNK.min(rest.config().body_bytes_max as u64);
+    let long = file.export.is_none() && file.size.is_some_and(|size| size > chunk);
+    let (mut part, _) = bytes(rest, &file, long.then_some((0, chunk))).await?;
+    let (path, mut saved) = create(directory, &name)?;
+    let mut unfinished = Unfinished(Some(path.clone()));
+    let mut written = 0;
+    loop {
+        saved.write_all(&part.body).map_err(|error| cannot_write(&path, &error))?;
+        written += part.body.len() as u64;
+        let is_last = part.status != StatusCode::PARTIAL_CONTENT || file.size.is_none_or(|size| written >= size);
+        if is_last || part.body.is_empty() || written > DOWNLOAD_MAX {
+            break;
+        }
+        let (next, begins) = bytes(rest, &file, Some((written, written + chunk))).await?;
+        if begins != written {
+            return Err(ToolError::new("Google Drive sent another part than was asked for"));
+        }
+        part = next;
+    }
+    unfinished.0 = None;
+    Ok(json!({ "path": path.display().to_string(), "bytes": written, "mimeType": file.media_type }).into())
+}
+
+/// A file that is removed unless it is finished, also where the call is cancelled.
+struct Unfinished(Option<PathBuf>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The download directory, as it is without symlinks.
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, ToolError> {
+    let real = path.canonicalize().map_err(|e| cannot_write(path, &e))?;
+    if real.is_dir() { Ok(real) } else { Err(ToolError::new(format!("{} is no directory", path.display()))) }
+}
+
+/// A new file of about this name. What is there is neither replaced nor followed.
+fn create(directory: &Path, name: &str) -> Result<(PathBuf, std::fs::File), ToolError> {
+    let name = safe_name(name);
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
+        _ => (name.as_str(), String::new()),
+    };
+    for n in 0..SAME_NAMES {
+        let own = if n == 0 { name.clone() } else { format!("{stem} ({n}){extension}") };
+        let path = directory.join(own);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot_write(&path, &error)),
+        }
+    }
+    Err(ToolError::conflict("There are too many files of that name in the download directory"))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> ToolError {
+    ToolError::new(format!("Cannot write to {}: {}", path.display(), io_text(error)))
+}
+
+/// A name of one file on every system: no separators, no hidden files, none of Windows' devices.
+fn safe_name(name: &str) -> String {
+    let plain = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
+    let name: String = linchpin_kit::without_hidden(name).chars().map(plain).take(60).collect();
+    let name = name.trim_matches(|c: char| c == '.' || c.is_whitespace());
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_device = matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
+        || stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt"));
+    match (name.is_empty(), is_device) {
+        (true, _) => "file".to_owned(),
+        (_, true) => format!("_{name}"),
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_to_its_end_in_parts_of_whole_characters() {
+        let whole = "aä€😀".repeat(50);
+        for max in 4..40 {
+            let (mut text, mut at) = (String::new(), 0);
+            while at < whole.len() as u64 {
+                let begins = at;
+                let body = &whole.as_bytes()[begins as usize..whole.len().min((at + max + 3) as usize)];
+                let (part, end) = window(body, begins, at, max);
+                assert!(end > at && part.len() as u64 <= max);
+                (text, at) = (text + &part, end);
+            }
+            assert_eq!(text, whole);
+        }
+        assert_eq!(window(&[0xbf; 9], 0, 2, 4), ("\u{fffd}".repeat(4), 6), "what is no text has an end too");
+        assert_eq!(window(b"abc", 0, 9, 4), (String::new(), 3));
+    }
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        for (name, want) in [
+            ("Plan.md", "Plan.md"),
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("/etc/passwd", "_etc_passwd"),
+            (".bashrc", "bashrc"),
+            ("..", "file"),
+            ("a\nb:c", "a_b_c"),
+            ("CON.txt", "_CON.txt"),
+            ("", "file"),
+        ] {
+            assert_eq!(safe_name(name), want);
+        }
+        let home = tempfile::tempdir().unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc/passwd", home.path().join("x.md")).unwrap();
+        #[cfg(not(unix))]
+        std::fs::write(home.path().join("x.md"), "").unwrap();
+        let (path, _) = create(home.path(), "x.md").unwrap();
+        assert_eq!(path, home.path().join("x (1).md"));
+    }
+}
