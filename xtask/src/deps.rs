@@ -62,6 +62,7 @@ const BUDGETS: &[Budget] = &[
     Budget { what: "GitLab", package: "linchpin-gitlab", features: None, crates_max: 180 },
     Budget { what: "Slack", package: "linchpin-slack", features: None, crates_max: 180 },
     Budget { what: "Brave Search", package: "linchpin-brave-search", features: None, crates_max: 180 },
+    Budget { what: "Google Drive", package: "linchpin-google-drive", features: None, crates_max: 195 },
     Budget { what: "Google Maps", package: "linchpin-google-maps", features: None, crates_max: 185 },
     Budget { what: "GitHub", package: "linchpin-github", features: None, crates_max: 180 },
     Budget { what: "Sentry", package: "linchpin-sentry", features: None, crates_max: 185 },

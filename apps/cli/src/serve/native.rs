@@ -8,6 +8,7 @@
 use super::Reach;
 use super::place::Clients;
 use super::report::{failed, no_tool};
+use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::out::note;
 use clap::{ArgMatches, Command};
@@ -111,6 +112,8 @@ pub(crate) struct Typed<C: 'static> {
     pub(crate) tools: fn(&mut C) -> &mut ToolChoice,
     /// Opens it and adds it to another server: `Name::open(config)?`, `.add_to(server)?.state(())`. Returns warnings too.
     pub(crate) open: fn(C, Server) -> Opened,
+    /// What its configuration asks for instead of serving, such as a login; what is said then.
+    pub(crate) instead: fn(&C) -> Option<Result<String, ToolError>>,
     /// Sets what depends on this program.
     pub(crate) prepare: fn(&mut C),
     /// What it can access, if clients' roots can affect that.
@@ -119,7 +122,7 @@ pub(crate) struct Typed<C: 'static> {
 
 impl<C> Typed<C> {
     pub(crate) const fn new(tools: fn(&mut C) -> &mut ToolChoice, open: fn(C, Server) -> Opened) -> Typed<C> {
-        Typed { tools, open, prepare: |_| {}, reach: None }
+        Typed { tools, open, instead: |_| None, prepare: |_| {}, reach: None }
     }
 }
 
@@ -160,6 +163,10 @@ impl<C: Options> Configured for Typed<C> {
         let mut given = cli::given::<C>(matches);
         masked.iter().for_each(|option| given.add(option, []));
         let mut config = C::read(vars, &given).map_err(|fault| failed(&fault))?;
+        if let Some(done) = (self.instead)(&config) {
+            note(&done.map_err(|fault| failed(&fault))?);
+            return Err(Failure::silent(Exit::Ok));
+        }
         let tools = (self.tools)(&mut config).clone();
         let add = Box::new(move |server: Server, tools: ToolChoice, clients: Clients| {
             *(self.tools)(&mut config) = tools;

@@ -4,6 +4,8 @@
 use super::Reach;
 #[allow(unused_imports, reason = "which of them are used depends on the servers of the build")]
 use super::native::{Entry, Main, Typed};
+#[cfg(feature = "google-drive")]
+use linchpin_kit::ToolError;
 #[cfg(any(feature = "brave-search", feature = "everything"))]
 use {linchpin_kit::Vars, std::ffi::OsString};
 
@@ -327,6 +329,36 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "google-drive")]
+    Entry {
+        title: "Google Drive",
+        about: "Files, folders and comments of Google Drive, with a login of Google",
+        examples: "  \
+  linchpin serve google-drive auth
+  linchpin serve google-drive
+  linchpin serve google-drive --allow-write --download-dir ~/Downloads
+",
+        notes: "`auth` logs in with the OAuth client of GDRIVE_OAUTH_PATH (create one of the type \"Desktop app\" at \
+                https://console.cloud.google.com/apis/credentials) and keeps the login in the file of GDRIVE_CREDENTIALS_PATH. \
+                GOOGLE_APPLICATION_CREDENTIALS is the key of a service account. GDRIVE_OAUTH and GDRIVE_CREDENTIALS are the JSON \
+                itself, GDRIVE_ACCESS_TOKEN is a token from elsewhere; …_FILE names a file with it, …_KEYRING=SERVICE/ACCOUNT an \
+                entry of the keyring (in programs built with the feature keyring).",
+        published_as: "gdrive",
+        ..Entry::new(
+            "google-drive",
+            linchpin_google_drive::SERVICE,
+            &Typed {
+                instead: google_drive_login,
+                ..Typed::new(
+                    |config: &mut linchpin_google_drive::Config| &mut config.api.tools,
+                    |config, server| {
+                        let rest = linchpin_google_drive::open(config)?;
+                        Ok((linchpin_google_drive::add_to(rest, server)?.state(()), Vec::new()))
+                    },
+                )
+            },
+        )
+    },
     #[cfg(feature = "github")]
     Entry {
         title: "GitHub",
@@ -469,6 +501,19 @@ fn everything_original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString
     };
     given.splice(..1, flags.into_iter().map(OsString::from));
     given
+}
+
+/// `auth`: logs in, and says where the login is kept.
+#[cfg(feature = "google-drive")]
+fn google_drive_login(config: &linchpin_google_drive::Config) -> Option<Result<String, ToolError>> {
+    use crate::show::out::note;
+    let login = linchpin::auth::login::Browser::new().notice(|url| note(format!("Log in at {url}")));
+    config.log_in.then(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| ToolError::new(format!("The login cannot be started: {e}")))?;
+        let path = runtime.block_on(linchpin_google_drive::log_in(config, &login))?;
+        Ok(format!("Credentials saved to {}. You can now run the server.", path.display()))
+    })
 }
 
 /// Brave's own server takes its transport from variables.

@@ -74,7 +74,7 @@ fn mistake(name: &str) -> Option<(Vec<String>, &'static str, Value, &'static [&'
 }
 
 /// The servers whose texts name no tool; the others say which one to use for what.
-const SILENT: [&str; 5] = ["time", "google-maps", "sentry", "everart", "aws-kb"];
+const SILENT: [&str; 6] = ["time", "google-drive", "google-maps", "sentry", "everart", "aws-kb"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_prefix_every_server_names_its_tools_as_they_are_listed() {

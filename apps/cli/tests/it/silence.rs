@@ -88,6 +88,10 @@ fn calls(row: &Row, home: &Path) -> Vec<(&'static str, Value, Option<&'static st
             ("maps_geocode", json!({ "address": MARKER, MARKER: 1 }), None),
             ("maps_search_places", json!({ "query": MARKER, "cursor": MARKER }), None),
         ],
+        "google-drive" => vec![
+            ("search", json!({ "query": MARKER, MARKER: 1 }), None),
+            ("search", json!({ "query": "x", "cursor": MARKER }), None),
+        ],
         "github" => vec![
             ("search_users", json!({ "q": MARKER, MARKER: 1 }), None),
             ("search_issues", json!({ "q": MARKER, "cursor": MARKER }), None),

@@ -32,7 +32,12 @@ pub(crate) struct Row {
 /// The name of the published server of this name.
 #[allow(dead_code, reason = "each test uses its own part")]
 pub(crate) fn published_name(name: &str) -> String {
-    format!("mcp-server-{}", if name == "aws-kb" { "aws-kb-retrieval" } else { name })
+    let published = match name {
+        "aws-kb" => "aws-kb-retrieval",
+        "google-drive" => "gdrive",
+        name => name,
+    };
+    format!("mcp-server-{published}")
 }
 
 impl Row {
@@ -182,6 +187,17 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
             ("MCP_MAPS_API_URL".to_owned(), site("application/json", found)),
         ];
         row.prefix = "maps";
+        rows.push(row);
+    }
+    if cfg!(feature = "google-drive") {
+        let found = r#"{"files":[{"id":"1Some","name":"Some words","mimeType":"text/plain"}]}"#;
+        let says = "Some words (text/plain) — gdrive:///1Some";
+        let mut row = row("google-drive", "search", json!({ "query": "words" }), says);
+        row.env = vec![
+            ("GDRIVE_ACCESS_TOKEN".to_owned(), "key".to_owned()),
+            ("MCP_GDRIVE_API_URL".to_owned(), site("application/json", found)),
+        ];
+        row.prefix = "gdrive";
         rows.push(row);
     }
     if cfg!(feature = "github") {
