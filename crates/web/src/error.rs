@@ -63,6 +63,14 @@ impl WebError {
         WebError { kind: WebErrorKind::Timeout, text: format!("{host} did not respond in time").into() }
     }
 
+    /// The error of a name lookup.
+    pub(super) fn unresolved(host: &str, error: &(dyn StdError + 'static)) -> WebError {
+        if let Some(vetoed) = error.downcast_ref::<super::resolve::Vetoed>() {
+            return WebError::refused(host, vetoed.why);
+        }
+        WebError { kind: WebErrorKind::Unreachable, text: format!("the name of {host} is unknown").into() }
+    }
+
     /// The error of a failed request.
     pub(super) fn of(error: reqwest::Error, url: &Url) -> WebError {
         let host = host(url);

@@ -33,6 +33,7 @@ pub use tls::roots_from_pem;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::fmt;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -243,6 +244,55 @@ impl Web {
     ) -> Result<WebResponse, WebError> {
         let by = self.deadline().map_or(by, |own| own.min(by));
         self.request_until(method, &error::parsed(url)?, headers, body, Some(by)).await
+    }
+
+    /// Whether the rules allow this URL, as far as that can be told without a name lookup. Connects to nothing.
+    ///
+    /// # Errors
+    /// Why not; or the URL is not valid.
+    pub fn allows(&self, url: &str) -> Result<(), WebError> {
+        let url = error::parsed(url)?;
+        if !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
+            return Err(WebError::invalid(format!("{}: URLs are not requested", url.scheme())));
+        }
+        self.check(&url)
+    }
+
+    /// Returns the addresses of the host of this URL, with its port: all of them allowed. For callers who make their
+    /// connections themselves. Proxies are not considered.
+    ///
+    /// # Errors
+    /// As [`Web::send`], when the host is not allowed or unknown.
+    ///
+    /// ```
+    /// use linchpin_web::{Reach, Web, WebOptions};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let web = Web::new(WebOptions::default().with(|options| options.reach = Reach::Public));
+    /// assert!(web.addresses("http://127.0.0.1:8080/").await.is_err());
+    /// assert_eq!(web.addresses("http://8.8.8.8/").await.unwrap(), ["8.8.8.8:80".parse().unwrap()]);
+    /// # });
+    /// ```
+    pub async fn addresses(&self, url: &str) -> Result<Vec<SocketAddr>, WebError> {
+        self.allows(url)?;
+        let url = error::parsed(url)?;
+        let inner = &*self.inner;
+        let port = url.port_or_known_default().unwrap_or(0);
+        let found = match url.host() {
+            Some(Host::Ipv4(ip)) => vec![ip.into()],
+            Some(Host::Ipv6(ip)) => vec![ip.into()],
+            Some(Host::Domain(name)) => {
+                let limit = Duration::from_millis(inner.options.connect_ms_max);
+                let found = resolve::vetted(inner.reach(&url), inner.lookup.as_deref(), name);
+                match tokio::time::timeout(limit, found).await {
+                    Ok(Ok(found)) => found,
+                    Ok(Err(e)) => return Err(WebError::unresolved(&error::host(&url), &*e)),
+                    Err(_) => return Err(WebError::timeout(&error::host(&url))),
+                }
+            }
+            None => return Err(WebError::invalid("the URL has no host".to_owned())),
+        };
+        Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
     }
 
     /// Returns the deadline of a request that starts now.
