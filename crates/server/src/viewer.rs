@@ -165,6 +165,20 @@ impl Audience {
     }
 }
 
+/// The same session, connection or principal.
+impl PartialEq for Audience {
+    fn eq(&self, other: &Audience) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Session(one), Kind::Session(other)) => one.ptr_eq(other),
+            (Kind::Connection(one), Kind::Connection(other)) => one.ptr_eq(other),
+            (Kind::Principal(one), Kind::Principal(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Audience {}
+
 impl fmt::Debug for Audience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {

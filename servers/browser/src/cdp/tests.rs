@@ -26,11 +26,10 @@ async fn answers_reach_their_commands_and_events_their_session() {
     let mut events = session.events(&["Page.loadEventFired"]);
     let asked = tokio::spawn(async move { session.call("Page.enable", json!({"a": 1})).await });
     let sent = command(&mut from).await;
-    assert_eq!((&sent["method"], &sent["sessionId"], &sent["params"]["a"]), (
-        &json!("Page.enable"),
-        &json!("S"),
-        &json!(1)
-    ));
+    assert_eq!(
+        (&sent["method"], &sent["sessionId"], &sent["params"]["a"]),
+        (&json!("Page.enable"), &json!("S"), &json!(1))
+    );
     for message in [
         json!({"method": "Page.loadEventFired", "params": {"n": 0}}),
         json!({"method": "Page.loadEventFired", "params": {"n": 1}, "sessionId": "S"}),
@@ -81,7 +80,9 @@ async fn a_browser_that_does_not_answer_is_a_timeout_and_is_forgotten() {
 #[tokio::test]
 async fn a_message_that_is_too_long_is_skipped_and_fails_only_its_command() {
     let long = "x".repeat(2_000);
-    let text = format!("{{\"method\":\"a\",\"params\":\"{long}\"}}\0{{\"id\":7,\"result\":\"{long}\"}}\0{{\"id\":8,\"result\":1}}\0");
+    let text = format!(
+        "{{\"method\":\"a\",\"params\":\"{long}\"}}\0{{\"id\":7,\"result\":\"{long}\"}}\0{{\"id\":8,\"result\":1}}\0"
+    );
     let mut frames = Frames::new(text.as_bytes(), 1_000);
     assert!(matches!(frames.next().await, Ok(Some(Incoming::Skipped))));
     assert!(matches!(frames.next().await, Ok(Some(Incoming::Answer { id: 7, result: Err(CdpError::TooLarge) }))));

@@ -49,7 +49,7 @@ struct Message {
     result: Value,
     error: Option<Refusal>,
     #[serde(rename = "sessionId")]
-    session: Option<Arc<str>>,
+    session: Option<Box<str>>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +112,9 @@ fn read(text: &[u8]) -> Incoming {
             Incoming::Answer { id, result: Err(CdpError::Refused(refusal.message)) }
         }
         Message { id: Some(id), result, .. } => Incoming::Answer { id, result: Ok(result) },
-        Message { method: Some(method), params, session, .. } => Incoming::Event(Event { session, method, params }),
+        Message { method: Some(method), params, session, .. } => {
+            Incoming::Event(Event { session: session.map(Arc::from), method, params })
+        }
         _ => Incoming::Skipped,
     }
 }

@@ -1,0 +1,3 @@
+//! The tools, one file a group.
+
+pub(crate) mod puppeteer;
