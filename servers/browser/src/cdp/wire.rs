@@ -81,6 +81,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                 let end = self.searched + at;
                 let incoming = match self.skipping.take() {
                     Some(head) => too_large(&head),
+                    None if end > self.bytes_max => too_large(&self.buffer[..end.min(HEAD_BYTES)]),
                     None => read(&self.buffer[..end]),
                 };
                 self.buffer.drain(..=end);

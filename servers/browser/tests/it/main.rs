@@ -1,0 +1,11 @@
+//! The server with a real browser, against sites on this machine.
+//!
+//! Ignored where nobody says that there is a browser: `cargo xtask test browser` installs one. Few tests, because each starts
+//! a browser.
+
+mod common;
+
+mod clients;
+mod hangs;
+mod originals;
+mod safety;
