@@ -210,3 +210,63 @@ const OURS: &[&str] = &[
     "--remote-debugging-socket-name",
     "--user-data-dir",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(vars: &[(&str, &str)]) -> Result<Config, ToolError> {
+        let get = |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Config::from_env(Vars::new(&get))
+    }
+
+    #[test]
+    fn the_variables_of_the_published_server_are_heeded() {
+        let options = r#"{"headless": false, "executablePath": "/opt/chrome", "args": ["--lang=de", "--no-sandbox"],
+            "defaultViewport": {"width": 1, "height": 2}, "timeout": 5, "devtools": true}"#;
+        let config = of(&[("PUPPETEER_LAUNCH_OPTIONS", options), ("ALLOW_DANGEROUS", "true")]).unwrap();
+        assert!(config.headed && config.no_sandbox && config.allow_dangerous);
+        assert_eq!(config.executable.as_deref(), Some("/opt/chrome".as_ref()));
+        assert_eq!((config.viewport, config.launch_timeout_ms), (Viewport { width: 1, height: 2 }, 5));
+        assert_eq!(config.browser_args, ["--lang=de"]);
+        assert_eq!(config.launch_options["devtools"], true);
+        assert!(of(&[("DOCKER_CONTAINER", "true")]).unwrap().no_sandbox);
+        assert!(!of(&[]).unwrap().headed, "no window unless it is asked for");
+    }
+
+    #[test]
+    fn flags_that_run_programs_or_lead_around_the_rules_are_refused() {
+        for flag in [
+            "--renderer-cmd-prefix=/bin/sh",
+            "--utility-cmd-prefix=x",
+            "--gpu-launcher=x",
+            "--load-extension=/x",
+            "--disable-web-security",
+            "--ignore-certificate-errors",
+            "--single-process",
+            "--no-sandbox",
+        ] {
+            let args = format!("{{\"args\": [\"{flag}\"]}}");
+            let refused = of(&[("PUPPETEER_LAUNCH_OPTIONS", &args)]).unwrap_err();
+            assert!(refused.message().contains("not known to be harmless"), "{refused}");
+            assert!(of(&[("PUPPETEER_LAUNCH_OPTIONS", &args), ("ALLOW_DANGEROUS", "true")]).is_ok());
+        }
+        for flag in
+            ["--remote-debugging-port=1", "--user-data-dir=/x", "--proxy-server=x", "--no-proxy-server", "x", "-x"]
+        {
+            for dangerous in ["true", "false"] {
+                let args = format!("{{\"args\": [\"{flag}\"]}}");
+                let vars = [("PUPPETEER_LAUNCH_OPTIONS", &*args), ("ALLOW_DANGEROUS", dangerous)];
+                assert!(of(&vars).unwrap_err().message().contains("cannot be given"), "{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!("1280x720".parse(), Ok(Viewport { width: 1_280, height: 720 }));
+        for bad in ["", "x", "1x", "0x5", "5x99999", "5", "-1x5", "5×5"] {
+            assert!(bad.parse::<Viewport>().is_err(), "{bad}");
+        }
+    }
+}

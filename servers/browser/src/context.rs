@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::config::Config;
 use crate::page::{Page, page_error};
-use crate::routes::Tabs;
+use crate::routes::{PAGES_MAX, Tabs};
 use crate::storage::StorageState;
 use linchpin_kit::{ErrorKind, ToolError, io_text};
 use serde_json::{Value, json};
@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// How long a new tab may take.
 const OPEN_TIME: Duration = Duration::from_secs(10);
-/// Most tabs of a client.
-pub(crate) const PAGES_MAX: usize = 32;
 
 /// A browser context. Dropping it disposes of it, and of the browser with its last one.
 #[derive(Debug)]

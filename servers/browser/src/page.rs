@@ -367,8 +367,9 @@ impl Page {
         self.cdp().call_within("Runtime.evaluate", probe, PROBE_TIME).await.is_ok()
     }
 
-    /// Closes it.
+    /// Closes it: from now on it counts as closed.
     pub(crate) fn close(&self) {
+        self.closed();
         self.cdp().cdp().browser().post("Target.closeTarget", json!({"targetId": &**self.target()}));
     }
 }

@@ -269,3 +269,58 @@ impl Body for Relayed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use linchpin::testing::site::{Do, Site, answer};
+
+    /// What the proxy answers to these bytes.
+    async fn ask(proxy: &Proxy, request: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", proxy.port)).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut answer)).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[tokio::test]
+    async fn only_who_knows_the_credential_gets_to_what_is_allowed() {
+        let head = "connection: x-hop\r\nx-hop: 1\r\nx-end: 2\r\n";
+        let site = Site::new(move |_, request| vec![Do::Write(answer(200, head, &request.target))]).await;
+        let (port, other) = (site.port(), Site::saying(answer(200, "", "inside")).await);
+        let config = Config::default()
+            .with(|config| config.allow_private_hosts = vec![format!("127.0.0.1:{port}").parse().unwrap()]);
+        let proxy = Proxy::start(Arc::new(Egress::new(&config))).await.unwrap();
+        let (user, password) = proxy.credential();
+        let credential = format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}")));
+
+        let host = format!("127.0.0.1:{port}");
+        let got = ask(&proxy, &format!("GET http://{host}/a?b HTTP/1.1\r\nHost: x\r\n{credential}TE: x\r\n\r\n")).await;
+        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("/a?b"), "{got}");
+        assert!(got.contains("x-end: 2") && !got.contains("x-hop"), "{got}");
+        let seen = site.requests();
+        assert_eq!((seen[0].header("host"), seen[0].header("te")), (Some(&*host), None));
+        assert_eq!(seen[0].header("proxy-authorization"), None);
+        let tunnel =
+            format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\n{credential}\r\nGET /t HTTP/1.1\r\nHost: y\r\n\r\n");
+        let got = ask(&proxy, &tunnel).await;
+        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("/t"), "{got}");
+
+        let inside = format!("127.0.0.1:{}", other.port());
+        for (request, wanted) in [
+            (format!("GET http://{host}/ HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 407"),
+            (format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic eDp5\r\n\r\n"), "HTTP/1.1 407"),
+            (format!("GET http://{inside}/ HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
+            (format!("CONNECT {inside} HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
+            (format!("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n{credential}\r\n"), ""),
+            (format!("GET ftp://{host}/ HTTP/1.1\r\nHost: x\r\n{credential}\r\n"), ""),
+            (format!("GET / HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
+        ] {
+            let got = ask(&proxy, &request).await;
+            assert!(got.starts_with(wanted) && (!wanted.is_empty() || got.is_empty()), "{request} {got}");
+        }
+        assert!(other.requests().is_empty() && site.requests().len() == 2);
+    }
+}

@@ -9,9 +9,16 @@ use crate::page::{Dialog, Page, thrown};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::watch;
+
+/// Most tabs of a client.
+pub(crate) const PAGES_MAX: usize = 32;
+/// Most bytes that the console of a document may fill before it is switched off until the next one.
+const SAID_BYTES_MAX: usize = 4 << 20;
+/// What a message costs beside its text.
+const SAID_BYTES: usize = 500;
 
 /// The tabs of one client, and what they say. Kept up to date by the browser's hook.
 pub(crate) struct Tabs {
@@ -130,6 +137,8 @@ struct Owner {
     page: Option<Page>,
     /// Whether it is the tab itself.
     is_page: bool,
+    /// What its console cost since the last navigation.
+    said: Arc<AtomicUsize>,
 }
 
 impl Routes {
@@ -173,6 +182,9 @@ impl Routes {
             _ => {
                 let Some(owner) = self.owner(event.session.as_ref()) else { return };
                 let Some(tabs) = owner.tabs.upgrade() else { return };
+                if &*event.method == "Runtime.consoleAPICalled" && !owner.may_say(cdp, event, &tabs) {
+                    return;
+                }
                 owner.hear(&tabs, &event.method, params);
             }
         }
@@ -196,9 +208,13 @@ impl Routes {
                 if let (Some(page), "iframe") = (&parent.page, kind) {
                     page.frame_attached(session.clone());
                 }
-                Owner { is_page: false, ..parent }
+                Owner { is_page: false, said: Arc::default(), ..parent }
             }
-            None => self.top(session.clone(), info, kind == "page"),
+            None => match self.top(session.clone(), info, kind == "page") {
+                Some(owner) => owner,
+                // It is never run.
+                None => return cdp.browser().post("Target.closeTarget", json!({"targetId": info["targetId"]})),
+            },
         };
         if let Some(id) = session.id() {
             self.known().sessions.insert(id.clone(), owner);
@@ -206,13 +222,16 @@ impl Routes {
         session.post("Runtime.runIfWaitingForDebugger", json!({}));
     }
 
-    /// A target that is in no other one.
-    fn top(&self, session: CdpSession, info: &Value, is_page: bool) -> Owner {
+    /// A target that is in no other one; `None` if it is one too many.
+    fn top(&self, session: CdpSession, info: &Value, is_page: bool) -> Option<Owner> {
         let context = info["browserContextId"].as_str().unwrap_or_default();
         let tabs = {
             let known = self.known();
             known.contexts.get(context).or_else(|| known.contexts.get("")).cloned().unwrap_or_default()
         };
+        if is_page && tabs.upgrade().is_some_and(|tabs| tabs.list().pages.len() >= PAGES_MAX) {
+            return None;
+        }
         let page = is_page.then(|| {
             session.post("Page.setLifecycleEventsEnabled", json!({"enabled": true}));
             let Viewport { width, height } = self.viewport;
@@ -223,7 +242,7 @@ impl Routes {
         if let (Some(page), Some(tabs)) = (&page, tabs.upgrade()) {
             tabs.add(page.clone());
         }
-        Owner { tabs, page, is_page }
+        Some(Owner { tabs, page, is_page, said: Arc::default() })
     }
 
     fn detached(&self, session: &str) {
@@ -278,6 +297,21 @@ impl fmt::Debug for Routes {
 }
 
 impl Owner {
+    /// Whether the console may go on. One that says too much is switched off, so that it does not keep everybody busy.
+    fn may_say(&self, cdp: &Cdp, event: &Event, tabs: &Tabs) -> bool {
+        let texts = event.params["args"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let bytes: usize = texts.iter().filter_map(|text| text["value"].as_str()).map(str::len).sum();
+        let before = self.said.fetch_add(bytes + SAID_BYTES, Ordering::Relaxed);
+        if before > SAID_BYTES_MAX {
+            return false;
+        }
+        if let (true, Some(session)) = (before + bytes + SAID_BYTES > SAID_BYTES_MAX, &event.session) {
+            cdp.session(session.clone()).post("Runtime.disable", json!({}));
+            tabs.say("warn", "This page says too much: its console is off until the next page.");
+        }
+        true
+    }
+
     /// What concerns the client.
     fn hear(&self, tabs: &Tabs, method: &str, params: &Value) {
         match method {
@@ -304,6 +338,10 @@ impl Owner {
             }
             _ => {
                 if let (Some(page), true) = (&self.page, self.is_page) {
+                    let is_new = method == "Page.frameNavigated" && params["frame"]["parentId"].is_null();
+                    if is_new && self.said.swap(0, Ordering::Relaxed) > SAID_BYTES_MAX {
+                        page.cdp().post("Runtime.enable", json!({}));
+                    }
                     hear_page(page, tabs, method, params);
                 }
             }
@@ -339,10 +377,7 @@ fn hear_page(page: &Page, tabs: &Tabs, method: &str, params: &Value) {
             page.answer_dialog(matches!(&*dialog.kind, "alert" | "beforeunload"), None);
         }
         "Page.javascriptDialogClosed" => page.dialog_opened(None),
-        "Inspector.targetCrashed" => {
-            page.closed();
-            page.close();
-        }
+        "Inspector.targetCrashed" => page.close(),
         _ => {}
     }
 }

@@ -112,3 +112,49 @@ impl Caller {
         rest.split("\n\nConsole output:").next().unwrap_or_default().to_owned()
     }
 }
+
+/// One server for several clients, on a socket of its own.
+pub struct Served {
+    dir: tempfile::TempDir,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Served {
+    pub async fn with(config: Config) -> Served {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = linchpin::transport::unix(dir.path().join("s"));
+        let browser = BrowserServer::open(config).expect("it opens").0;
+        let server = browser.add_to(Server::new("linchpin-browser", "0")).expect("it is put together rightly");
+        let task = tokio::spawn(async move { server.serve(place).await.expect("it serves") });
+        Served { dir, task }
+    }
+
+    pub async fn client(&self, revisions: &[Revision]) -> Caller {
+        let path = self.dir.path().join("s");
+        while !path.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        Caller::to(linchpin::transport::unix(path), revisions).await
+    }
+}
+
+/// The process of the browser that this test has started, if there is one.
+pub fn browser_process() -> Option<u32> {
+    let me = std::process::id();
+    let all = std::fs::read_dir("/proc").ok()?.flatten();
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |id: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let rest = stat.rsplit_once(") ")?.1;
+        rest.starts_with(['S', 'R', 'D']).then(|| rest.split(' ').nth(1)?.parse::<u32>().ok()).flatten()
+    };
+    let line = |id: u32| std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    ids.filter(|id| parent(*id) == Some(me))
+        .find(|id| String::from_utf8_lossy(&line(*id)).contains("--remote-debugging-pipe"))
+}
