@@ -68,6 +68,7 @@ const BUDGETS: &[Budget] = &[
     Budget { what: "Sentry", package: "linchpin-sentry", features: None, crates_max: 185 },
     Budget { what: "AWS knowledge bases", package: "linchpin-aws-kb", features: None, crates_max: 240 },
     Budget { what: "EverArt", package: "linchpin-everart", features: None, crates_max: 180 },
+    Budget { what: "a browser", package: "linchpin-browser", features: None, crates_max: 180 },
     Budget { what: "pages", package: "linchpin-fetch", features: None, crates_max: 220 },
     Budget { what: "a program of one server", package: "linchpin-cli", features: Some(&["memory"]), crates_max: 145 },
     Budget { what: "the whole program", package: "linchpin-cli", features: None, crates_max: 330 },

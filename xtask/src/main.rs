@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "printing its findings is what this program is for")]
 
 mod bench;
+mod browser;
 mod conformance;
 mod context;
 mod deps;

@@ -11,7 +11,8 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    conformance, deps, dist, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times, tools,
+    browser, conformance, deps, dist, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times,
+    tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -66,6 +67,7 @@ const STAGES: &[Stage] = &[
     stage("interop-client", &["build", "tools"], "our client against servers of others", interop::servers::check),
     stage("published", &["build", "tools"], "our servers beside the published ones: the same texts", published::check),
     stage("postgres", &["build", "tools"], "the PostgreSQL server against a real PostgreSQL", postgres::check),
+    stage("browser", &["build", "tools"], "the browser server with a real Chromium", browser::check),
     stage("keyring", &["build", "tools"], "tokens and secrets in a real keyring", keyring::check),
     stage("packages", &["build"], "each package, installed from its file, answers a call", dist::check),
     stage("doctests", &["build"], "examples in the documentation", doctests),

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::context::Context;
 use crate::report::{Counts, Report};
-use crate::{keyring, postgres, process, published};
+use crate::{browser, keyring, postgres, process, published};
 
 /// Where the pinned files of all sets are.
 const PINS: &str = "conformance/interop/tools";
@@ -44,6 +44,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         ("postgresql", postgres.is_ok()),
         ("hypopg", hypopg),
         ("sqlite3", sqlite3(context)?),
+        ("chromium", browser::installed(context)?),
         ("keyring", keyring::installed(&context.results("keyring")?)),
     ] {
         found.push_str(&format!("{name}: {is_there}\n"));

@@ -466,6 +466,30 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ),
         )
     },
+    #[cfg(feature = "browser")]
+    Entry {
+        title: "Browser",
+        about: "A browser of its own for each client, kept out of private networks",
+        examples: "  \
+  linchpin serve browser
+  linchpin serve browser --allow-host '*.example.com' --viewport 1280x720
+  linchpin serve browser --storage-state state.json --download-dir ~/Downloads
+",
+        notes: "PUPPETEER_LAUNCH_OPTIONS, ALLOW_DANGEROUS and DOCKER_CONTAINER, which the published server reads, are heeded. The \
+                browser is Chrome, Chromium, Edge or chrome-headless-shell, and has to be there.",
+        published_as: "puppeteer",
+        ..Entry::new(
+            "browser",
+            linchpin_browser::SERVICE,
+            &Typed::new(
+                |config: &mut linchpin_browser::Config| &mut config.tools,
+                |config, server| {
+                    let (browser, warnings) = linchpin_browser::BrowserServer::open(config)?;
+                    Ok((browser.add_to(server)?.state(()), warnings))
+                },
+            ),
+        )
+    },
     #[cfg(feature = "everything")]
     Entry {
         title: "Everything",

@@ -69,6 +69,12 @@ fn mistake(name: &str) -> Option<(Vec<String>, &'static str, Value, &'static [&'
         "memory" => (words(&["--toolsets", "all"]), "memory_undo", json!({ "id": 99 }), &["memory_history"]),
         "sqlite" => (vec![], "describe_table", json!({ "table_name": "zz" }), &["list_tables"]),
         "postgres" => (vec![], "query", json!({ "sql": "SELECT * FROM zz" }), &["pg_list_objects"]),
+        "browser" => (
+            vec![],
+            "puppeteer_navigate",
+            json!({ "url": "x", "launchOptions": { "headless": false } }),
+            &["puppeteer_navigate"],
+        ),
         _ => return None,
     })
 }

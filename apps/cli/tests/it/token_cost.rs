@@ -11,9 +11,9 @@ use rows::rows;
 
 /// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
 /// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
-/// -sequential-thinking 2026.8, -brave-search, -google-maps, -everart and -aws-kb-retrieval 0.6.2, -github, -gitlab and -slack 2025.4;
+/// -sequential-thinking 2026.8, -brave-search, -google-maps, -everart and -aws-kb-retrieval 0.6.2, -github, -gitlab and -slack 2025.4, -puppeteer 2025.5;
 /// mcp-server-sentry 2025.1.
-const PUBLISHED: [(&str, usize, &[&str]); 15] = [
+const PUBLISHED: [(&str, usize, &[&str]); 16] = [
     (
         "filesystem",
         1_982,
@@ -75,6 +75,19 @@ const PUBLISHED: [(&str, usize, &[&str]); 15] = [
     ("brave-search", 359, &["brave_web_search", "brave_local_search"]),
     ("everart", 220, &["generate_image"]),
     ("aws-kb", 116, &["retrieve_from_aws_kb"]),
+    (
+        "browser",
+        604,
+        &[
+            "puppeteer_navigate",
+            "puppeteer_screenshot",
+            "puppeteer_click",
+            "puppeteer_fill",
+            "puppeteer_select",
+            "puppeteer_hover",
+            "puppeteer_evaluate",
+        ],
+    ),
     ("sentry", 145, &["get_sentry_issue"]),
     (
         "gitlab",
@@ -187,7 +200,7 @@ async fn under_its_published_name_a_server_offers_the_published_tools_for_at_mos
 
         let all = row.words().into_iter().chain(words(&["--toolsets", "all"])).collect::<Vec<_>>();
         let connection = over_pipe(&link, home.path(), &all, &row.env, REVISIONS[0]).await;
-        let has_no_more = matches!(row.name, "fetch" | "google-maps" | "everart" | "aws-kb");
+        let has_no_more = matches!(row.name, "fetch" | "google-maps" | "everart" | "aws-kb" | "browser");
         assert!(connection.tools().await.unwrap().len() > names.len() || has_no_more, "{}", row.name);
         connection.close().await;
     }

@@ -97,6 +97,12 @@ impl Raw {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
+    /// Its process.
+    #[allow(dead_code, reason = "for some tests")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();

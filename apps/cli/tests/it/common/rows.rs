@@ -25,6 +25,8 @@ pub(crate) struct Row {
     pub(crate) arguments: Value,
     /// Part of what the tool says.
     pub(crate) says: String,
+    /// Whether that is an error: of a server that cannot do its work here.
+    pub(crate) fails: bool,
     /// What it needs to live.
     pub(crate) keep: Vec<Box<dyn std::any::Any>>,
 }
@@ -35,6 +37,7 @@ pub(crate) fn published_name(name: &str) -> String {
     let published = match name {
         "aws-kb" => "aws-kb-retrieval",
         "google-drive" => "gdrive",
+        "browser" => "puppeteer",
         name => name,
     };
     format!("mcp-server-{published}")
@@ -64,6 +67,7 @@ fn row(name: &'static str, tool: &'static str, arguments: Value, says: &str) -> 
         tool,
         arguments,
         says: says.to_owned(),
+        fails: false,
         keep: Vec::new(),
     }
 }
@@ -239,6 +243,17 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
             ("AWS_ENDPOINT_URL".to_owned(), site("application/json", found)),
         ];
         row.prefix = "aws_kb";
+        rows.push(row);
+    }
+    if cfg!(feature = "browser") {
+        // No browser is started for this: `browser.rs` has the rest.
+        let arguments = json!({ "url": "ftp://some.words/" });
+        let mut row = row("browser", "puppeteer_navigate", arguments, "ftp: URLs are not opened");
+        row.env = vec![
+            ("MCP_BROWSER_EXECUTABLE".to_owned(), "/bin/sh".to_owned()),
+            ("MCP_BROWSER_TOOLSETS".to_owned(), "puppeteer".to_owned()),
+        ];
+        row.fails = true;
         rows.push(row);
     }
     if cfg!(feature = "everything") {
