@@ -134,7 +134,8 @@ impl BrowserServer {
             async move { ended.close().await }
         });
         let tools = ToolSet::open(server, &SERVICE, &choice)?.instructions(INSTRUCTIONS);
-        Ok(resources::add(tools::puppeteer::add(tools), &choice).close())
+        let tools = tools::puppeteer::add(tools);
+        Ok(resources::add(tools, &choice).close())
     }
 }
 

@@ -331,7 +331,7 @@ impl Owner {
                 tabs.log.network(method, params);
                 if let (Some(page), "Document") = (&self.page, params["type"].as_str().unwrap_or_default()) {
                     let status = params["response"]["status"].as_u64().and_then(|status| status.try_into().ok());
-                    if let (Some(status), true) = (status, params["frameId"] == &**page.target()) {
+                    if let (Some(status), true) = (status, params["frameId"] == **page.target()) {
                         page.responded(params["loaderId"].as_str().unwrap_or_default(), status);
                     }
                 }
@@ -358,7 +358,7 @@ fn hear_page(page: &Page, tabs: &Tabs, method: &str, params: &Value) {
             let url = format!("{}{fragment}", frame["url"].as_str().unwrap_or_default());
             page.navigated(&url, frame["loaderId"].as_str());
         }
-        "Page.navigatedWithinDocument" if params["frameId"] == &**page.target() => {
+        "Page.navigatedWithinDocument" if params["frameId"] == **page.target() => {
             page.navigated(params["url"].as_str().unwrap_or_default(), None);
         }
         "Page.javascriptDialogOpening" => {

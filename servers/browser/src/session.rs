@@ -19,11 +19,16 @@ pub(crate) const CONSOLE: &str = "console://logs";
 /// Most screenshots that are kept for a client, and most bytes of them.
 const SHOTS_MAX: usize = 64;
 const SHOTS_BYTES_MAX: usize = 64 << 20;
+/// How long a context may take to open.
+const OPEN_TIME: Duration = Duration::from_secs(15);
 /// How long the browser may take to say that it lives.
 const PROBE_TIME: Duration = Duration::from_secs(2);
 /// Principals whose requests have no session, and how long their contexts are kept without a call.
 const PRINCIPALS_MAX: usize = 64;
 const PRINCIPAL_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// Whose a screenshot is.
+type Owner = (Audience, Weak<Session>);
 
 /// What all clients share.
 pub(crate) struct Shared {
@@ -36,7 +41,7 @@ pub(crate) struct Shared {
     /// Sessions of principals whose requests have none.
     principals: Mutex<HashMap<String, (Arc<Session>, Instant)>>,
     /// Whose the screenshots of a name are.
-    shots: Mutex<HashMap<String, Vec<(Audience, Weak<Session>)>>>,
+    shots: Mutex<HashMap<String, Vec<Owner>>>,
     handle: OnceLock<Handle>,
 }
 
@@ -172,7 +177,14 @@ impl Session {
         *context = None;
         let browser = self.shared.browser().await?;
         let tabs = Arc::new(Tabs::new(self.log.clone(), self.announcer()));
-        let opened = Arc::new(Context::open(browser, tabs, &self.shared.config).await?);
+        let opening = Context::open(browser.clone(), tabs, &self.shared.config);
+        let Ok(opened) = tokio::time::timeout(OPEN_TIME, opening).await else {
+            browser.kill();
+            return Err(ToolError::new("The browser did not answer in time and was ended")
+                .kind(ErrorKind::Timeout)
+                .hint("Call the tool again: a new one is started."));
+        };
+        let opened = Arc::new(opened?);
         *context = Some(opened.clone());
         Ok(opened)
     }
@@ -210,27 +222,29 @@ impl Session {
         if let Ok(done) = tokio::time::timeout(limit, working).await {
             return done;
         }
-        let revived = match used {
-            Some(page) => page.revive().await,
-            None => false,
+        let reviving = async {
+            match used {
+                Some(page) => page.revive().await,
+                None => false,
+            }
         };
+        let (revived, answers) = tokio::join!(reviving, context.answers(PROBE_TIME));
         let late = ToolError::new(format!("It took longer than {} s", limit.as_secs_f64())).kind(ErrorKind::Timeout);
         if revived {
             return Err(late.hint("The page was stopped; what it has loaded is still there."));
         }
-        self.give_up(context).await;
+        if !answers {
+            context.browser().kill();
+        }
+        self.give_up(&context).await;
         Err(late.hint("The page did not answer any more and was closed, with its cookies and tabs. Navigate again."))
     }
 
     /// Disposes of a context that is stuck.
-    async fn give_up(&self, stuck: Arc<Context>) {
+    async fn give_up(&self, stuck: &Arc<Context>) {
         let mut context = self.context.lock().await;
-        if context.as_ref().is_some_and(|current| Arc::ptr_eq(current, &stuck)) {
+        if context.as_ref().is_some_and(|current| Arc::ptr_eq(current, stuck)) {
             *context = None;
-        }
-        let browser = stuck.browser().clone();
-        if !stuck.answers(PROBE_TIME).await {
-            browser.kill();
         }
     }
 

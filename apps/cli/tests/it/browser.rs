@@ -1,9 +1,10 @@
 //! The browser server through the program, with a real browser: nothing of it is left, whatever ends the server.
-#![cfg(all(feature = "browser", target_os = "linux"))]
+#![cfg(all(feature = "browser", feature = "client", target_os = "linux"))]
 
 use crate::common;
 
-use common::{Raw, command, program};
+use common::{Raw, Served, command, over_http, program};
+use linchpin::types::version::Revision;
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -31,6 +32,18 @@ fn below(ancestor: u32) -> HashSet<u32> {
 fn runs(id: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Nobody could find its pages again, and everybody could find those of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_session_and_principal_gets_no_browser() {
+    let home = tempfile::tempdir().unwrap();
+    let mut serve = command(program(), home.path());
+    serve.args(["serve", "browser", "--executable", "/bin/sh", "--toolsets", "puppeteer", "--http", "127.0.0.1:0"]);
+    let served = Served::start(&mut serve);
+    let connection = over_http(&served.url, Revision::V2026_07_28).await;
+    let refused = connection.call("puppeteer_hover", json!({ "selector": "a" })).await.unwrap();
+    assert!(refused.is_error() && refused.text().contains("has no session and no principal"), "{}", refused.text());
 }
 
 #[test]

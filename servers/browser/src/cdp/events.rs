@@ -1,7 +1,6 @@
 //! Events, and who wants which.
 
 use serde_json::Value;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
@@ -23,7 +22,6 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     queue: mpsc::Receiver<Arc<Event>>,
-    lost: Arc<AtomicU64>,
 }
 
 impl Events {
@@ -36,11 +34,6 @@ impl Events {
     pub(crate) fn try_next(&mut self) -> Option<Arc<Event>> {
         self.queue.try_recv().ok()
     }
-
-    /// How many were dropped because the queue was full.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
 }
 
 /// Everybody who wants events.
@@ -51,17 +44,15 @@ struct Subscriber {
     session: Option<Arc<str>>,
     methods: &'static [&'static str],
     queue: mpsc::Sender<Arc<Event>>,
-    lost: Arc<AtomicU64>,
 }
 
 impl Subscribers {
     pub(crate) fn add(&self, session: Option<Arc<str>>, methods: &'static [&'static str], open: bool) -> Events {
         let (sender, queue) = mpsc::channel(QUEUED_MAX);
-        let lost = Arc::new(AtomicU64::new(0));
         if open {
-            self.all().push(Subscriber { session, methods, queue: sender, lost: lost.clone() });
+            self.all().push(Subscriber { session, methods, queue: sender });
         }
-        Events { queue, lost }
+        Events { queue }
     }
 
     /// Hands an event on, and forgets who has left.
@@ -69,13 +60,8 @@ impl Subscribers {
         let event = Arc::new(event);
         self.all().retain(|subscriber| {
             if subscriber.session == event.session && subscriber.methods.contains(&&*event.method) {
-                match subscriber.queue.try_send(event.clone()) {
-                    Ok(()) => {}
-                    Err(mpsc::error::TrySendError::Full(_)) => {
-                        subscriber.lost.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Err(mpsc::error::TrySendError::Closed(_)) => return false,
-                }
+                // One that does not read loses what comes, and holds nobody up.
+                let _ = subscriber.queue.try_send(event.clone());
             }
             !subscriber.queue.is_closed()
         });

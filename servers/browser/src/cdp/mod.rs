@@ -90,11 +90,6 @@ impl Cdp {
         !*self.inner.closed.borrow()
     }
 
-    /// Resolves when the connection is closed.
-    pub(crate) async fn closed(&self) {
-        let _ = self.inner.closed.subscribe().wait_for(|closed| *closed).await;
-    }
-
     /// Ends the connection: all commands fail, all events end.
     pub(crate) fn close(&self) {
         self.inner.closed.send_replace(true);
@@ -249,7 +244,7 @@ impl CdpSession {
     }
 
     /// The events of this session with these methods, from now on. A queue holds some hundred; what comes to a full one
-    /// is dropped ([`Events::lost`]).
+    /// is dropped.
     pub(crate) fn events(&self, methods: &'static [&'static str]) -> Events {
         self.cdp.inner.subscribers.add(self.id.clone(), methods, self.cdp.is_open())
     }

@@ -54,6 +54,10 @@ const HEIGHT: u32 = 600;
 
 /// Adds the tools that are enabled.
 pub(crate) fn add(tools: ToolSet<BrowserServer>) -> ToolSet<BrowserServer> {
+    let tools = match tools.has(&NAVIGATE) {
+        true => tools.instructions("`puppeteer_navigate` comes first. Elements are named by CSS selectors."),
+        false => tools,
+    };
     tools
         .tool(&NAVIGATE, BrowserServer::navigate)
         .tool(&SCREENSHOT, BrowserServer::screenshot)

@@ -97,3 +97,32 @@ async fn the_seven_tools_answer_as_published_and_better_where_that_was_wrong() {
         assert_eq!(text, format!("Execution result:\n{wanted}"));
     }
 }
+
+#[tokio::test]
+#[ignore = "needs a browser: cargo xtask test browser"]
+async fn downloads_are_saved_where_the_operator_says_and_nowhere_else() {
+    let head = "content-type: application/octet-stream\r\ncontent-disposition: attachment; filename=a.bin\r\n";
+    let page = "<a id=a href=/file>file</a>".to_owned();
+    let site = site(&[("/", HTML, page), ("/file", head, "some bytes".to_owned())]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let allowed = config(&[&site]).with(|config| config.download_dir = Some(dir.path().join("new")));
+    for (config, is_saved) in [(config(&[&site]), false), (allowed, true)] {
+        let caller = Caller::of(config).await;
+        let aborted = caller.error("puppeteer_navigate", json!({"url": site.url("/file")})).await;
+        assert!(aborted.starts_with("net::ERR_ABORTED at "), "{aborted}");
+        caller.go(&site.url("/")).await;
+        caller.text("puppeteer_click", json!({"selector": "#a"})).await;
+        let saved = || {
+            std::fs::read_dir(dir.path().join("new")).is_ok_and(|all| {
+                all.flatten().any(|file| std::fs::read(file.path()).is_ok_and(|bytes| bytes == b"some bytes"))
+            })
+        };
+        for _ in 0..if is_saved { 250 } else { 10 } {
+            if saved() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(saved(), is_saved);
+    }
+}

@@ -116,7 +116,7 @@ async fn hostile() -> linchpin::testing::site::Site {
             "/" => answer(200, HTML, "<body>hostile"),
             "/sw.js" => answer(200, JS, WORKER),
             "/to" => answer(302, &format!("location: {to}\r\n"), ""),
-            "/meta" => answer(200, HTML, &format!("<meta http-equiv=refresh content='0;url={to}'>")),
+            "/meta" => answer(200, HTML, format!("<meta http-equiv=refresh content='0;url={to}'>")),
             _ => answer(404, "", "no"),
         })]
     })
