@@ -141,7 +141,10 @@ impl Context {
             }
         };
         let late = |_| ToolError::new("The browser opened no tab in time").kind(ErrorKind::Timeout);
-        tokio::time::timeout(OPEN_TIME, opened).await.map_err(late)
+        let page = tokio::time::timeout(OPEN_TIME, opened).await.map_err(late)?;
+        // Until it has carried out what the hook told it: a navigation would overtake that, and nobody would hear of it.
+        page.cdp().call_within("Page.enable", json!({}), OPEN_TIME).await.map_err(page_error)?;
+        Ok(page)
     }
 
     /// Whether the browser still does what it is told.
