@@ -24,6 +24,10 @@ linchpin_kit::options! {
         pub storage_state: Option<PathBuf> = None => flag::file("FILE"),
         /// Save downloads in this directory; without it they are refused.
         pub download_dir: Option<PathBuf> = None => flag::directory("DIR"),
+        /// Give pages files of this directory when they ask for some. May be repeated.
+        ///
+        /// Empty means that nothing is uploaded.
+        pub upload_dirs: Vec<PathBuf> = Vec::new() => flag::repeated("DIR", ':').named("upload-dir").adds(),
         /// Another flag for the browser: one that is known to be harmless. May be repeated.
         pub browser_args: Vec<String> = Vec::new() => flag::repeated("FLAG", '\n').named("browser-arg").adds(),
         /// Run the browser without its sandbox, as containers and root need it.

@@ -13,6 +13,8 @@
 //! - `context`: what one client sees of it: its cookies, its `Page`s (tabs), its console, its requests;
 //! - `page`: one tab: navigation, evaluation, input, pictures;
 //! - `session`: a client's side: its context, opened on its first call and disposed with its session, and its screenshots;
+//! - `snapshot`: a page as text for models, with references to its elements, and what changed on it; `act`: what a person
+//!   does on a page, by these references;
 //! - `tools`: one file a group.
 //!
 //! For a tool: `let page = self.session(cx)?.page().await?`, or `session.with_page(limit, |page| async { … })`, which ends in time and
@@ -25,12 +27,25 @@
 //
 // ```text
 // tools
-// tools/puppeteer
+// tools/puppeteer  tools/browser
+// tools/browser/act  tools/browser/look  tools/browser/tabs
+// tools/browser/answer
+// tools/browser/files
 // resources
 // session
 // context
 // browser
 // routes
+// act
+// act/actor  act/settle
+// act/tab
+// act/element  act/input
+// act/keys
+// snapshot
+// snapshot/diff
+// snapshot/refs  snapshot/text
+// snapshot/tree
+// snapshot/ax
 // page
 // launch
 // proxy
@@ -41,6 +56,7 @@
 // cdp/events  cdp/error
 // ```
 
+mod act;
 mod browser;
 mod cdp;
 mod config;
@@ -53,6 +69,7 @@ mod proxy;
 mod resources;
 mod routes;
 mod session;
+mod snapshot;
 mod storage;
 mod tools;
 
@@ -66,7 +83,7 @@ use session::{Session, Shared};
 use std::sync::Arc;
 
 /// All tools, those of the published server first.
-pub const SERVICE: Service = Service { name: "browser", tools: &tools::puppeteer::TOOLS };
+pub const SERVICE: Service = Service { name: "browser", tools: tools::ALL };
 
 /// The server. Every client has a browser context of its own, in one browser that runs while there are any.
 #[derive(Debug)]
@@ -134,8 +151,7 @@ impl BrowserServer {
             async move { ended.close().await }
         });
         let tools = ToolSet::open(server, &SERVICE, &choice)?.instructions(INSTRUCTIONS);
-        let tools = tools::puppeteer::add(tools);
-        Ok(resources::add(tools, &choice).close())
+        Ok(resources::add(tools::browser::add(tools::puppeteer::add(tools)), &choice).close())
     }
 }
 

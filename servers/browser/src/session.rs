@@ -120,6 +120,8 @@ pub(crate) struct Session {
     context: tokio::sync::Mutex<Option<Arc<Context>>>,
     /// What its pages said and requested.
     pub(crate) log: Arc<Log>,
+    /// What is known of its tabs: their snapshots.
+    pub(crate) known: crate::act::Tabs,
     shots: Mutex<VecDeque<Shot>>,
     /// Who is told of its console.
     listener: Arc<Mutex<Option<Peer>>>,
@@ -137,6 +139,7 @@ impl Session {
             shared: shared.clone(),
             context: tokio::sync::Mutex::default(),
             log: Arc::default(),
+            known: crate::act::Tabs::default(),
             shots: Mutex::default(),
             listener: Arc::default(),
         });

@@ -43,8 +43,16 @@ const EVALUATE: ToolSpec =
         .destructive()
         .outside();
 
-/// All of them.
-pub(crate) const TOOLS: [ToolSpec; 7] = [NAVIGATE, SCREENSHOT, CLICK, FILL, SELECT, HOVER, EVALUATE];
+/// All of them: under the published server's name, or on request.
+pub(crate) const TOOLS: [ToolSpec; 7] = [
+    NAVIGATE.superseded(),
+    SCREENSHOT.superseded(),
+    CLICK.superseded(),
+    FILL.superseded(),
+    SELECT.superseded(),
+    HOVER.superseded(),
+    EVALUATE.superseded(),
+];
 
 /// Longest name of a screenshot.
 const NAME_CHARS_MAX: usize = 200;

@@ -31,6 +31,7 @@ pub const JS: &str = "content-type: text/javascript\r\n";
 pub fn config(sites: &[&Site]) -> Config {
     Config::default().with(|config| {
         config.no_sandbox = true;
+        config.tools.toolsets = vec!["all".to_owned()];
         config.allow_private_hosts =
             sites.iter().map(|site| format!("127.0.0.1:{}", site.port()).parse().expect("a host")).collect();
     })

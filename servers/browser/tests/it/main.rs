@@ -9,3 +9,4 @@ mod clients;
 mod hangs;
 mod originals;
 mod safety;
+mod snapshots;
