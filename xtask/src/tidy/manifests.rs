@@ -95,6 +95,7 @@ const RULES: &[(&str, Rule)] = &[
         ]),
     ),
     ("crates/process", Only(&["memchr", "rustix", "shell-words", "tokio", "tracing"])),
+    ("crates/store", Only(&["bytes", "redis", "ring", "rusqlite", "tokio", "tracing"])),
     (
         "crates/middleware",
         Never(&[

@@ -1,0 +1,157 @@
+//! One handle on all primitives.
+
+use crate::bucket::Bucket;
+use crate::clock::{Clock, SystemClock};
+use crate::kv::Kv;
+use crate::lease::Lease;
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::seal::Seal;
+use crate::sealed::Sealed;
+use crate::secret::Secrets;
+use crate::topic::Topic;
+use std::fmt;
+use std::sync::Arc;
+
+/// A store: the five primitives, and the [`Seal`] for what others must not read. Clones are cheap and share everything.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+    is_durable: bool,
+}
+
+struct Inner {
+    kind: &'static str,
+    usual: Primitives,
+    durable: Primitives,
+    seal: Seal,
+    sealed: [Arc<dyn Kv>; 2],
+}
+
+/// The primitives of a store.
+#[derive(Clone)]
+pub(crate) struct Primitives {
+    pub(crate) kv: Arc<dyn Kv>,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) lease: Arc<dyn Lease>,
+    pub(crate) bucket: Arc<dyn Bucket>,
+    pub(crate) topic: Arc<dyn Topic>,
+}
+
+impl Primitives {
+    /// One object that is all of them.
+    pub(crate) fn of<T: Kv + Log + Lease + Bucket + Topic>(all: &Arc<T>) -> Primitives {
+        Primitives { kv: all.clone(), log: all.clone(), lease: all.clone(), bucket: all.clone(), topic: all.clone() }
+    }
+}
+
+impl Store {
+    /// A store in the memory of this process, which ends with it.
+    pub fn memory() -> Store {
+        Store::builder().memory()
+    }
+
+    /// A store with options.
+    pub fn builder() -> Builder {
+        Builder { clock: None, secrets: None }
+    }
+
+    fn new(kind: &'static str, usual: Primitives, durable: Primitives, secrets: &Secrets) -> Store {
+        let seal = Seal::new(secrets);
+        let sealed = [&usual, &durable].map(|all| Arc::new(Sealed::new(all.kv.clone(), seal.clone())) as Arc<dyn Kv>);
+        Store { inner: Arc::new(Inner { kind, usual, durable, seal, sealed }), is_durable: false }
+    }
+
+    /// The same store for what must not be lost: a write is done only when it is on the disk (SQLite: `FULL`), or has reached
+    /// as many replicas as [`Builder`] says (Redis). For tokens, approvals and tasks; it costs time.
+    #[must_use]
+    pub fn durable(&self) -> Store {
+        Store { inner: self.inner.clone(), is_durable: true }
+    }
+
+    fn all(&self) -> &Primitives {
+        if self.is_durable { &self.inner.durable } else { &self.inner.usual }
+    }
+
+    /// Records.
+    pub fn kv(&self) -> &Arc<dyn Kv> {
+        &self.all().kv
+    }
+
+    /// Records that are sealed before they reach the store.
+    pub fn sealed(&self) -> &Arc<dyn Kv> {
+        &self.inner.sealed[usize::from(self.is_durable)]
+    }
+
+    /// Logs.
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.all().log
+    }
+
+    /// Leases.
+    pub fn lease(&self) -> &Arc<dyn Lease> {
+        &self.all().lease
+    }
+
+    /// Token buckets.
+    pub fn bucket(&self) -> &Arc<dyn Bucket> {
+        &self.all().bucket
+    }
+
+    /// Topics.
+    pub fn topic(&self) -> &Arc<dyn Topic> {
+        &self.all().topic
+    }
+
+    /// Seals parts of records, and what leaves the process otherwise.
+    pub fn seal(&self) -> &Seal {
+        &self.inner.seal
+    }
+
+    /// `memory`, `sqlite` or `redis`.
+    pub fn kind(&self) -> &'static str {
+        self.inner.kind
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("kind", &self.inner.kind).field("is_durable", &self.is_durable).finish()
+    }
+}
+
+/// Options of a [`Store`].
+#[derive(Clone)]
+#[must_use]
+pub struct Builder {
+    clock: Option<Arc<dyn Clock>>,
+    secrets: Option<Secrets>,
+}
+
+impl Builder {
+    /// The time, instead of the system's. Redis has its own.
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Builder {
+        Builder { clock: Some(clock), ..self }
+    }
+
+    /// The secrets with which values are sealed. Without them, memory makes one of its own.
+    pub fn secrets(self, secrets: Secrets) -> Builder {
+        Builder { secrets: Some(secrets), ..self }
+    }
+
+    fn now(&self) -> Arc<dyn Clock> {
+        self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()))
+    }
+
+    /// A store in the memory of this process.
+    pub fn memory(self) -> Store {
+        let all = Primitives::of(&Arc::new(Memory::new(self.now())));
+        Store::new("memory", all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("secrets", &self.secrets).finish_non_exhaustive()
+    }
+}
