@@ -51,6 +51,17 @@ impl Hub {
         }
     }
 
+    /// The topics that are watched.
+    #[cfg(any(feature = "sqlite", feature = "redis"))]
+    pub(crate) fn watched(&self) -> Vec<String> {
+        self.topics().keys().cloned().collect()
+    }
+
+    /// A topic has at least this version. Older news, which come late, change nothing.
+    pub(crate) fn advance(&self, topic: &str, version: u64) {
+        self.set(topic, |known| known.max(version));
+    }
+
     /// A topic has a version after this one and not before this time.
     pub(crate) fn bump(&self, topic: &str, now_ms: u64) {
         self.set(topic, |known| now_ms.max(known + 1));

@@ -6,7 +6,10 @@
 //!
 //! ```text
 //! store
-//! memory
+//! memory sqlite
+//! sqlite/writer
+//! sqlite/statements sqlite/file
+//! rev
 //! sealed
 //! seal
 //! secret
@@ -28,9 +31,13 @@ mod kv;
 mod lease;
 mod log;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod rev;
 mod seal;
 mod sealed;
 mod secret;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 mod topic;
 

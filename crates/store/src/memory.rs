@@ -318,9 +318,9 @@ impl Topic for Memory {
 
     fn watch<'a>(&'a self, topics: &'a [&'a str]) -> BoxFuture<'a, Result<Watch, Error>> {
         ready(topics.iter().try_for_each(|topic| key::space(topic).map(|_| ())).map(|()| {
-            self.hub.join(topics);
-            let seen = topics.iter().map(|topic| ((*topic).to_owned(), self.hub.version(topic).unwrap_or_default()));
-            Watch::new(self.hub.clone(), seen.collect())
+            let mut watch = Watch::new(self.hub.clone(), topics);
+            watch.start(topics.iter().map(|topic| self.hub.version(topic).unwrap_or_default()));
+            watch
         }))
     }
 }

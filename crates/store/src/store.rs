@@ -51,6 +51,15 @@ impl Store {
         Store::builder().memory()
     }
 
+    /// A store in a file, which is made if it does not exist, as is the secret beside it. See [`Builder::sqlite`].
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Store, crate::Error> {
+        Store::builder().sqlite(path)
+    }
+
     /// A store with options.
     pub fn builder() -> Builder {
         Builder { clock: None, secrets: None }
@@ -147,6 +156,27 @@ impl Builder {
     pub fn memory(self) -> Store {
         let all = Primitives::of(&Arc::new(Memory::new(self.now())));
         Store::new("memory", all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
+    }
+
+    /// A store in a file, which is made if it does not exist. Several processes of one machine may share it.
+    ///
+    /// Without [`Builder::secrets`], the secret is in the file of the same name with `.key` added. It is made with a new file, and
+    /// must be kept with it: a file whose secret is gone is refused.
+    ///
+    /// Reads need a tokio runtime.
+    ///
+    /// # Errors
+    /// If it cannot be opened or written, is damaged, belongs to another program or a newer version, or its secret is missing.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(self, path: impl AsRef<std::path::Path>) -> Result<Store, crate::Error> {
+        let path = path.as_ref();
+        let all = crate::sqlite::Sqlite::open(path, self.now())?;
+        let secrets = match self.secrets {
+            Some(secrets) => secrets,
+            None => all[0].own_secrets()?,
+        };
+        let [usual, durable] = all.map(|all| Primitives::of(&Arc::new(all)));
+        Ok(Store::new("sqlite", usual, durable, &secrets))
     }
 }
 

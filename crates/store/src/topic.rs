@@ -43,9 +43,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The topics were joined to the hub; these are their versions.
-    pub(crate) fn new(hub: Arc<Hub>, seen: Vec<(String, u64)>) -> Watch {
-        Watch { hub, seen, first: 0 }
+    /// Joins the topics to the hub. [`Watch::start`] says which versions are old.
+    pub(crate) fn new(hub: Arc<Hub>, topics: &[&str]) -> Watch {
+        hub.join(topics);
+        Watch { hub, seen: topics.iter().map(|topic| ((*topic).to_owned(), 0)).collect(), first: 0 }
+    }
+
+    /// What the store has of the topics, in the same order: only other versions are news.
+    pub(crate) fn start(&mut self, versions: impl IntoIterator<Item = u64>) {
+        for ((topic, seen), version) in self.seen.iter_mut().zip(versions) {
+            *seen = version;
+            self.hub.advance(topic, version);
+        }
     }
 
     /// Waits until one of the topics was published, and returns it with its version: another one after each publication.
