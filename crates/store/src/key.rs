@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::kv::Expect;
 use bytes::Bytes;
+use std::time::Duration;
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
@@ -51,6 +52,23 @@ pub(crate) fn value(bytes: &[u8]) -> Result<(), Error> {
             Err(Error::invalid(format!("a value of {len} bytes: {VALUE_BYTES_MAX} are allowed")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Checks a time to live.
+pub(crate) fn ttl(ttl: Duration) -> Result<(), Error> {
+    match ttl < Duration::from_millis(1) {
+        true => Err(Error::invalid(format!("a time to live of {ttl:?}: at least 1 ms is needed"))),
+        false => Ok(()),
+    }
+}
+
+/// Checks the name of a lease and its owner.
+pub(crate) fn owned(name: &str, owner: &str) -> Result<(), Error> {
+    space(name)?;
+    match owner.len() {
+        1..=KEY_BYTES_MAX => Ok(()),
+        len => Err(Error::invalid(format!("an owner of {len} bytes: 1 to {KEY_BYTES_MAX} are allowed"))),
     }
 }
 

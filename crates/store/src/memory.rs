@@ -79,6 +79,7 @@ impl Memory {
     fn do_put(&self, key: &str, value: Bytes, expect: Expect, ttl: Duration) -> Result<Put, Error> {
         key::space(key)?;
         key::value(&value)?;
+        key::ttl(ttl)?;
         let (mut records, now) = self.live(&self.records);
         let found = records.get(key);
         if !expect.meets(found.map(|record| record.rev)) {
@@ -89,7 +90,7 @@ impl Memory {
             last.rev += 1;
             Rev(last.rev)
         };
-        records.insert(key, Record { value, rev }, now + ttl);
+        records.insert(key, Record { value, rev }, now.saturating_add(ttl));
         Ok(Put::Stored(rev))
     }
 
@@ -106,9 +107,10 @@ impl Memory {
     }
 
     fn do_touch(&self, keys: &[&str], ttl: Duration) -> Result<(), Error> {
-        keys.iter().try_for_each(|key| key::space(key).map(|_| ()))?;
+        keys.iter().try_for_each(|key| key::space(key).map(drop))?;
+        key::ttl(ttl)?;
         let (mut records, now) = self.live(&self.records);
-        keys.iter().for_each(|key| records.keep(key, now + ttl));
+        keys.iter().for_each(|key| records.keep(key, now.saturating_add(ttl)));
         Ok(())
     }
 
@@ -132,6 +134,7 @@ impl Memory {
     ) -> Result<Append, Error> {
         key::space(key)?;
         key::sequence(first, &entries)?;
+        key::ttl(ttl)?;
         let (mut logs, now) = self.live(&self.logs);
         match logs.get_mut(key) {
             Some(log) if fence < log.fence => return Ok(Append::Stale(log.fence)),
@@ -140,9 +143,9 @@ impl Memory {
                 let known = usize::try_from(log.next() - first).unwrap_or(usize::MAX);
                 log.entries.extend(entries.into_iter().skip(known));
                 log.fence = fence;
-                logs.keep(key, now + ttl);
+                logs.keep(key, now.saturating_add(ttl));
             }
-            None => logs.insert(key, Entries { fence, first, entries: entries.into() }, now + ttl),
+            None => logs.insert(key, Entries { fence, first, entries: entries.into() }, now.saturating_add(ttl)),
         }
         Ok(Append::Stored)
     }
@@ -154,7 +157,7 @@ impl Memory {
         if after.saturating_add(1) < log.first {
             return Ok(Read::Trimmed { through: log.first - 1 });
         }
-        let skipped = usize::try_from(after + 1 - log.first).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(after.saturating_add(1) - log.first).unwrap_or(usize::MAX);
         let mut bytes = 0;
         let fitting = log.entries.iter().enumerate().skip(skipped).take_while(|(at, entry)| {
             bytes += entry.len();
@@ -176,14 +179,15 @@ impl Memory {
     }
 
     fn do_claim(&self, name: &str, owner: &str, ttl: Duration) -> Result<Claim, Error> {
-        key::space(name)?;
+        key::owned(name, owner)?;
+        key::ttl(ttl)?;
         let (mut leases, now) = self.live(&self.leases);
         if let Some((held, until)) = leases.entries.get(name) {
             if held.owner != owner {
                 return Ok(Claim::Busy { owner: held.owner.clone(), left: until.saturating_sub(now) });
             }
             let fence = held.fence;
-            leases.keep(name, now + ttl);
+            leases.keep(name, now.saturating_add(ttl));
             return Ok(Claim::Held(fence));
         }
         let fence = {
@@ -191,17 +195,18 @@ impl Memory {
             last.fence = millis(now).max(last.fence + 1);
             Fence(last.fence)
         };
-        leases.insert(name, Held { owner: owner.to_owned(), fence }, now + ttl);
+        leases.insert(name, Held { owner: owner.to_owned(), fence }, now.saturating_add(ttl));
         Ok(Claim::Held(fence))
     }
 
     fn do_renew(&self, name: &str, fence: Fence, ttl: Option<Duration>) -> Result<bool, Error> {
         key::space(name)?;
+        ttl.map_or(Ok(()), key::ttl)?;
         let (mut leases, now) = self.live(&self.leases);
         let is_held = leases.get(name).is_some_and(|held| held.fence == fence);
         match ttl {
             _ if !is_held => {}
-            Some(ttl) => leases.keep(name, now + ttl),
+            Some(ttl) => leases.keep(name, now.saturating_add(ttl)),
             None => leases.remove(name),
         }
         Ok(is_held)
@@ -317,7 +322,7 @@ impl Topic for Memory {
     }
 
     fn watch<'a>(&'a self, topics: &'a [&'a str]) -> BoxFuture<'a, Result<Watch, Error>> {
-        ready(topics.iter().try_for_each(|topic| key::space(topic).map(|_| ())).map(|()| {
+        ready(topics.iter().try_for_each(|topic| key::space(topic).map(drop)).map(|()| {
             let mut watch = Watch::new(self.hub.clone(), topics);
             watch.start(topics.iter().map(|topic| self.hub.version(topic).unwrap_or_default()));
             watch

@@ -200,6 +200,7 @@ impl Kv for Sqlite {
         Box::pin(async move {
             key::space(key)?;
             key::value(&value)?;
+            key::ttl(ttl)?;
             let (key, new) = (key.to_owned(), Record { value, rev: self.shared.revs.next() });
             self.write(move |c, now| statements::put(c, now, &key, &new, expect, us(ttl))).await
         })
@@ -217,6 +218,7 @@ impl Kv for Sqlite {
     fn touch<'a>(&'a self, keys: &'a [&'a str], ttl: Duration) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             keys.iter().try_for_each(|key| key::space(key).map(drop))?;
+            key::ttl(ttl)?;
             let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
             self.write(move |c, now| statements::touch(c, now, &keys, us(ttl))).await
         })
@@ -248,6 +250,7 @@ impl Log for Sqlite {
         Box::pin(async move {
             key::space(key)?;
             key::sequence(first_seq, &entries)?;
+            key::ttl(ttl)?;
             let (key, new) = (key.to_owned(), Appended { first: first_seq, entries, fence, ttl: us(ttl) });
             self.write(move |c, now| statements::append(c, now, &key, &new)).await
         })
@@ -285,7 +288,8 @@ impl Log for Sqlite {
 impl Lease for Sqlite {
     fn claim<'a>(&'a self, name: &'a str, owner: &'a str, ttl: Duration) -> BoxFuture<'a, Result<Claim, Error>> {
         Box::pin(async move {
-            key::space(name)?;
+            key::owned(name, owner)?;
+            key::ttl(ttl)?;
             let (name, owner) = (name.to_owned(), owner.to_owned());
             self.write(move |c, now| statements::claim(c, now, &name, &owner, us(ttl))).await
         })
@@ -294,6 +298,7 @@ impl Lease for Sqlite {
     fn renew<'a>(&'a self, name: &'a str, fence: Fence, ttl: Duration) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
             key::space(name)?;
+            key::ttl(ttl)?;
             let name = name.to_owned();
             self.write(move |c, now| statements::renew(c, now, &name, fence, us(ttl))).await
         })
@@ -348,5 +353,88 @@ impl Topic for Sqlite {
             watch.start(self.read(move |c, _| statements::versions(c, &names)).await?);
             Ok(watch)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn open(folder: &tempfile::TempDir) -> Arc<Sqlite> {
+        let [usual, _] = Sqlite::open(&folder.path().join("a.db"), Arc::new(SystemClock::new())).unwrap();
+        Arc::new(usual)
+    }
+
+    /// SQLite's own limit stands for the disk's: what it says is the same.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_full_disk_fails_what_does_not_fit_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder);
+        store.write(|c, _| c.pragma_update_and_check(None, "max_page_count", 60, |_| Ok(()))).await.unwrap();
+        // They wait together, so that they are one group.
+        let blocked = store.write(|_, _| {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        });
+        let puts = (0..32).map(|at| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let value = vec![b'x'; if at % 2 == 0 { 500_000 } else { 10 }].into();
+                (at, store.put(&format!("full/{at}"), value, Expect::Any, HOUR).await)
+            })
+        });
+        let puts: Vec<_> = puts.collect();
+        blocked.await.unwrap();
+        for put in puts {
+            match put.await.unwrap() {
+                (at, Ok(_)) => assert_eq!(at % 2, 1),
+                (at, Err(error)) => {
+                    assert_eq!((at % 2, error.kind()), (0, ErrorKind::Full), "{error}");
+                    assert!(error.is_transient() && error.to_string().contains("the disk is full"), "{error}");
+                }
+            }
+        }
+        assert_eq!(store.scan("full/", None, 99).await.unwrap().len(), 16);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_became_read_only_fails_writes_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder);
+        // From the middle of this very group on.
+        let _ = store.write(|c, _| c.pragma_update(None, "query_only", true)).await;
+        let error = store.put("a/a", "1".into(), Expect::Any, HOUR).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert!(error.to_string().contains("read-only"), "{error}");
+        assert_eq!(store.get("a/a").await.unwrap(), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn writes_that_wait_are_committed_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder);
+        let commits = |c: &Connection| c.query_row("PRAGMA data_version", (), |row| row.get::<_, i64>(0));
+        let watcher = file::connect(&store.shared.path).unwrap();
+        let before = commits(&watcher).unwrap();
+        let blocked = store.write(|_, _| {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        });
+        let puts = (0..100).map(|at| {
+            let store = store.clone();
+            tokio::spawn(async move { store.put(&format!("a/{at}"), "1".into(), Expect::Any, HOUR).await.unwrap() })
+        });
+        let puts: Vec<_> = puts.collect();
+        blocked.await.unwrap();
+        for put in puts {
+            assert!(put.await.unwrap().is_stored());
+        }
+        // The version counts looks that found a change, not commits; what is counted is the frames of the log.
+        assert_ne!(commits(&watcher).unwrap(), before);
+        let frames = std::fs::metadata(folder.path().join("a.db-wal")).unwrap().len() / 4096;
+        assert!(frames < 100, "{frames} pages were written for 100 records");
     }
 }

@@ -1,0 +1,8 @@
+//! The promises of the primitives, which every store must keep, and what each store does when something goes wrong.
+
+mod contract;
+mod property;
+mod seal;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod world;
