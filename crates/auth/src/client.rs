@@ -3,14 +3,12 @@
 //! RFC 6749 section 2.3, RFC 7523 section 2.2, OAuth 2.1 section 2.4.
 
 use crate::error::Error;
-use crate::jwt::{Signer, client_assertion};
-use crate::metadata::Server;
-use crate::secret::Secret;
 use crate::store::Registered;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
+use linchpin_oauth::{AuthorizationServerMetadata as Server, Secret, Signer};
 use std::fmt;
 
 /// The credential with which a client authenticates.
@@ -103,8 +101,12 @@ impl Method {
 impl Client {
     /// A client with credentials. The method follows from their kind and the methods that the server supports.
     pub(crate) fn new(id: &str, credential: &Credential, server: &Server) -> Result<Client, Error> {
-        let takes =
-            |method: Method| server.auth_methods.as_ref().is_none_or(|all| all.iter().any(|m| m == method.name()));
+        let takes = |method: Method| {
+            server
+                .token_endpoint_auth_methods_supported
+                .as_ref()
+                .is_none_or(|all| all.iter().any(|m| m == method.name()))
+        };
         let method = match credential {
             Credential::None => Method::None,
             // RFC 8414: the default is the first.
@@ -135,7 +137,7 @@ impl Client {
             (Method::Jwt, Credential::Key(key)) => {
                 form.add("client_id", &self.id);
                 form.add("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
-                form.add("client_assertion", &client_assertion(key, &self.id, issuer, now));
+                form.add("client_assertion", &key.client_assertion(&self.id, issuer, now));
             }
             _ => form.add("client_id", &self.id),
         }
@@ -214,7 +216,11 @@ mod tests {
 
     fn server(methods: Option<&[&str]>) -> Server {
         let auth_methods = methods.map(|all| all.iter().map(|m| (*m).to_owned()).collect());
-        Server { issuer: "https://as".to_owned(), auth_methods, ..Server::default() }
+        Server {
+            issuer: "https://as".to_owned(),
+            token_endpoint_auth_methods_supported: auth_methods,
+            ..Server::default()
+        }
     }
 
     #[test]

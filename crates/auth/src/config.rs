@@ -3,10 +3,9 @@
 use crate::client::Credential;
 use crate::fetch::Fetch;
 use crate::grants::NonInteractive;
-use crate::jwt::Signer;
 use crate::login::Login;
-use crate::scope::Scopes;
 use crate::store::TokenStore;
+use linchpin_oauth::{Scopes, Signer};
 use linchpin_web::Reach;
 use std::fmt;
 use std::sync::Arc;

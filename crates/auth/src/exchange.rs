@@ -2,17 +2,15 @@
 
 use crate::address;
 use crate::client::{Client, Credential, Form};
-use crate::dpop::DpopKey;
 use crate::error::{Error, Kind};
 use crate::fetch::Asker;
 use crate::flow::{Flow, ResolvedServer};
 use crate::grants::{AssertionFor, Enterprise, NonInteractive, Provider, Workload};
 use crate::metadata;
 use crate::register;
-use crate::scope::Scopes;
-use crate::secret::Secret;
 use crate::store::Tokens;
 use crate::token::Endpoint;
+use linchpin_oauth::{AuthorizationServerMetadata, Scopes, Secret, dpop::DpopKey};
 use std::sync::PoisonError;
 
 impl Enterprise {
@@ -30,10 +28,10 @@ impl Enterprise {
         // Its URL was configured, not named by a server: it may be anywhere.
         let asker = Asker { server: address::server(named).map_err(|e| of_provider(&e))?, ..flow.asker.clone() };
         let provider = match &self.provider {
-            Provider::Endpoint(address) => metadata::Server {
+            Provider::Endpoint(address) => AuthorizationServerMetadata {
                 issuer: address::origin(&asker.server),
                 token_endpoint: Some(address.clone()),
-                ..metadata::Server::default()
+                ..AuthorizationServerMetadata::default()
             },
             Provider::Issuer(issuer) => metadata::server(&asker, issuer).await.map_err(|e| of_provider(&e))?,
         };
@@ -52,7 +50,7 @@ impl Enterprise {
             asker: &asker,
             nonces: flow.nonces,
             issuer: &provider.issuer,
-            address: provider.token_endpoint()?,
+            address: metadata::token_endpoint(&provider)?,
             client: Some(&client),
             dpop: None,
         };

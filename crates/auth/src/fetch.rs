@@ -5,12 +5,12 @@
 //! the maximum size of a response.
 
 use crate::address;
-use crate::challenge::Challenge;
 use crate::error::{Error, Kind};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use linchpin_core::service::BoxFuture;
+use linchpin_oauth::Challenge;
 use linchpin_web::{Reach, Web, WebOptions};
 use std::fmt;
 use std::sync::Arc;

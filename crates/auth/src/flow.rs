@@ -4,20 +4,19 @@
 //! registration in `register`, the token endpoint in `token`.
 
 use crate::address;
-use crate::challenge::Challenge;
 use crate::client::{Client, Form};
 use crate::config::Config;
-use crate::dpop::DpopKey;
 use crate::error::{Error, quote};
 use crate::fetch::Asker;
 use crate::login::{Login, callback_params};
-use crate::metadata::{self, Server};
-use crate::pkce::{Pkce, random_text};
+use crate::metadata;
 use crate::register::{self, RegistrationMetadata};
-use crate::scope::{self, OFFLINE_ACCESS, Scopes};
-use crate::secret::Secret;
+use crate::scope;
 use crate::store::{Registered, StoreKey, Stored, Tokens};
 use crate::token::{Endpoint, Nonces};
+use linchpin_oauth::{
+    AuthorizationServerMetadata as Server, Challenge, OFFLINE_ACCESS, Pkce, Scopes, Secret, dpop::DpopKey, random_text,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -73,9 +72,9 @@ impl Flow<'_> {
         let issuer = self.choose_issuer(&resource.authorization_servers, known)?;
         Ok(ResolvedServer {
             server: metadata::server(&self.asker, issuer).await?,
-            resource: resource.identifier,
+            resource: resource.resource,
             scopes_supported: resource.scopes_supported,
-            dpop_required: resource.dpop_required,
+            dpop_required: resource.dpop_bound_access_tokens_required,
             of_old: false,
         })
     }
@@ -147,7 +146,7 @@ impl Flow<'_> {
         // The issuer is recorded together with verifier and state before the user is redirected.
         let request = Request::new(server, &redirect_uri);
         let mut more = vec![("resource", ground.resource.clone())];
-        more.extend(dpop.map(|key| ("dpop_jkt", key.thumbprint())));
+        more.extend(dpop.map(|key| ("dpop_jkt", key.thumbprint().to_string())));
         let address = request.address(server, &client, scopes.as_ref(), &more)?;
         let mut form = request.redeem(&**login, &address, self.config.login_deadline).await?;
         form.add("resource", &ground.resource);
@@ -170,7 +169,7 @@ impl Flow<'_> {
             asker: &self.asker,
             nonces: self.nonces,
             issuer: &server.issuer,
-            address: server.token_endpoint()?,
+            address: metadata::token_endpoint(server)?,
             client: client.as_ref(),
             dpop: dpop.as_ref(),
         };
@@ -192,7 +191,7 @@ impl Flow<'_> {
             asker: &self.asker,
             nonces: self.nonces,
             issuer: &ground.server.issuer,
-            address: ground.server.token_endpoint()?,
+            address: metadata::token_endpoint(&ground.server)?,
             client,
             dpop,
         })
@@ -208,7 +207,11 @@ impl Flow<'_> {
         if !(self.config.dpop || ground.dpop_required || challenged) {
             return Ok(None);
         }
-        let takes = ground.server.dpop_algs.as_ref().is_some_and(|algs| algs.iter().any(|alg| alg == "ES256"));
+        let takes = ground
+            .server
+            .dpop_signing_alg_values_supported
+            .as_ref()
+            .is_some_and(|algs| algs.iter().any(|alg| alg == "ES256"));
         if !takes {
             let who = if self.config.dpop { "dpop(true) requires" } else { "the server requires" };
             return Err(Error::setup(format!(
@@ -233,7 +236,7 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(crate) fn new(server: &'a Server, redirect_uri: &'a str) -> Request<'a> {
-        let (issuer, sends_iss) = (server.issuer.as_str(), server.sends_iss);
+        let (issuer, sends_iss) = (server.issuer.as_str(), server.authorization_response_iss_parameter_supported);
         Request { pkce: Pkce::generate(), state: random_text(), issuer, sends_iss, redirect_uri }
     }
 
@@ -327,7 +330,7 @@ impl<'a> Request<'a> {
 /// Checks that the server supports PKCE. Servers of the 2025-03-26 rules without metadata do not declare it.
 fn check_pkce(ground: &ResolvedServer) -> Result<(), Error> {
     let server = &ground.server;
-    let why = match &server.code_challenge_methods {
+    let why = match &server.code_challenge_methods_supported {
         Some(methods) if methods.iter().any(|method| method == "S256") => return Ok(()),
         None if ground.of_old => return Ok(()),
         Some(_) => "does not support PKCE with S256",

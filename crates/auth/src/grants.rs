@@ -5,8 +5,8 @@
 
 use crate::client::Credential;
 use crate::error::Error;
-use crate::secret::Secret;
 use linchpin_core::service::BoxFuture;
+use linchpin_oauth::Secret;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

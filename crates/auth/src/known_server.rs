@@ -7,11 +7,10 @@ use crate::fetch::{Asker, Fetch, WebFetch};
 use crate::flow::{Request, redirect_uri};
 use crate::jwt::Signer;
 use crate::login::Login;
-use crate::metadata::Server;
-use crate::scope::Scopes;
-use crate::secret::Secret;
+use crate::metadata;
 use crate::store::Tokens;
 use crate::token::{Endpoint, Nonces};
+use linchpin_oauth::{AuthorizationServerMetadata as Server, Scopes, Secret};
 use linchpin_web::{Reach, WebOptions};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -62,7 +61,10 @@ impl KnownServer {
             issuer: issuer.into(),
             authorization_endpoint: Some(authorization_endpoint.into()),
             token_endpoint: Some(token_endpoint.into()),
-            auth_methods: Some(vec![Method::Post.name().to_owned(), Method::Jwt.name().to_owned()]),
+            token_endpoint_auth_methods_supported: Some(vec![
+                Method::Post.name().to_owned(),
+                Method::Jwt.name().to_owned(),
+            ]),
             ..Server::default()
         };
         let fetch = Arc::new(WebFetch::new(&WebOptions::default()));
@@ -136,7 +138,7 @@ impl KnownServer {
         claims.insert("iat".to_owned(), now.into());
         claims.insert("exp".to_owned(), now.saturating_add(ASSERTION_S).into());
         let mut form = Form::new("urn:ietf:params:oauth:grant-type:jwt-bearer");
-        form.add("assertion", &signer.sign(&Map::new(), &Value::Object(claims)));
+        form.add("assertion", &signer.sign("JWT", &Value::Object(claims)));
         self.tokens(&form, None).await
     }
 
@@ -145,7 +147,7 @@ impl KnownServer {
     }
 
     async fn tokens(&self, form: &Form, client: Option<&Client>) -> Result<Tokens, Error> {
-        let address = self.server.token_endpoint()?;
+        let address = metadata::token_endpoint(&self.server)?;
         // Whoever configured it knows where it is.
         let (fetch, reach) = (self.fetch.clone(), Some(Reach::Any));
         let asker = Asker { fetch, reach, server: address::server(address)? };

@@ -10,6 +10,8 @@
 //!             └──────────────────► store
 //! ```
 //!
+//! Scopes, challenges, keys, proofs and documents are those of `linchpin_oauth`.
+//!
 //! This crate must not depend on protocol revisions, the message format, or methods, except for the `ping` that it
 //! sends to get a server's challenge.
 //!
@@ -28,15 +30,13 @@
 // client
 // metadata
 // fetch  login/browser  login/manual
-// address  challenge  dpop  login/callback  pkce  store  store/file  store/keyring
-// error  jwt  login  login/page  scope  secret  store/memory  store/private
+// address  login/callback  store  store/file  store/keyring
+// error  login  login/page  scope  store/memory  store/private
 // ```
 
 mod address;
-mod challenge;
 mod client;
 mod config;
-mod dpop;
 mod error;
 mod exchange;
 mod fetch;
@@ -45,23 +45,23 @@ mod grants;
 mod known_server;
 mod metadata;
 mod oauth;
-mod pkce;
 mod register;
 mod scope;
-mod secret;
 mod token;
 mod token_source;
 
-pub mod jwt;
 pub mod login;
 pub mod store;
 
-pub use challenge::Challenge;
 pub use client::Credential;
 pub use error::Error;
 pub use fetch::Fetch;
 pub use grants::{Assertion, AssertionFor, Enterprise, Workload};
 pub use known_server::KnownServer;
+pub use linchpin_oauth::{Challenge, Scopes, Secret};
 pub use oauth::{OAuth, Status};
-pub use scope::Scopes;
-pub use secret::Secret;
+
+/// Private keys of clients.
+pub mod jwt {
+    pub use linchpin_oauth::{Alg, KeyError, Signer};
+}

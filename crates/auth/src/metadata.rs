@@ -6,78 +6,34 @@
 use crate::address;
 use crate::error::Error;
 use crate::fetch::{Asker, Found};
-use crate::scope::Scopes;
+use linchpin_oauth::{AuthorizationServerMetadata as Server, ResourceMetadata};
 use serde_json::Value;
 use url::Url;
 
-/// Protected-resource metadata (RFC 9728), as far as it matters.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Resource {
-    /// The resource identifier, letter for letter.
-    pub(crate) identifier: String,
-    pub(crate) authorization_servers: Vec<String>,
-    pub(crate) scopes_supported: Option<Scopes>,
-    pub(crate) dpop_required: bool,
+/// The endpoints that servers without metadata have, by the rules from before there was protected-resource metadata.
+pub(crate) fn without_metadata(origin: &str) -> Server {
+    Server {
+        issuer: origin.to_owned(),
+        authorization_endpoint: Some(format!("{origin}/authorize")),
+        token_endpoint: Some(format!("{origin}/token")),
+        registration_endpoint: Some(format!("{origin}/register")),
+        ..Server::default()
+    }
 }
 
-/// Authorization-server metadata (RFC 8414, or OpenID Connect Discovery 1.0), as far as it matters.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Server {
-    pub(crate) issuer: String,
-    pub(crate) authorization_endpoint: Option<String>,
-    pub(crate) token_endpoint: Option<String>,
-    pub(crate) registration_endpoint: Option<String>,
-    pub(crate) revocation_endpoint: Option<String>,
-    pub(crate) scopes_supported: Option<Scopes>,
-    pub(crate) code_challenge_methods: Option<Vec<String>>,
-    pub(crate) auth_methods: Option<Vec<String>>,
-    pub(crate) dpop_algs: Option<Vec<String>>,
-    pub(crate) takes_metadata_documents: bool,
-    pub(crate) sends_iss: bool,
-}
-
-impl Server {
-    fn read(document: &Value) -> Server {
-        Server {
-            issuer: text(document, "issuer").unwrap_or_default(),
-            authorization_endpoint: text(document, "authorization_endpoint"),
-            token_endpoint: text(document, "token_endpoint"),
-            registration_endpoint: text(document, "registration_endpoint"),
-            revocation_endpoint: text(document, "revocation_endpoint"),
-            scopes_supported: list(document, "scopes_supported").map(|scopes| scopes.iter().collect()),
-            code_challenge_methods: list(document, "code_challenge_methods_supported"),
-            auth_methods: list(document, "token_endpoint_auth_methods_supported"),
-            dpop_algs: list(document, "dpop_signing_alg_values_supported"),
-            takes_metadata_documents: flag(document, "client_id_metadata_document_supported"),
-            sends_iss: flag(document, "authorization_response_iss_parameter_supported"),
-        }
-    }
-
-    /// The endpoints that servers without metadata have, by the rules from before there was protected-resource metadata.
-    pub(crate) fn without_metadata(origin: &str) -> Server {
-        Server {
-            issuer: origin.to_owned(),
-            authorization_endpoint: Some(format!("{origin}/authorize")),
-            token_endpoint: Some(format!("{origin}/token")),
-            registration_endpoint: Some(format!("{origin}/register")),
-            ..Server::default()
-        }
-    }
-
-    /// The token endpoint.
-    pub(crate) fn token_endpoint(&self) -> Result<&str, Error> {
-        self.token_endpoint.as_deref().ok_or_else(|| {
-            Error::discovery(format!(
-                "the metadata of the authorization server {} contains no token_endpoint",
-                self.issuer
-            ))
-        })
-    }
+/// The token endpoint.
+pub(crate) fn token_endpoint(server: &Server) -> Result<&str, Error> {
+    server.token_endpoint.as_deref().ok_or_else(|| {
+        Error::discovery(format!(
+            "the metadata of the authorization server {} contains no token_endpoint",
+            server.issuer
+        ))
+    })
 }
 
 /// Fetches the protected-resource metadata of a server: from the URL in its challenge, else from the well-known URLs
 /// below its path and at its root. `None` if there is none.
-pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Option<Resource>, Error> {
+pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Option<ResourceMetadata>, Error> {
     const WHAT: &str = "the protected-resource metadata";
     let at_path = address::well_known_inserted(&asker.server, "oauth-protected-resource");
     let at_root = format!("{}/.well-known/oauth-protected-resource", address::origin(&asker.server));
@@ -108,20 +64,19 @@ pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Optio
     unknown.map_or(Ok(None), Err)
 }
 
-fn check_resource(document: &Value, server: &Url, place: &str) -> Result<Resource, Error> {
+fn check_resource(document: &Value, server: &Url, place: &str) -> Result<ResourceMetadata, Error> {
     let wrong = |why: String| Error::discovery(format!("invalid protected-resource metadata at {place}: {why}"));
-    let identifier = text(document, "resource").ok_or_else(|| wrong("resource is missing".to_owned()))?;
-    let shown: String = identifier.chars().filter(|c| !c.is_control()).take(200).collect();
-    let covers = Url::parse(&identifier).is_ok_and(|resource| address::covers(&resource, server));
+    let resource = ResourceMetadata::read(document);
+    let identifier = &resource.resource;
+    if identifier.is_empty() {
+        return Err(wrong("resource is missing".to_owned()));
+    }
+    let covers = Url::parse(identifier).is_ok_and(|resource| address::covers(&resource, server));
     if !covers {
+        let shown: String = identifier.chars().filter(|c| !c.is_control()).take(200).collect();
         return Err(wrong(format!("it is for {shown}, not for {server}; the server's operator must correct it")));
     }
-    Ok(Resource {
-        identifier,
-        authorization_servers: list(document, "authorization_servers").unwrap_or_default(),
-        scopes_supported: list(document, "scopes_supported").map(|scopes| scopes.iter().collect()),
-        dpop_required: flag(document, "dpop_bound_access_tokens_required"),
-    })
+    Ok(resource)
 }
 
 /// Fetches the metadata of an authorization server in the order of the specification, and checks that its issuer is the
@@ -177,20 +132,7 @@ pub(crate) async fn server_at_origin(asker: &Asker) -> Result<Server, Error> {
             }
             check_server(server, &origin, &place)
         }
-        Found::Nothing(_) => Ok(Server::without_metadata(&origin)),
+        Found::Nothing(_) => Ok(without_metadata(&origin)),
         Found::Unknown(error) => Err(error),
     }
-}
-
-fn text(document: &Value, name: &str) -> Option<String> {
-    document.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn list(document: &Value, name: &str) -> Option<Vec<String>> {
-    let items = document.get(name)?.as_array()?.iter();
-    Some(items.filter_map(|item| item.as_str().map(str::to_owned)).collect())
-}
-
-fn flag(document: &Value, name: &str) -> bool {
-    document.get(name).and_then(Value::as_bool).unwrap_or(false)
 }

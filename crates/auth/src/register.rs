@@ -8,11 +8,9 @@ use crate::client::{Client, Credential, Method};
 use crate::config::Config;
 use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, JSON, is_good};
-use crate::metadata::Server;
-use crate::scope::{OFFLINE_ACCESS, Scopes};
-use crate::secret::Secret;
 use crate::store::Registered;
 use http::HeaderMap;
+use linchpin_oauth::{AuthorizationServerMetadata as Server, OFFLINE_ACCESS, Scopes, Secret};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -62,14 +60,20 @@ fn standing(config: &Config, server: &Server) -> Result<Option<Client>, Error> {
             server.issuer, server.issuer
         )));
     }
-    let Some(document) = config.client_metadata_url.as_deref().filter(|_| server.takes_metadata_documents) else {
+    let Some(document) = config.client_metadata_url.as_deref().filter(|_| server.client_id_metadata_document_supported)
+    else {
         return Ok(None);
     };
     if !is_document_address(document) {
         return Err(Error::setup("the address of the client metadata document must be https and have a path"));
     }
     let credential = match &config.client_key {
-        Some(key) if server.auth_methods.as_ref().is_none_or(|all| all.iter().any(|m| m == Method::Jwt.name())) => {
+        Some(key)
+            if server
+                .token_endpoint_auth_methods_supported
+                .as_ref()
+                .is_none_or(|all| all.iter().any(|m| m == Method::Jwt.name())) =>
+        {
             Credential::Key(key.clone())
         }
         _ => Credential::None,
@@ -117,7 +121,8 @@ async fn register(
     wishes: &RegistrationMetadata<'_>,
 ) -> Result<Client, Error> {
     let Some(endpoint) = &server.registration_endpoint else {
-        let document = if server.takes_metadata_documents { ", or set client_metadata_url(…)" } else { "" };
+        let document =
+            if server.client_id_metadata_document_supported { ", or set client_metadata_url(…)" } else { "" };
         return Err(Error::unregistered(format!(
             "the authorization server {} does not register clients by itself: register one with its operator and add \
              it with pre_registered(Some({:?}), client id, client secret){document}",
@@ -163,7 +168,7 @@ async fn register(
 /// The authentication method to register: public if supported, because a program on a user's machine cannot keep a
 /// secret. `None` if the server does not declare its methods; then it decides.
 fn wanted_method(server: &Server) -> Result<Option<Method>, Error> {
-    let Some(taken) = &server.auth_methods else { return Ok(None) };
+    let Some(taken) = &server.token_endpoint_auth_methods_supported else { return Ok(None) };
     let first = [Method::None, Method::Basic, Method::Post].into_iter().find(|m| taken.iter().any(|t| t == m.name()));
     first.map(Some).ok_or_else(|| {
         Error::unregistered(format!(

@@ -16,8 +16,8 @@ pub use file::FileStore;
 pub use keyring::{KeyringStore, keyring_password};
 pub use memory::MemoryStore;
 
-use crate::secret::Secret;
 use linchpin_core::service::BoxFuture;
+use linchpin_oauth::Secret;
 use serde::{Deserialize, Serialize};
 use std::io;
 

@@ -3,14 +3,12 @@
 //! RFC 6749 sections 5.1 and 5.2; RFC 9449 sections 5 and 8 for proofs and nonces.
 
 use crate::client::{Client, Form};
-use crate::dpop::DpopKey;
 use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, FORM, is_good};
-use crate::scope::Scopes;
-use crate::secret::Secret;
 use crate::store::Tokens;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use linchpin_oauth::{Scopes, Secret, dpop::DpopKey};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

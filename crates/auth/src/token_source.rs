@@ -5,15 +5,11 @@
 //! up at any time, and a refresh token that was redeemed and then forgotten would lock everybody out.
 
 use crate::address;
-use crate::challenge::Challenge;
 use crate::config::Config;
-use crate::dpop::DpopKey;
 use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, Fetch};
 use crate::flow::{Flow, ResolvedServer, stored_key};
 use crate::metadata;
-use crate::scope::{OFFLINE_ACCESS, Scopes};
-use crate::secret::Secret;
 use crate::store::{StoreKey, Stored, Tokens};
 use crate::token::{DPOP, Nonces, header};
 use base64::Engine as _;
@@ -21,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use linchpin_oauth::{AuthorizationServerMetadata, Challenge, OFFLINE_ACCESS, Scopes, Secret, dpop::DpopKey};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -419,7 +416,8 @@ impl TokenSource {
         let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
         // A server that required DPoP-bound tokens may not repeat that each time.
         let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
-        let challenge = Challenge { dpop: challenge.dpop || bound, ..challenge.clone() };
+        let mut challenge = challenge.clone();
+        challenge.dpop |= bound;
         let granted = self.flow().authorize(&ground, &challenge, &before, stored.as_ref()).await?;
         if config.machine.is_none() {
             self.save(&key, &granted.stored).await;
@@ -453,7 +451,7 @@ impl TokenSource {
 
     /// Redeems the refresh token, unless it was already redeemed: by another process, or for another server with the
     /// same resource.
-    async fn refresh(&self, permit: &Permit, server: &metadata::Server) -> Result<(), Error> {
+    async fn refresh(&self, permit: &Permit, server: &AuthorizationServerMetadata) -> Result<(), Error> {
         let lock = self.shared.lock_of(&permit.key);
         let _held = lock.lock().await;
         let now = self.shared.config.now();
@@ -476,7 +474,7 @@ impl TokenSource {
     }
 
     /// The metadata of the authorization server that issued the tokens, if only its issuer is known.
-    async fn server_of(&self, key: &StoreKey) -> Result<metadata::Server, Error> {
+    async fn server_of(&self, key: &StoreKey) -> Result<AuthorizationServerMetadata, Error> {
         let asker = self.asker();
         let found = metadata::server(&asker, &key.issuer).await;
         if found.is_err() && key.issuer.trim_end_matches('/') == address::origin(&self.server) {

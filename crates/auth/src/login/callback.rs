@@ -1,6 +1,6 @@
 //! The parameters of the callback URL.
 
-use crate::secret::Secret;
+use linchpin_oauth::Secret;
 use std::fmt;
 
 /// The longest callback URL that is read, in bytes.

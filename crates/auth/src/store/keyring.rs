@@ -2,12 +2,11 @@
 
 use super::private::{self, Lock};
 use super::{StoreKey, Stored, TokenStore};
-use crate::jwt::fresh_id;
-use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring_core::{CredentialStore, Entry, Error};
 use linchpin_core::service::BoxFuture;
+use linchpin_oauth::{Secret, random_id};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -296,7 +295,7 @@ impl Ring<'_> {
             self.set(name, &bytes)?;
         } else {
             let chunks = bytes.chunks(self.room.part_bytes_max);
-            let parts = Parts { generation: fresh_id(), parts: chunks.len() };
+            let parts = Parts { generation: random_id(), parts: chunks.len() };
             for (part, bytes) in parts.names(name).zip(chunks) {
                 self.set(&part, bytes)?;
             }

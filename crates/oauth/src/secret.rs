@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 /// plain string, for stores, which must protect what they write.
 ///
 /// ```
-/// let token = linchpin_auth::Secret::new("s3cr3t");
+/// let token = linchpin_oauth::Secret::new("s3cr3t");
 /// assert!(!format!("{token:?}").contains("s3cr3t"));
 /// assert_eq!(token.expose(), "s3cr3t");
 /// ```

@@ -1,13 +1,13 @@
 //! `WWW-Authenticate` challenges (RFC 9110, section 11.6.1).
 
 use crate::scope::Scopes;
-use http::header::{HeaderMap, WWW_AUTHENTICATE};
+use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
 /// The relevant members of a `WWW-Authenticate` header's `Bearer` or `DPoP` challenge.
 ///
 /// ```
 /// use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-/// use linchpin_auth::Challenge;
+/// use linchpin_oauth::Challenge;
 ///
 /// let mut headers = HeaderMap::new();
 /// let value = "Bearer error=\"insufficient_scope\", resource_metadata=\"https://mcp.example/.well-known/x\"";
@@ -53,7 +53,36 @@ impl Challenge {
         }
     }
 
-    pub(crate) fn is(&self, error: &str) -> bool {
+    /// Writes a challenge of a scheme, with these parameters in this order. Empty values are left out, and what does not
+    /// fit into a header is replaced by a space.
+    ///
+    /// ```
+    /// use linchpin_oauth::Challenge;
+    ///
+    /// let header = Challenge::header("Bearer", &[("error", "invalid_token"), ("scope", "a b")]);
+    /// assert_eq!(header, r#"Bearer error="invalid_token", scope="a b""#);
+    /// ```
+    pub fn header(scheme: &'static str, params: &[(&'static str, &str)]) -> HeaderValue {
+        let mut text = scheme.to_owned();
+        let given = params.iter().filter(|(_, value)| !value.is_empty());
+        for (at, (name, value)) in given.enumerate() {
+            text.push_str(if at == 0 { " " } else { ", " });
+            text.push_str(name);
+            text.push_str("=\"");
+            for c in value.chars() {
+                match c {
+                    '"' | '\\' => text.extend(['\\', c]),
+                    ' '..='~' => text.push(c),
+                    _ => text.push(' '),
+                }
+            }
+            text.push('"');
+        }
+        HeaderValue::try_from(text).expect("printable ASCII fits into a header")
+    }
+
+    /// Whether the error is this one.
+    pub fn is(&self, error: &str) -> bool {
         self.error.as_deref() == Some(error)
     }
 }
@@ -153,7 +182,6 @@ fn cut(text: &str, max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use proptest::prelude::*;
 
     fn of(lines: &[&str]) -> Challenge {
@@ -223,6 +251,20 @@ mod tests {
             let read = of(&[&line]);
             prop_assert_eq!(read.error_description.as_deref(), Some(text.as_str()), "{}", line);
             prop_assert_eq!(read.error.as_deref(), Some("e"), "{}", line);
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(text in "[!-~][ -~]{0,20}", scope in "[a-z:]{1,9}( [a-z:]{1,9}){0,3}") {
+            let header = Challenge::header("DPoP", &[("algs", "ES256"), ("error_description", &text), ("scope", &scope)]);
+            let read = Challenge::of(&HeaderMap::from_iter([(WWW_AUTHENTICATE, header)]));
+            prop_assert_eq!(read.error_description, Some(text));
+            prop_assert_eq!(read.scope, Some(Scopes::parse(&scope)));
+            prop_assert!(read.dpop);
+        }
+
+        #[test]
+        fn whatever_is_written_is_one_header(text in any::<String>()) {
+            Challenge::header("Bearer", &[("error_description", &text)]);
         }
 
         #[test]

@@ -1,10 +1,6 @@
-//! Signatures are checked with `ring`'s verification keys and against the examples of the RFCs.
+//! Signatures are checked with public keys and against the examples of the RFCs.
 
 use super::*;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256, UnparsedPublicKey,
-    VerificationAlgorithm,
-};
 
 /// The RSA key of RFC 7515, appendix A.2.1.
 const RSA_PKCS1: &str = "\
@@ -94,22 +90,23 @@ fn decoded(base64url: &str) -> Vec<u8> {
 
 /// Verifies a signature with the public half of the keys above, as the RFCs print it where they do.
 fn verify(alg: Alg, message: &[u8], signature: &[u8]) -> bool {
-    use ring::signature::KeyPair as _;
-    let point = [
-        &[4],
-        &decoded("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU")[..],
-        &decoded("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"),
-    ]
-    .concat();
-    let rsa = base64::engine::general_purpose::STANDARD.decode(RSA_PKCS1).unwrap();
-    let rsa = RsaKeyPair::from_der(&rsa).unwrap().public_key().as_ref().to_vec();
-    let (how, key): (&'static dyn VerificationAlgorithm, Vec<u8>) = match alg {
-        Alg::Es256 => (&ECDSA_P256_SHA256_FIXED, point),
-        Alg::Rs256 => (&RSA_PKCS1_2048_8192_SHA256, rsa),
-        Alg::Ps256 => (&RSA_PSS_2048_8192_SHA256, rsa),
-        Alg::EdDsa => (&ED25519, decoded("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")),
+    let key = match alg {
+        Alg::Es256 => json!({
+            "kty": "EC",
+            "crv": "P-256",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        }),
+        Alg::EdDsa => json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }),
+        _ => {
+            let rsa = base64::engine::general_purpose::STANDARD.decode(RSA_PKCS1).unwrap();
+            let pair = RsaKeyPair::from_der(&rsa).unwrap();
+            let numbers = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(pair.public());
+            let b64 = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+            json!({ "kty": "RSA", "n": b64(&numbers.n), "e": b64(&numbers.e) })
+        }
     };
-    UnparsedPublicKey::new(how, key).verify(message, signature).is_ok()
+    Jwk::read(&key).unwrap().verify(alg, message, signature)
 }
 
 /// Header and claims of a token whose signature holds.
@@ -125,7 +122,7 @@ fn opened(alg: Alg, token: &str) -> (Value, Value) {
 #[test]
 fn every_kind_of_key_signs_what_its_public_half_verifies() {
     for (name, signer) in signers() {
-        let (header, claims) = opened(signer.alg, &signer.sign(&Map::new(), &json!({ "a": [1, "ü"] })));
+        let (header, claims) = opened(signer.alg, &signer.sign("JWT", &json!({ "a": [1, "ü"] })));
         assert_eq!(header, json!({ "typ": "JWT", "alg": signer.alg.name() }), "{name}");
         assert_eq!(claims, json!({ "a": [1, "ü"] }), "{name}");
     }
@@ -186,7 +183,7 @@ fn a_key_that_does_not_fit_is_refused_and_not_quoted() {
 fn a_header_may_be_extended_but_says_the_true_algorithm() {
     let (_, signer) = signers().remove(0);
     let extra = json!({ "typ": "other", "alg": "none", "x": 1 });
-    let token = signer.kid("key-1").sign(extra.as_object().unwrap(), &json!({}));
+    let token = signer.kid("key-1").sign_with("other", extra.as_object().unwrap(), &json!({}));
     let (header, _) = opened(Alg::Es256, &token);
     assert_eq!(header, json!({ "typ": "other", "alg": "ES256", "kid": "key-1", "x": 1 }));
 }
@@ -194,7 +191,7 @@ fn a_header_may_be_extended_but_says_the_true_algorithm() {
 #[test]
 fn a_client_assertion_says_who_to_whom_and_until_when() {
     for (name, signer) in signers() {
-        let token = client_assertion(&signer, "me", "https://as.example", 1_000_000);
+        let token = signer.client_assertion("me", "https://as.example", 1_000_000);
         let (_, mut claims) = opened(signer.alg, &token);
         let jti = claims["jti"].take();
         let expected = json!({
@@ -202,7 +199,7 @@ fn a_client_assertion_says_who_to_whom_and_until_when() {
         });
         assert_eq!(claims, expected, "{name}");
         assert_eq!(decoded(jti.as_str().unwrap()).len(), 16, "{name}");
-        let (_, again) = opened(signer.alg, &client_assertion(&signer, "me", "https://as.example", 1_000_000));
+        let (_, again) = opened(signer.alg, &signer.client_assertion("me", "https://as.example", 1_000_000));
         assert_ne!(again["jti"], jti, "{name}");
     }
 }
@@ -227,12 +224,4 @@ fn a_der_length_has_its_shortest_form() {
     for (len, expected) in rows {
         assert_eq!(der_header(0x30, len), expected, "{len}");
     }
-}
-
-#[test]
-fn names_of_algorithms_are_read_as_they_are_written() {
-    for alg in [Alg::Es256, Alg::Rs256, Alg::Ps256, Alg::EdDsa] {
-        assert_eq!(alg.to_string().parse::<Alg>().unwrap(), alg);
-    }
-    assert!("none".parse::<Alg>().is_err() && "es256".parse::<Alg>().is_err());
 }

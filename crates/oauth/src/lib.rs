@@ -1,0 +1,60 @@
+//! The words of OAuth, read and written by clients, protected servers and authorization servers alike.
+//!
+//! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything is deterministic
+//! but for new keys and random texts: no I/O, no clock (`now` is an argument, in seconds since 1970).
+//!
+//! The algorithms are asymmetric ones ([`Alg`]), and a key decides which of them it verifies: confusing a public key with a
+//! shared secret cannot be expressed.
+//!
+//! This crate must not know sockets, tasks, clocks, storage, or anything of the Model Context Protocol.
+//!
+//! ```
+//! use linchpin_oauth::{Alg, JwkSet, Jws, Signer};
+//! use serde_json::json;
+//!
+//! let signer = Signer::generate(Alg::Es256).0.kid("key-1");
+//! let token = signer.sign("at+jwt", &json!({ "sub": "ada" }));
+//!
+//! let keys = JwkSet::from_iter([signer.jwk()]);
+//! let jws = Jws::read(&token)?;
+//! let claims = keys.fitting(&jws).find_map(|key| jws.verify(key).ok()).expect("one of the keys signed it");
+//! assert_eq!(claims.text("sub"), Some("ada"));
+//! # Ok::<(), linchpin_oauth::Malformed>(())
+//! ```
+
+// Files import downwards, in this order:
+//
+// ```text
+// dpop
+// jws  document
+// jwk  strict  challenge
+// signer
+// alg  scope  pkce
+// random  secret
+// ```
+
+mod alg;
+mod challenge;
+mod document;
+mod jwk;
+mod jws;
+mod pkce;
+mod random;
+mod scope;
+mod secret;
+mod signer;
+mod strict;
+
+pub mod dpop;
+
+pub use alg::Alg;
+pub use challenge::Challenge;
+pub use document::{AuthorizationServerMetadata, ClientMetadata, ErrorDocument, ResourceMetadata};
+pub use jwk::{Jwk, JwkError, JwkSet, Thumbprint};
+pub use jws::{Claims, Jws, Malformed, Untimely};
+pub use pkce::{CodeChallenge, Pkce};
+pub use random::{random_id, random_text, sha256};
+pub use scope::{OFFLINE_ACCESS, Scopes};
+pub use secret::Secret;
+pub use signer::{KeyError, Signer};
+pub use strict::parse_object;
