@@ -64,13 +64,47 @@ impl fmt::Display for Alg {
 }
 
 impl FromStr for Alg {
-    type Err = crate::signer::KeyError;
+    type Err = KeyError;
 
     /// Reads a name as [`Alg::named`] does.
     fn from_str(name: &str) -> Result<Alg, Self::Err> {
-        Alg::named(name).ok_or(crate::signer::KeyError::UnknownAlg)
+        Alg::named(name).ok_or(KeyError::UnknownAlg)
     }
 }
+
+/// Why a private key is invalid. Contains nothing of the key itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The name of the algorithm is none of `ES256`, `RS256`, `PS256`, `EdDSA`.
+    UnknownAlg,
+    /// There is no unencrypted private key in the text.
+    NotPem,
+    /// The kind of key does not go with the algorithm.
+    Mismatch(Alg),
+    /// The key is not one for the algorithm, or is damaged or too weak, as the text says.
+    Rejected(Alg, String),
+    /// The stored form of a DPoP key cannot be read.
+    NotStored,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::UnknownAlg => {
+                f.write_str("the signature algorithm is not supported: use ES256, RS256, PS256 or EdDSA")
+            }
+            KeyError::NotPem => f.write_str(
+                "no private key found: use an unencrypted PEM key (BEGIN PRIVATE KEY, BEGIN EC PRIVATE KEY or BEGIN RSA PRIVATE KEY)",
+            ),
+            KeyError::Mismatch(alg) => write!(f, "this kind of private key does not sign with {alg}"),
+            KeyError::Rejected(alg, why) => write!(f, "the private key cannot be used for {alg}: {why}"),
+            KeyError::NotStored => f.write_str("the stored DPoP key is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
 
 #[cfg(test)]
 mod tests {

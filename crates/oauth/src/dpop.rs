@@ -1,11 +1,11 @@
 //! DPoP (RFC 9449): every request proves possession of the key that the token is bound to.
 
-use crate::alg::Alg;
+use crate::alg::{Alg, KeyError};
 use crate::jwk::{Jwk, Thumbprint};
 use crate::jws::Jws;
 use crate::random::{random_id, sha256};
 use crate::secret::Secret;
-use crate::signer::{KeyError, Signer};
+use crate::signer::Signer;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, json};

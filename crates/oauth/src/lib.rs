@@ -25,18 +25,18 @@
 // Files import downwards, in this order:
 //
 // ```text
-// dpop
-// jws  document
-// jwk  strict  challenge
-// signer
-// alg  scope  pkce
-// random  secret
+// dpop  jwk_set
+// jws  signer  document
+// jwk  strict  challenge  pkce
+// alg  scope  random
+// secret
 // ```
 
 mod alg;
 mod challenge;
 mod document;
 mod jwk;
+mod jwk_set;
 mod jws;
 mod pkce;
 mod random;
@@ -47,14 +47,15 @@ mod strict;
 
 pub mod dpop;
 
-pub use alg::Alg;
+pub use alg::{Alg, KeyError};
 pub use challenge::Challenge;
 pub use document::{AuthorizationServerMetadata, ClientMetadata, ErrorDocument, ResourceMetadata};
-pub use jwk::{Jwk, JwkError, JwkSet, Thumbprint};
+pub use jwk::{Jwk, JwkError, Thumbprint};
+pub use jwk_set::JwkSet;
 pub use jws::{Claims, Jws, Malformed, Untimely};
 pub use pkce::{CodeChallenge, Pkce};
 pub use random::{random_id, random_text, sha256};
 pub use scope::{OFFLINE_ACCESS, Scopes};
 pub use secret::Secret;
-pub use signer::{KeyError, Signer};
+pub use signer::Signer;
 pub use strict::parse_object;

@@ -1,6 +1,6 @@
 //! Private keys, and signing with them: compact JWS (RFC 7515) over JSON claims (RFC 7519).
 
-use crate::alg::Alg;
+use crate::alg::{Alg, KeyError};
 use crate::jwk::{Jwk, PublicParts};
 use crate::random::random_id;
 use crate::secret::Secret;
@@ -23,40 +23,6 @@ const ASSERTION_S: u64 = 300;
 
 /// Maximum size of a PEM text in bytes. An RSA key of 8192 bits takes some 6500.
 const PEM_BYTES_MAX: usize = 64 * 1024;
-
-/// Why a private key is invalid. Contains nothing of the key itself.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The name of the algorithm is none of `ES256`, `RS256`, `PS256`, `EdDSA`.
-    UnknownAlg,
-    /// There is no unencrypted private key in the text.
-    NotPem,
-    /// The kind of key does not go with the algorithm.
-    Mismatch(Alg),
-    /// The key is not one for the algorithm, or is damaged or too weak, as the text says.
-    Rejected(Alg, String),
-    /// The stored form of a DPoP key cannot be read.
-    NotStored,
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyError::UnknownAlg => {
-                f.write_str("the signature algorithm is not supported: use ES256, RS256, PS256 or EdDSA")
-            }
-            KeyError::NotPem => f.write_str(
-                "no private key found: use an unencrypted PEM key (BEGIN PRIVATE KEY, BEGIN EC PRIVATE KEY or BEGIN RSA PRIVATE KEY)",
-            ),
-            KeyError::Mismatch(alg) => write!(f, "this kind of private key does not sign with {alg}"),
-            KeyError::Rejected(alg, why) => write!(f, "the private key cannot be used for {alg}: {why}"),
-            KeyError::NotStored => f.write_str("the stored DPoP key is damaged"),
-        }
-    }
-}
-
-impl std::error::Error for KeyError {}
 
 /// A private key that signs tokens: for a client, or for an issuer. Cheap to clone.
 #[derive(Clone)]

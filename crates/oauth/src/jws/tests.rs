@@ -1,7 +1,8 @@
 //! Tokens of hostile senders, and those of the RFCs.
 
 use super::*;
-use crate::jwk::{JwkError, JwkSet};
+use crate::jwk::JwkError;
+use crate::jwk_set::JwkSet;
 use crate::signer::Signer;
 use proptest::prelude::*;
 use serde_json::json;
