@@ -40,6 +40,18 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["server", "http", "tls", "macros"]),
         crates_max: 75,
     },
+    Budget {
+        what: "an HTTP server with keys",
+        package: "linchpin",
+        features: Some(&["server", "http", "macros", "keys"]),
+        crates_max: 82,
+    },
+    Budget {
+        what: "an HTTP server with an issuer",
+        package: "linchpin",
+        features: Some(&["server", "http", "macros", "guard"]),
+        crates_max: 145,
+    },
     Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
     Budget {
         what: "an HTTP client with OAuth",

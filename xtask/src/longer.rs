@@ -23,6 +23,7 @@ const LIBRARIES: &[&str] = &[
     "linchpin-web",
     "linchpin-process",
     "linchpin-auth",
+    "linchpin-guard",
 ];
 
 /// The crates whose types are part of theirs.

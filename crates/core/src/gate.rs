@@ -42,6 +42,14 @@ pub trait Gate: Send + Sync + 'static {
     /// It runs on the task of the connection: it must not block. What has to wait is [`Admit::Later`].
     fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit;
 
+    /// Returns whether it can decide at all. A transport asks this before it listens, and refuses to start if not.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it: one line.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Checks the body of an admitted request, for example against a digest in its headers, before it is parsed.
     ///
     /// # Errors
@@ -69,6 +77,10 @@ pub trait Gate: Send + Sync + 'static {
 impl<G: Gate + ?Sized> Gate for Arc<G> {
     fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
         (**self).admit(head, peer)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        (**self).check()
     }
 
     fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {

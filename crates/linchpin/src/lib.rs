@@ -67,6 +67,8 @@
 //! | `macros` | yes | `#[register]`, `#[tool]`, `#[resource]`, `#[prompt]` |
 //! | `http` | | Streamable HTTP for servers, all revisions on one endpoint |
 //! | `tls` | | HTTPS for servers |
+//! | `keys` | | keys for servers over HTTP, and issuers whose key sets are given |
+//! | `guard` | | access tokens of authorization servers, for servers over HTTP |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
@@ -88,7 +90,7 @@
 //! * `client`: the API for hosts. Start at `Client` and `Connection`.
 //! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
 //!   transports of your own implement.
-//! * `auth`: OAuth for clients.
+//! * `auth`: OAuth for clients. `guard`: OAuth and keys for servers.
 //! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
 //! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
@@ -104,6 +106,8 @@ pub use linchpin_types as types;
 pub use linchpin_auth as auth;
 #[cfg(feature = "client")]
 pub use linchpin_client as client;
+#[cfg(feature = "keys")]
+pub use linchpin_guard as guard;
 /// # Example
 ///
 /// ```

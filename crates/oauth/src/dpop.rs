@@ -8,9 +8,9 @@ use crate::secret::Secret;
 use crate::signer::Signer;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Uri;
 use serde_json::{Map, json};
 use std::fmt;
-use url::Url;
 
 /// A P-256 key that tokens are bound to. Cheap to clone.
 #[derive(Clone)]
@@ -181,14 +181,20 @@ pub fn check(proof: &str, expected: &Expected<'_>) -> Result<Proof, ProofError> 
 /// Returns a URL in the form in which proofs compare it: without query and fragment, scheme and host in small letters,
 /// without the scheme's default port and one final slash. `None` if it is no URL.
 pub fn target(url: &str) -> Option<String> {
-    let mut url = Url::parse(url).ok().filter(|_| url.len() <= TARGET_BYTES_MAX)?;
-    url.set_query(None);
-    url.set_fragment(None);
-    let mut text = String::from(url);
-    if text.ends_with('/') {
-        text.pop();
+    if url.len() > TARGET_BYTES_MAX {
+        return None;
     }
-    Some(text)
+    let url: Uri = url.split('#').next()?.parse().ok()?;
+    let (scheme, authority) = (url.scheme_str()?.to_ascii_lowercase(), url.authority()?.as_str().to_ascii_lowercase());
+    let default = if scheme == "https" { ":443" } else { ":80" };
+    let host = authority.strip_suffix(default).unwrap_or(&authority);
+    let path = url.path().strip_suffix('/').unwrap_or(url.path());
+    Some(format!("{scheme}://{host}{path}"))
+}
+
+/// Returns the digest of the body that a proof names (`content_digest`), for a proof that was checked before.
+pub fn content_digest(proof: &str) -> Option<String> {
+    Jws::read(proof).ok()?.unverified("content_digest").map(str::to_owned)
 }
 
 /// Returns the hash of an access token for `ath`.

@@ -87,6 +87,10 @@ impl<'a> Jws<'a> {
         self.header.jwk.as_ref()
     }
 
+    pub(crate) fn unverified(&self, name: &str) -> Option<&str> {
+        self.claims.text(name)
+    }
+
     /// Returns the issuer that the token names, to find its keys. Not verified.
     pub fn unverified_issuer(&self) -> Option<&str> {
         self.claims.text("iss")

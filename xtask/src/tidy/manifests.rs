@@ -79,8 +79,24 @@ const RULES: &[(&str, Rule)] = &[
         "crates/transport",
         Never(&["reqwest", "linchpin-server", "linchpin-client", "linchpin-auth", "linchpin-macros", "linchpin"]),
     ),
+    (
+        "crates/guard",
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "linchpin-proto",
+            "linchpin-types",
+            "linchpin-server",
+            "linchpin-client",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
+            "linchpin",
+        ]),
+    ),
     // None of them knows the protocol: any program could use them.
-    ("crates/oauth", Only(&["base64", "http", "ring", "rustls-pki-types", "serde", "serde_json", "url", "zeroize"])),
+    ("crates/oauth", Only(&["base64", "http", "ring", "rustls-pki-types", "serde", "serde_json", "zeroize"])),
     (
         "crates/web",
         Only(&[
@@ -133,6 +149,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-client",
             "linchpin-transport",
             "linchpin-auth",
+            "linchpin-guard",
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",
@@ -173,6 +190,7 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-transport",
     "linchpin-oauth",
     "linchpin-auth",
+    "linchpin-guard",
     "linchpin-web",
     "linchpin-macros",
     "linchpin-middleware",

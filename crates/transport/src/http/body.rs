@@ -266,6 +266,12 @@ impl http_body::Body for HttpBody {
     }
 }
 
+impl From<Bytes> for HttpBody {
+    fn from(bytes: Bytes) -> HttpBody {
+        HttpBody::full(bytes)
+    }
+}
+
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {

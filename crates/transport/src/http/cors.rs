@@ -34,6 +34,7 @@ pub(crate) fn preflight(request: &request::Parts) -> Option<Response<HttpBody>> 
 pub(crate) fn allow(origin: HeaderValue, response: &mut Response<HttpBody>) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+    const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate, dpop-nonce");
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     headers.append(VARY, HeaderValue::from_static("origin"));
 }

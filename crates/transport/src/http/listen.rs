@@ -326,6 +326,9 @@ impl Http {
         if self.options.gate.is_none() && service.demands_scopes() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, NO_GATE));
         }
+        if let Some(gate) = &self.options.gate {
+            gate.check().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        }
         let listener = match self.addr.0 {
             ListenAddr::Name(name) => TcpListener::bind(&name).await.map_err(|e| unusable(&name, e))?,
             ListenAddr::Socket(addr) => TcpListener::bind(addr).await.map_err(|e| unusable(&addr.to_string(), e))?,

@@ -224,7 +224,11 @@ async fn pages_of_an_allowed_origin_may_call_and_read_the_answers() {
         let r = server.ask(&request).await;
         assert_eq!(r.status, status, "{r:?}");
         assert_eq!(r.header("access-control-allow-origin"), Some(page.1), "{r:?}");
-        assert_eq!(r.header("access-control-expose-headers"), Some("mcp-session-id, www-authenticate"), "{r:?}");
+        assert_eq!(
+            r.header("access-control-expose-headers"),
+            Some("mcp-session-id, www-authenticate, dpop-nonce"),
+            "{r:?}"
+        );
         assert_eq!(r.header("vary"), Some("origin"), "{r:?}");
         id = r.header("mcp-session-id").map_or(id, str::to_owned);
     }

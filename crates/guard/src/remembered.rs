@@ -1,0 +1,86 @@
+//! Tokens that were seen: who they belong to, or that they are worth nothing.
+
+use linchpin_core::Principal;
+use linchpin_oauth::Thumbprint;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+/// The SHA-256 hash of a token.
+pub(crate) type TokenHash = [u8; 32];
+
+/// What is known of a valid token.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) principal: Principal,
+    /// The key that it is bound to.
+    pub(crate) bound: Option<Thumbprint>,
+    /// What it is revoked with, and by which issuer.
+    pub(crate) family: Option<(usize, Box<str>)>,
+}
+
+/// What was learned of a token.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    Good(Known),
+    /// Its issuer says that it is not valid.
+    Inactive,
+}
+
+/// The tokens, the oldest first to go. They are not kept themselves.
+#[derive(Default)]
+pub(crate) struct Remembered(Mutex<Tokens>);
+
+#[derive(Default)]
+struct Tokens {
+    known: HashMap<TokenHash, (Verdict, u64)>,
+    /// In the order in which they were learned.
+    order: VecDeque<TokenHash>,
+}
+
+/// How many tokens are remembered.
+const TOKENS_MAX: usize = 10_000;
+
+impl Remembered {
+    /// What is known of a token.
+    pub(crate) fn get(&self, hash: &TokenHash, now: u64) -> Option<Verdict> {
+        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (verdict, until) = tokens.known.get(hash)?;
+        (now < *until).then(|| verdict.clone())
+    }
+
+    /// Remembers a token until a time.
+    pub(crate) fn put(&self, hash: TokenHash, verdict: Verdict, until: u64) {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.known.insert(hash, (verdict, until)).is_none() {
+            tokens.order.push_back(hash);
+        }
+        while tokens.order.len() > TOKENS_MAX {
+            if let Some(oldest) = tokens.order.pop_front() {
+                tokens.known.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_forgotten_when_they_are_old_or_many() {
+        let remembered = Remembered::default();
+        let hash = |n: usize| {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&n.to_be_bytes());
+            hash
+        };
+        remembered.put(hash(0), Verdict::Inactive, 10);
+        assert!(remembered.get(&hash(0), 9).is_some() && remembered.get(&hash(0), 10).is_none());
+        for n in 0..=TOKENS_MAX {
+            remembered.put(hash(n), Verdict::Inactive, 20);
+        }
+        assert!(remembered.get(&hash(0), 11).is_none() && remembered.get(&hash(1), 11).is_some());
+        let tokens = remembered.0.lock().unwrap();
+        assert_eq!((tokens.known.len(), tokens.order.len()), (TOKENS_MAX, TOKENS_MAX));
+    }
+}

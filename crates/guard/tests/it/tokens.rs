@@ -1,0 +1,199 @@
+//! Rows 1 to 24: access tokens that are JWTs.
+
+use crate::support::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linchpin_guard::{Keys, Scopes, Signer, TrustedIssuer};
+use linchpin_oauth::Alg;
+use ring::hmac;
+use serde_json::{Value, json};
+
+const INVALID: (u16, &str) = (401, "the token is not valid");
+const OTHER: (u16, &str) = (401, "the token is not for this server");
+const EXPIRED: (u16, &str) = (401, "the token has expired");
+const OK: (u16, &str) = (200, "");
+
+fn b64(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+/// A token with a header of one's own, signed with HMAC by the text of the issuer's public key.
+fn with_hmac(header: &Value, key: &Signer) -> String {
+    let message = format!("{}.{}", b64(&header.to_string()), b64(&claims(json!({})).to_string()));
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, key.jwk().to_value().to_string().as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(hmac::sign(&secret, message.as_bytes())))
+}
+
+/// A token that a key signed, with the header replaced.
+fn with_header(header: &Value, key: &Signer) -> String {
+    let token = key.sign("at+jwt", &claims(json!({})));
+    format!("{}.{}", b64(&header.to_string()), token.split_once('.').unwrap().1)
+}
+
+#[tokio::test]
+async fn tokens_are_refused_with_one_text_whatever_is_wrong_with_their_signature() {
+    let (key, other) = (key(Alg::Es256, "k"), key(Alg::Es256, "k"));
+    let world = World::with_keys(&[&key]);
+    let guard = world.guard().issuer(ISSUER);
+    assert_eq!(why(&bearer(&guard, &key.sign("at+jwt", &claims(json!({})))).await), OK);
+    world.fetches();
+    let jwk = other.jwk().to_value();
+    let none = format!("{}.{}.", b64(r#"{"alg":"none","kid":"k"}"#), b64(&claims(json!({})).to_string()));
+    let five = format!("{}.a.b", key.sign("at+jwt", &claims(json!({}))));
+    let rows = [
+        ("1: alg none", none),
+        ("2: HS256 over the public key", with_hmac(&json!({ "alg": "HS256", "kid": "k" }), &key)),
+        ("3: RS256 under an EC key", with_header(&json!({ "alg": "RS256", "kid": "k" }), &key)),
+        ("4: alg in other case", with_header(&json!({ "alg": "es256", "kid": "k" }), &key)),
+        ("5: jwk of the attacker", with_header(&json!({ "alg": "ES256", "jwk": jwk }), &other)),
+        (
+            "5: jku of the attacker",
+            with_header(&json!({ "alg": "ES256", "kid": "k", "jku": "https://evil/k" }), &other),
+        ),
+        (
+            "5: x5u of the attacker",
+            with_header(&json!({ "alg": "ES256", "kid": "k", "x5u": "https://evil/k" }), &other),
+        ),
+        ("6: crit", with_header(&json!({ "alg": "ES256", "kid": "k", "crit": ["exp"] }), &key)),
+        ("7: b64 false", with_header(&json!({ "alg": "ES256", "kid": "k", "b64": false }), &key)),
+        ("8: JWE", five),
+        ("19: ID-JAG", key.sign("oauth-id-jag+jwt", &claims(json!({})))),
+        ("20: DPoP proof", key.sign("dpop+jwt", &claims(json!({})))),
+        ("21: ID token", key.sign("JWT", &claims(json!({ "nonce": "n", "aud": [SERVER, "client"] })))),
+        ("signed by another", other.sign("at+jwt", &claims(json!({})))),
+        ("rubbish", "abc".to_owned()),
+        ("too long", key.sign("at+jwt", &claims(json!({ "x": "y".repeat(9000) })))),
+    ];
+    for (row, token) in rows {
+        assert_eq!(why(&bearer(&guard, &token).await), INVALID, "{row}");
+    }
+    assert_eq!(world.fetches(), 0, "nothing is fetched for them");
+}
+
+#[tokio::test]
+async fn claims_must_say_that_the_token_is_for_this_server_and_valid_now() {
+    let key = key(Alg::EdDsa, "k");
+    let world = World::with_keys(&[&key]);
+    let guard = world.guard().issuer(ISSUER);
+    let many: Vec<&str> = vec![SERVER; 5000];
+    let rows = [
+        ("an honest one", json!({}), OK),
+        ("10: aud a number", json!({ "aud": 1 }), INVALID),
+        ("11: 5,000 audiences", json!({ "aud": many }), INVALID),
+        ("11: many audiences", json!({ "aud": &many[..65] }), INVALID),
+        ("no audience", json!({ "aud": null }), INVALID),
+        ("one of several audiences", json!({ "aud": ["https://other.example", SERVER] }), OK),
+        ("12: sister server", json!({ "aud": "https://mcp.example.com/other" }), OTHER),
+        ("13: a prefix of ours", json!({ "aud": "https://mcp.example.com" }), OTHER),
+        ("14: ours and more", json!({ "aud": "https://mcp.example.com/mcp/x" }), OTHER),
+        ("15: ours in other host case", json!({ "aud": "HTTPS://MCP.example.com/mcp" }), OK),
+        ("16: issuer with a slash", json!({ "iss": format!("{ISSUER}/") }), INVALID),
+        ("17: another tenant", json!({ "iss": "https://login.example.com/realms/other" }), INVALID),
+        ("no issuer", json!({ "iss": null }), INVALID),
+        ("22: expired 61 s ago", json!({ "exp": NOW - 61 }), EXPIRED),
+        ("expired 59 s ago", json!({ "exp": NOW - 59 }), OK),
+        ("23: nbf in 61 s", json!({ "nbf": NOW + 61 }), INVALID),
+        ("23: iat in 61 s", json!({ "iat": NOW + 61 }), INVALID),
+        ("24: no exp", json!({ "exp": null }), INVALID),
+        ("exp a text", json!({ "exp": "2099" }), INVALID),
+        ("nobody", json!({ "sub": null, "client_id": null }), INVALID),
+        ("a person with the name of a program", json!({ "sub": "client:desktop" }), INVALID),
+        ("47: bound to a certificate", json!({ "cnf": { "x5t#S256": "AAAA" } }), INVALID),
+        ("47: bound twice", json!({ "cnf": { "x5t#S256": "AAAA", "jkt": "AAAA" } }), INVALID),
+    ];
+    for (n, (row, changes, expected)) in rows.into_iter().enumerate() {
+        let mut changes = changes;
+        changes["jti"] = json!(n);
+        for _ in 0..2 {
+            assert_eq!(why(&bearer(&guard, &key.sign("at+jwt", &claims(changes.clone()))).await), expected, "{row}");
+        }
+    }
+    // 9: duplicate members. Whoever signs so is trusted, and two readers would still differ.
+    let text = claims(json!({})).to_string().replacen("\"aud\"", "\"aud\":\"https://other\",\"aud\"", 1);
+    let message = format!("{}.{}", b64(r#"{"alg":"EdDSA","kid":"k"}"#), b64(&text));
+    assert_eq!(why(&bearer(&guard, &format!("{message}.AAAA")).await), INVALID);
+}
+
+#[tokio::test]
+async fn issuers_that_share_a_kid_have_each_their_own_keys() {
+    let (one, two) = (key(Alg::Es256, "k"), key(Alg::Es256, "k"));
+    let world = World::with_keys(&[&one]);
+    world.publish("https://second.example", &[&two]);
+    let guard = world.guard().issuer(ISSUER).issuer("https://second.example");
+    let second = json!({ "iss": "https://second.example" });
+    assert_eq!(why(&bearer(&guard, &one.sign("at+jwt", &claims(json!({})))).await), OK);
+    assert_eq!(why(&bearer(&guard, &two.sign("at+jwt", &claims(second.clone()))).await), OK);
+    assert_eq!(why(&bearer(&guard, &two.sign("at+jwt", &claims(json!({})))).await), INVALID, "18");
+    assert_eq!(why(&bearer(&guard, &one.sign("at+jwt", &claims(second))).await), INVALID, "18");
+}
+
+#[tokio::test]
+async fn types_are_those_of_access_tokens_and_strictly_so_on_demand() {
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let (lax, strict) = (world.guard().issuer(ISSUER), world.guard().issuer(TrustedIssuer::new(ISSUER).strict_typ()));
+    for (typ, lax_says, strict_says) in
+        [("at+jwt", OK, OK), ("application/AT+JWT", OK, OK), ("JWT", OK, INVALID), ("logout+jwt", INVALID, INVALID)]
+    {
+        let token = key.sign(typ, &claims(json!({})));
+        assert_eq!(
+            (why(&bearer(&lax, &token).await), why(&bearer(&strict, &token).await)),
+            (lax_says, strict_says),
+            "{typ}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_principal_has_what_its_token_says() {
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let issuer = TrustedIssuer::new(ISSUER).audience("api://files").scopes_from(|claims| {
+        claims.texts("roles").unwrap_or_default().iter().map(|role| format!("role:{role}")).collect()
+    });
+    let guard = world.guard().issuer(issuer).implies("files", ["files:read", "files:write"]).implies("all", ["files"]);
+    let changes = json!({ "aud": "api://files", "scope": null, "scp": "all x", "roles": ["admin"] });
+    let ada = bearer(&guard, &key.sign("JWT", &claims(changes))).await.unwrap();
+    assert_eq!((ada.subject(), ada.issuer(), ada.client()), ("ada", Some(ISSUER), Some("desktop")));
+    let mut scopes: Vec<&str> = ada.scopes().collect();
+    scopes.sort_unstable();
+    assert_eq!(scopes, ["all", "files", "files:read", "files:write", "role:admin", "x"]);
+    assert_eq!(ada.claims::<Value>().unwrap()["roles"], json!(["admin"]));
+    let program = bearer(&guard, &key.sign("JWT", &claims(json!({ "sub": "desktop" })))).await.unwrap();
+    assert_eq!(program.subject(), "client:desktop");
+    let cognito = TrustedIssuer::new(ISSUER).audience("app-1").audience_claim("client_id");
+    let guard = world.guard().issuer(cognito);
+    let of = |client: &str| key.sign("JWT", &claims(json!({ "aud": null, "client_id": client })));
+    assert_eq!(why(&bearer(&guard, &of("app-1")).await), OK);
+    assert_eq!(why(&bearer(&guard, &of("app-2")).await), OTHER);
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_although_it_is_remembered() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let revoked = Arc::new(AtomicBool::new(false));
+    let asked = revoked.clone();
+    let issuer =
+        TrustedIssuer::new(ISSUER).revoked("family", move |family| family == "f" && asked.load(Ordering::Relaxed));
+    let guard = world.guard().issuer(issuer);
+    let [token, other] = ["f", "g"].map(|family| key.sign("at+jwt", &claims(json!({ "family": family }))));
+    assert_eq!(why(&bearer(&guard, &token).await), OK);
+    revoked.store(true, Ordering::Relaxed);
+    assert_eq!(why(&bearer(&guard, &token).await), INVALID, "30");
+    assert_eq!(why(&bearer(&guard, &other).await), OK);
+}
+
+#[tokio::test]
+async fn a_token_outside_of_a_request_is_judged_alike() {
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let (keys, secret) = Keys::once("bot", Scopes::parse("mcp"));
+    let guard = world.guard().issuer(ISSUER).keys(keys).require(["mcp"]);
+    assert_eq!(guard.verify(&key.sign("at+jwt", &claims(json!({})))).await.unwrap().subject(), "ada");
+    assert_eq!(guard.verify(secret.expose()).await.unwrap().subject(), "key:bot");
+    assert_eq!(why(&guard.verify("lp_bot_x").await), INVALID);
+    assert_eq!(guard.verify(&key.sign("at+jwt", &claims(json!({ "scope": "x" })))).await.unwrap_err().status(), 403);
+}
