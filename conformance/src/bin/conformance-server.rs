@@ -1,10 +1,52 @@
-//! Serves the conformance fixtures: `--stdio`, `--http PORT` (path `/mcp`) or `--sse PORT` (also `/sse`).
+//! Serves the conformance fixtures: `--stdio`, `--http PORT` (path `/mcp`), `--sse PORT` (also `/sse`) or `--guarded PORT`
+//! (like `--http`, behind a guard, with an access token added to each request).
 
-use linchpin::BoxError;
+use http::{HeaderValue, header::AUTHORIZATION, request};
+use linchpin::guard::{Guard, JwkSet, TrustedIssuer};
 use linchpin::prelude::*;
+use linchpin::transport::{Admit, Gate, Page, Refusal};
+use linchpin::{BoxError, Principal};
+use linchpin_oauth::{Alg, Signer};
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-const USAGE: &str = "usage: conformance-server --stdio | --http PORT | --sse PORT";
+const USAGE: &str = "usage: conformance-server --stdio | --http PORT | --sse PORT | --guarded PORT";
+
+/// A guard, with the token that the suite cannot send.
+struct WithToken(Guard, HeaderValue);
+
+impl WithToken {
+    fn new() -> Result<WithToken, BoxError> {
+        const SERVER: &str = "https://mcp.example.com/mcp";
+        const ISSUER: &str = "https://login.example.com";
+        let signer = Signer::generate(Alg::Es256).0.kid("suite");
+        let end = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 3600;
+        let claims = serde_json::json!({
+            "iss": ISSUER, "aud": SERVER, "sub": "suite", "client_id": "suite", "scope": "mcp", "exp": end,
+        });
+        let token = HeaderValue::try_from(format!("Bearer {}", signer.sign("at+jwt", &claims)))?;
+        let issuer = TrustedIssuer::new(ISSUER).keys(JwkSet::from_iter([signer.jwk()]));
+        Ok(WithToken(Guard::new(SERVER).issuer(issuer).require(["mcp"]), token))
+    }
+}
+
+impl Gate for WithToken {
+    fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
+        let mut head = head.clone();
+        head.headers.insert(AUTHORIZATION, self.1.clone());
+        self.0.admit(&head, peer)
+    }
+
+    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        self.0.missing(principal, scopes)
+    }
+
+    fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
+        self.0.page(path)
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -17,9 +59,13 @@ async fn main() -> ExitCode {
             eprintln!("conformance-server ready on stdio");
             server.serve(stdio().with_graceful_shutdown(shutdown_signal())).await.map_err(Into::into)
         }
-        [way @ ("--http" | "--sse"), port] => match at(port) {
+        [way @ ("--http" | "--sse" | "--guarded"), port] => match at(port) {
             Ok(place) => {
-                let place = if way == "--sse" { place.with_sse() } else { place };
+                let place = match way {
+                    "--sse" => place.with_sse(),
+                    "--guarded" => place.gate(WithToken::new().expect("a token can be signed")),
+                    _ => place,
+                };
                 let place = place.with_graceful_shutdown(shutdown_signal());
                 let end = if way == "--sse" { "sse" } else { "mcp" };
                 server

@@ -53,9 +53,17 @@ impl Guard {
         Guard::of(Config { resources: vec![url.into()], ..Config::default() })
     }
 
-    /// Creates a guard that accepts these keys, and needs no URL for it.
-    pub fn with_keys(keys: Keys) -> Guard {
-        Guard::of(Config { keys: vec![keys], ..Config::default() })
+    /// Creates a guard for keys alone, which needs no URL.
+    ///
+    /// ```
+    /// use linchpin_guard::{Guard, Keys, Scopes};
+    ///
+    /// let (keys, token) = Keys::once("laptop", Scopes::new());
+    /// let guard = Guard::for_keys().keys(keys);
+    /// eprintln!("token: {}", token.expose());
+    /// ```
+    pub fn for_keys() -> Guard {
+        Guard::of(Config::default())
     }
 
     fn of(config: Config) -> Guard {

@@ -642,6 +642,33 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
+    /// Sets the scopes of every tool that was added before and demands none: `scopes` is given its name, and whether it
+    /// only reads.
+    ///
+    /// ```
+    /// # use linchpin_server::{Server, Tool};
+    /// let server = Server::new("notes", "1.0")
+    ///     .tool(Tool::new("list", "Lists notes.").read_only(), || "none")
+    ///     .tool("clear", || "cleared")
+    ///     .scopes_for_tools(|_, reads| vec![if reads { "read" } else { "write" }.to_owned()]);
+    /// ```
+    pub fn scopes_for_tools(self, scopes: impl Fn(&str, bool) -> Vec<String>) -> Self {
+        let tools = &self.registries.tools;
+        for entry in &tools.snapshot().entries {
+            let def = &entry.item.def;
+            let reads = def.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
+            if !entry.item.access.has_scopes() {
+                // It is there: nobody else has the server yet.
+                let _ = tools.update(&def.name, |tool| {
+                    let mut tool = tool.clone();
+                    tool.access.set_scopes(scopes(&def.name, reads));
+                    Ok(tool)
+                });
+            }
+        }
+        self
+    }
+
     /// Changes limits. Each has a safe default; see [`Limits`].
     ///
     /// ```

@@ -37,14 +37,18 @@ pub(crate) struct Wanted<'a> {
     scenario: Option<&'a str>,
     /// Test whatever server answers here in place of ours.
     url: Option<&'a str>,
+    /// Our server behind a guard, with a token added to each request.
+    guarded: bool,
 }
 
 /// `cargo xtask conformance`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--role", "--revision", "--scenario", "--url"], &["--no-build"])?;
+    let flags = Flags::parse(words, &["--role", "--revision", "--scenario", "--url"], &["--guarded", "--no-build"])?;
+    let guarded = flags.has("--guarded");
     let wanted = Wanted {
+        guarded,
         // A server that is running already says nothing about our client.
-        role: flags.last("--role").or(flags.last("--url").and(Some("server"))),
+        role: flags.last("--role").or(flags.last("--url").and(Some("server"))).or(guarded.then_some("server")),
         revisions: flags.all("--revision"),
         scenario: flags.last("--scenario"),
         url: flags.last("--url"),

@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
         None => {
             let port = free_port()?;
             let mut command = Command::new(context.binary("conformance-server"));
-            command.args(["--http", &port.to_string()]);
+            command.args([if wanted.guarded { "--guarded" } else { "--http" }, &port.to_string()]);
             let running = Running::start(&mut command, port, &folder.join("server.log"))?;
             (Some(running), format!("http://127.0.0.1:{port}/mcp"))
         }

@@ -1,5 +1,6 @@
 //! Built-in servers: one with its own command line, or several in one process.
 
+mod auth;
 #[cfg(feature = "fetch")]
 pub(crate) mod convert;
 mod entry;

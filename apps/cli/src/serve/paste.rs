@@ -1,5 +1,6 @@
 //! Configuration snippets for hosts.
 
+use super::auth::Pass;
 use crate::shell;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -20,6 +21,8 @@ pub(crate) struct Front {
     pub(crate) sse: bool,
     /// The host names that are accepted beside those of this machine.
     pub(crate) hosts: Vec<String>,
+    /// What clients must send.
+    pub(crate) pass: Pass,
 }
 
 /// Returns the note for a stdio server started by hand.
@@ -42,7 +45,10 @@ pub(crate) fn waiting(card: &Card<'_>) -> String {
 /// Returns the note for a listening server.
 pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> String {
     let place = format!("{}://{}", if front.tls { "https" } else { "http" }, reached(addr, front));
-    let url = format!("{place}/mcp");
+    let url = match &front.pass {
+        Pass::Login(url) => url.clone(),
+        _ => format!("{place}/mcp"),
+    };
     let name = card.name;
     let mut out = format!("{name} is listening on {url}\n");
     if front.sse {
@@ -52,16 +58,37 @@ pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> Str
         let (scheme, port) = (url.split(':').next().unwrap_or_default(), addr.port());
         let _ = writeln!(out, "for other machines: pass --accept-host NAME and use {scheme}://NAME:{port}/mcp");
     }
-    if !addr.ip().is_loopback() {
+    if !addr.ip().is_loopback() && front.pass == Pass::Nothing {
         let _ = writeln!(out, "warning: {} is reachable from other machines, without authentication", addr.ip());
     }
-    let _ = writeln!(out, "\nClaude Code:\n  claude mcp add --transport http {name} {url}\n");
+    let bearer = match &front.pass {
+        Pass::Nothing => None,
+        Pass::Token(token) => {
+            let _ = writeln!(out, "the token of this run is {token}");
+            Some(format!("Bearer {token}"))
+        }
+        Pass::Key => Some("Bearer YOUR_KEY".to_owned()),
+        Pass::Login(_) => {
+            out.push_str(
+                "clients log in with their authorization server; see what they see with `linchpin auth check`\n",
+            );
+            None
+        }
+    };
+    let header = bearer.as_ref().map(|bearer| format!(" --header 'Authorization: {bearer}'")).unwrap_or_default();
+    let _ = writeln!(out, "\nClaude Code:\n  claude mcp add --transport http {name} {url}{header}\n");
     let (program, args) = split(card);
     let desktop = json!({ "mcpServers": { name: { "command": program, "args": args } } });
     let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json; starts it over stdio):\n{desktop:#}\n");
-    let vscode = json!({ "servers": { name: { "type": "http", "url": url } } });
+    let with_header = |mut entry: serde_json::Value| {
+        if let Some(bearer) = &bearer {
+            entry["headers"] = json!({ "Authorization": bearer });
+        }
+        entry
+    };
+    let vscode = json!({ "servers": { name: with_header(json!({ "type": "http", "url": url })) } });
     let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
-    let cursor = json!({ "mcpServers": { name: { "url": url } } });
+    let cursor = json!({ "mcpServers": { name: with_header(json!({ "url": url })) } });
     let _ = writeln!(out, "Cursor (~/.cursor/mcp.json):\n{cursor:#}\n");
     out.push_str(&variables(card));
     out.push_str("Press Ctrl-C to stop.\n");
@@ -131,6 +158,22 @@ mod tests {
     }
 
     #[test]
+    fn what_clients_must_send_is_in_their_configuration() {
+        let addr = "0.0.0.0:8931".parse().unwrap();
+        let said =
+            |pass: Pass| listening(&card(), addr, &Front { hosts: vec!["box".into()], pass, ..Front::default() });
+        let token = said(Pass::Token("lp_token_x".into()));
+        assert_eq!(token.matches("Bearer lp_token_x").count(), 3, "{token}");
+        assert!(!token.contains("warning"), "{token}");
+        assert_eq!(said(Pass::Key).matches("Bearer YOUR_KEY").count(), 3);
+        let login = said(Pass::Login("https://mcp.example.com/mcp".into()));
+        assert!(
+            login.starts_with("filesystem is listening on https://mcp.example.com/mcp\n") && !login.contains("Bearer"),
+            "{login}"
+        );
+    }
+
+    #[test]
     fn the_address_is_one_that_clients_can_use() {
         for (tls, addr, hosts, url, hint) in [
             (false, "127.0.0.1:1", &[][..], "http://127.0.0.1:1/mcp", false),
@@ -145,7 +188,8 @@ mod tests {
             (true, "192.0.2.1:1", &["box"], "https://box:1/mcp", false),
             (true, "192.0.2.1:1", &[], "https://192.0.2.1:1/mcp", false),
         ] {
-            let front = Front { tls, sse: false, hosts: hosts.iter().map(ToString::to_string).collect() };
+            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            let front = Front { tls, hosts: hosts.clone(), ..Front::default() };
             let text = listening(&card(), addr.parse().unwrap(), &front);
             assert!(text.starts_with(&format!("filesystem is listening on {url}\n")), "{addr}: {text}");
             assert_eq!(text.contains("--accept-host"), hint, "{addr}: {text}");

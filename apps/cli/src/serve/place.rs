@@ -1,5 +1,6 @@
 //! The transports of a server.
 
+use super::auth::{AuthArgs, Door};
 use super::paste::{self, Card, Front};
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -56,6 +57,10 @@ pub(crate) struct PlaceArgs {
     /// What /metrics shows.
     #[arg(skip)]
     pub(crate) metrics: Option<Metrics>,
+
+    /// Who may come in.
+    #[arg(skip)]
+    door: Option<Door>,
 }
 
 /// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
@@ -88,6 +93,16 @@ impl PlaceArgs {
     /// Whether people are told how to reach it: over HTTP, or if it was started by hand.
     pub(super) fn tells(&self) -> bool {
         self.http.is_some() || io::IsTerminal::is_terminal(&io::stdin())
+    }
+
+    /// Lets in over HTTP who is meant to.
+    pub(crate) fn guard(&mut self, auth: &AuthArgs) -> Result<(), Failure> {
+        let addr = self.http.as_deref().unwrap_or_default();
+        self.door = auth.door(self.clients(), addr, self.tls_cert.is_some(), self.sse)?;
+        if let Some(host) = self.door.as_ref().and_then(|door| door.host.clone()) {
+            self.accept_host.insert(0, host);
+        }
+        Ok(())
     }
 
     /// Serves until end of input or a termination signal.
@@ -157,7 +172,11 @@ impl PlaceArgs {
         for origin in &self.allow_origin {
             place = place.allow_origin(origin);
         }
-        let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone() };
+        if let Some(door) = &self.door {
+            place = place.gate(door.gate.clone());
+        }
+        let pass = self.door.as_ref().map(|door| door.pass.clone()).unwrap_or_default();
+        let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone(), pass };
         if let Some(tls) = tls {
             place = place.tls(tls);
         }

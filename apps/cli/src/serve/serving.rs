@@ -1,5 +1,6 @@
 //! What every server of this program is served with: a transport, and what watches and limits its calls.
 
+use super::auth::AuthArgs;
 use super::paste::Card;
 use super::place::{Clients, PlaceArgs};
 use crate::fail::Failure;
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct ServingArgs {
     #[command(flatten)]
     place: PlaceArgs,
+
+    #[command(flatten)]
+    auth: AuthArgs,
 
     #[command(flatten)]
     operation: OperationArgs,
@@ -49,7 +53,9 @@ impl ServingArgs {
 
     /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, mut server: Server, card: &Card<'_>) -> Result<(), Failure> {
-        let ServingArgs { mut place, operation } = self;
+        let ServingArgs { mut place, auth, operation } = self;
+        server = auth.scoped(server)?;
+        place.guard(&auth)?;
         if let Some(limit) = operation.rate_limit {
             server = server.layer(limit.layer());
         }

@@ -80,7 +80,7 @@ async fn strangers_come_in_where_they_may_but_bad_tokens_do_not() {
 #[tokio::test]
 async fn keys_alone_have_a_bare_challenge_and_no_metadata() {
     let (keys, secret) = Keys::once("bot", Scopes::new());
-    let guard = Guard::with_keys(keys);
+    let guard = Guard::for_keys().keys(keys);
     assert_eq!(bearer(&guard, secret.expose()).await.unwrap().subject(), "key:bot");
     assert_eq!(shown(&admitted(&guard, &head("/mcp", &[])).await.unwrap_err()), (401, vec!["Bearer".to_owned()]));
     assert!(guard.page("/.well-known/oauth-protected-resource").is_none());
@@ -137,7 +137,7 @@ fn a_guard_that_cannot_work_says_what_to_do() {
     let new = Guard::new;
     let rows = [
         (new(SERVER), "lets nobody in"),
-        (Guard::with_keys(keys.clone()).issuer(ISSUER), "Guard::new(URL)"),
+        (Guard::for_keys().keys(keys.clone()).issuer(ISSUER), "Guard::new(URL)"),
         (new("mcp.example.com").issuer(ISSUER), "is no URL"),
         (new("https://a/b#c").issuer(ISSUER), "fragment"),
         (new("http://mcp.example.com/mcp").issuer(ISSUER), "this machine only"),

@@ -13,6 +13,7 @@ mod custom_methods;
 mod custom_requests;
 mod eras;
 mod errors;
+mod guarded;
 mod handlers;
 mod http;
 mod low_level;

@@ -1,0 +1,249 @@
+//! Who may use a server over HTTP: `--auth` and its kin.
+
+use super::place::Clients;
+use crate::fail::Failure;
+use clap::Args;
+use linchpin::Server;
+use linchpin::guard::{Guard, Keys, Scopes};
+use linchpin::transport::Gate;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// One `--auth`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// One random token, which ends with the process.
+    Token,
+    /// The keys in a file.
+    Keys(PathBuf),
+    /// Access tokens of the authorization server with this URL.
+    Issuer(String),
+}
+
+impl FromStr for Auth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Auth, String> {
+        match text.split_once(':') {
+            None if text == "token" => Ok(Auth::Token),
+            Some(("keys", file)) if !file.is_empty() => Ok(Auth::Keys(file.into())),
+            Some(("https" | "http", rest)) if rest.starts_with("//") => Ok(Auth::Issuer(text.to_owned())),
+            _ => Err("expected token, keys:FILE, or the URL of an authorization server".to_owned()),
+        }
+    }
+}
+
+/// Who may use the server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Authorization")]
+pub(crate) struct AuthArgs {
+    /// Let in who has a token: token (one that is printed at start), keys:FILE (see `linchpin auth key new`), or the
+    /// URL of an authorization server. May be repeated.
+    #[arg(long, value_name = "HOW", requires = "http")]
+    auth: Vec<Auth>,
+
+    /// The URL under which clients reach the server, for example https://mcp.example.com/mcp. Tokens of an
+    /// authorization server must be for it.
+    #[arg(long, value_name = "URL", requires = "http")]
+    public_url: Option<String>,
+
+    /// With auto, demand the scope `read` for tools that only read, and `write` for all others.
+    #[arg(long, value_name = "auto", value_parser = ["auto"], requires = "auth")]
+    scopes: Option<String>,
+
+    /// Demand this scope for a tool. May be repeated.
+    #[arg(long, value_name = "TOOL=SCOPE", value_parser = tool_scope, requires = "auth")]
+    scope: Vec<(String, String)>,
+
+    /// Listen beyond this machine although everybody who reaches the address may use the server.
+    #[arg(long, requires = "http", conflicts_with = "auth")]
+    no_auth_i_know: bool,
+}
+
+fn tool_scope(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((tool, scope)) if !tool.is_empty() && !scope.is_empty() => Ok((tool.to_owned(), scope.to_owned())),
+        _ => Err("expected TOOL=SCOPE".to_owned()),
+    }
+}
+
+/// The gate of a server, and what clients need to pass it.
+pub(crate) struct Door {
+    pub(crate) gate: Arc<dyn Gate>,
+    /// The host of the public URL.
+    pub(crate) host: Option<String>,
+    pub(super) pass: Pass,
+}
+
+/// What clients send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Nothing: everybody may come in.
+    #[default]
+    Nothing,
+    /// This token.
+    Token(String),
+    /// A key that the operator gave out.
+    Key,
+    /// What they get by logging in, under this URL.
+    Login(String),
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+impl AuthArgs {
+    /// Sets the scopes of the server's tools.
+    pub(crate) fn scoped(&self, server: Server) -> Result<Server, Failure> {
+        if self.scopes.is_none() && self.scope.is_empty() {
+            return Ok(server);
+        }
+        let names = server.tools().names();
+        if let Some((tool, _)) = self.scope.iter().find(|(tool, _)| !names.contains(tool)) {
+            return Err(Failure::usage(format!("--scope: there is no tool {tool}"))
+                .hint(format!("tools: {}", names.join(", "))));
+        }
+        let auto = self.scopes.is_some();
+        Ok(server.scopes_for_tools(|name, reads| {
+            let own: Vec<String> =
+                self.scope.iter().filter(|(tool, _)| tool == name).map(|(_, scope)| scope.clone()).collect();
+            match own.is_empty() && auto {
+                true => vec![if reads { "read" } else { "write" }.to_owned()],
+                false => own,
+            }
+        }))
+    }
+
+    /// Returns the gate for a server at this address. `None` if everybody may use it.
+    pub(crate) fn door(&self, clients: Clients, addr: &str, tls: bool, sse: bool) -> Result<Option<Door>, Failure> {
+        if self.auth.is_empty() {
+            if clients == Clients::Anybody && !is_local(addr) && !self.no_auth_i_know {
+                let why = format!("{addr} can be reached from other machines, and nobody would have to log in");
+                return Err(Failure::usage(why)
+                    .hint("add --auth token, --auth keys:FILE or --auth URL (an authorization server)")
+                    .hint("or say that it is meant: --no-auth-i-know"));
+            }
+            return Ok(None);
+        }
+        let url = self.url(addr, tls)?;
+        let mut guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
+        let mut pass = Pass::Nothing;
+        for auth in &self.auth {
+            let (with, own) = match auth {
+                Auth::Token => {
+                    let (keys, token) = Keys::once("token", self.all_scopes());
+                    (guard.keys(keys), Pass::Token(token.expose().to_owned()))
+                }
+                Auth::Keys(file) => (guard.keys(Keys::file(file).map_err(Failure::usage)?), Pass::Key),
+                Auth::Issuer(issuer) => (guard.issuer(issuer.as_str()), Pass::Login(url.clone().unwrap_or_default())),
+            };
+            guard = with;
+            // The first that fits.
+            pass = if pass == Pass::Nothing { own } else { pass };
+        }
+        if let Some(url) = url.as_deref().filter(|_| sse) {
+            let end = url.find("://").map_or(0, |at| at + 3);
+            let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
+            guard = guard.also_at(format!("{origin}/sse"));
+        }
+        guard.check().map_err(Failure::usage)?;
+        let host = self.public_url.as_deref().and_then(host).map(str::to_owned);
+        Ok(Some(Door { gate: Arc::new(guard), host, pass }))
+    }
+
+    /// The public URL. On this machine it is the address.
+    fn url(&self, addr: &str, tls: bool) -> Result<Option<String>, Failure> {
+        if self.public_url.is_some() {
+            return Ok(self.public_url.clone());
+        }
+        if !self.auth.iter().any(|auth| matches!(auth, Auth::Issuer(_))) {
+            return Ok(None);
+        }
+        if is_local(addr) && !addr.ends_with(":0") {
+            return Ok(Some(format!("{}://{addr}/mcp", if tls { "https" } else { "http" })));
+        }
+        Err(Failure::usage("--auth URL needs --public-url, for example --public-url https://mcp.example.com/mcp")
+            .hint("it is the URL that clients connect to, and that their tokens must be for"))
+    }
+
+    /// Every scope that a tool demands.
+    fn all_scopes(&self) -> Scopes {
+        let auto = if self.scopes.is_some() { &["read", "write"][..] } else { &[] };
+        auto.iter().copied().chain(self.scope.iter().map(|(_, scope)| scope.as_str())).collect()
+    }
+}
+
+/// Whether only programs of this machine reach an address.
+fn is_local(addr: &str) -> bool {
+    let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    // What has no port is no address at all, which is said elsewhere.
+    host == "localhost" || !addr.contains(':') || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The host of a URL, without its port.
+fn host(url: &str) -> Option<&str> {
+    let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
+    match authority.strip_prefix('[') {
+        Some(v6) => authority.get(..v6.find(']')? + 2),
+        None => authority.split(':').next().filter(|host| !host.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ways_in_are_read_as_they_are_written() {
+        let rows = [
+            ("token", Some(Auth::Token)),
+            ("keys:a/keys.toml", Some(Auth::Keys("a/keys.toml".into()))),
+            ("https://login.example.com/x", Some(Auth::Issuer("https://login.example.com/x".into()))),
+            ("http://localhost:9", Some(Auth::Issuer("http://localhost:9".into()))),
+            ("keys:", None),
+            ("tokens", None),
+            ("login.example.com", None),
+            ("https:login", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text.parse::<Auth>().ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_told_from_others() {
+        let rows = [
+            ("127.0.0.1:1", true),
+            ("[::1]:1", true),
+            ("localhost:0", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("192.0.2.1:1", false),
+            ("box:1", false),
+            ("localhost.example.com:1", false),
+        ];
+        for (addr, expected) in rows {
+            assert_eq!(is_local(addr), expected, "{addr}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_a_public_url_is_accepted() {
+        let rows = [
+            ("https://mcp.example.com/mcp", Some("mcp.example.com")),
+            ("https://mcp.example.com:8443/mcp", Some("mcp.example.com")),
+            ("https://[2001:db8::1]:8443/mcp", Some("[2001:db8::1]")),
+            ("mcp.example.com", None),
+        ];
+        for (url, expected) in rows {
+            assert_eq!(host(url), expected, "{url}");
+        }
+    }
+}
