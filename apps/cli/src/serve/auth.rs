@@ -55,8 +55,8 @@ pub(crate) struct AuthArgs {
     scopes: Option<String>,
 
     /// Demand this scope for a tool. May be repeated.
-    #[arg(long, value_name = "TOOL=SCOPE", value_parser = tool_scope, requires = "auth")]
-    scope: Vec<(String, String)>,
+    #[arg(long = "tool-scope", value_name = "TOOL=SCOPE", value_parser = tool_scope, requires = "auth")]
+    tool_scope: Vec<(String, String)>,
 
     /// Listen beyond this machine although everybody who reaches the address may use the server.
     #[arg(long, requires = "http", conflicts_with = "auth")]
@@ -101,18 +101,18 @@ impl fmt::Debug for Door {
 impl AuthArgs {
     /// Sets the scopes of the server's tools.
     pub(crate) fn scoped(&self, server: Server) -> Result<Server, Failure> {
-        if self.scopes.is_none() && self.scope.is_empty() {
+        if self.scopes.is_none() && self.tool_scope.is_empty() {
             return Ok(server);
         }
         let names = server.tools().names();
-        if let Some((tool, _)) = self.scope.iter().find(|(tool, _)| !names.contains(tool)) {
-            return Err(Failure::usage(format!("--scope: there is no tool {tool}"))
+        if let Some((tool, _)) = self.tool_scope.iter().find(|(tool, _)| !names.contains(tool)) {
+            return Err(Failure::usage(format!("--tool-scope: there is no tool {tool}"))
                 .hint(format!("tools: {}", names.join(", "))));
         }
         let auto = self.scopes.is_some();
         Ok(server.scopes_for_tools(|name, reads| {
             let own: Vec<String> =
-                self.scope.iter().filter(|(tool, _)| tool == name).map(|(_, scope)| scope.clone()).collect();
+                self.tool_scope.iter().filter(|(tool, _)| tool == name).map(|(_, scope)| scope.clone()).collect();
             match own.is_empty() && auto {
                 true => vec![if reads { "read" } else { "write" }.to_owned()],
                 false => own,
@@ -175,7 +175,7 @@ impl AuthArgs {
     /// Every scope that a tool demands.
     fn all_scopes(&self) -> Scopes {
         let auto = if self.scopes.is_some() { &["read", "write"][..] } else { &[] };
-        auto.iter().copied().chain(self.scope.iter().map(|(_, scope)| scope.as_str())).collect()
+        auto.iter().copied().chain(self.tool_scope.iter().map(|(_, scope)| scope.as_str())).collect()
     }
 }
 

@@ -8,6 +8,7 @@ mod cluster;
 mod common;
 mod ends;
 mod front;
+mod guarded;
 mod keyring;
 mod listed;
 mod login;

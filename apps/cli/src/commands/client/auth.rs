@@ -1,4 +1,7 @@
-//! `linchpin auth`: logs in to servers, logs out, and shows stored logins.
+//! `linchpin auth`: logs in to servers, logs out, and shows stored logins; makes keys for servers, and checks what they say.
+
+mod check;
+mod key;
 
 use crate::client::in_flags;
 use crate::client::login::LoginArgs;
@@ -22,6 +25,10 @@ enum What {
     Login(Where),
     /// Revoke and delete the tokens of a server.
     Logout(Where),
+    /// Look at a server as a client that has to log in would, and say what is wrong.
+    Check(check::CheckArgs),
+    /// Make keys for `linchpin serve --auth keys:FILE`.
+    Key(key::KeyArgs),
     /// Show stored logins, without secrets.
     Status {
         /// Print JSON.
@@ -70,6 +77,8 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
             }
             Ok(())
         }),
+        What::Check(args) => block_on(check::run(&args)),
+        What::Key(args) => key::run(args),
         What::Status { json, login } => block_on(async {
             let all = login.oauth(false)?.status().await.map_err(|e| Failure::new(&e))?;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -1,0 +1,222 @@
+//! Servers that want a token: `--auth`, keys, and what `auth check` says of mistakes.
+
+#![cfg(all(feature = "client", feature = "memory"))]
+
+use crate::common::{Served, command, program, run};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+fn serve(home: &Path, words: &[&str]) -> Result<Served, String> {
+    let mut command = command(program(), home);
+    Served::try_start(command.args(["serve", "memory", "--http", "127.0.0.1:0"]).args(words))
+}
+
+#[test]
+fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: [(&[&str], &str); 7] = [
+        (&["--http", "0.0.0.0:0"], "--no-auth-i-know"),
+        (&["--http", "[::]:0"], "--auth token"),
+        (&["--http", "0.0.0.0:0", "--auth", "https://login.example.com"], "--public-url"),
+        (
+            &["--http", "127.0.0.1:0", "--auth", "http://login.example.com", "--public-url", "https://a/mcp"],
+            "not https",
+        ),
+        (&["--http", "127.0.0.1:0", "--auth", "keys:none.toml"], "none.toml"),
+        (&["--http", "127.0.0.1:0", "--auth", "password"], "expected token, keys:FILE"),
+        (&["--http", "127.0.0.1:0", "--auth", "token", "--tool-scope", "no_such=x"], "there is no tool no_such"),
+    ];
+    for (words, says) in rows {
+        let (code, out, err) = run(home.path(), &[&["serve", "memory"], words].concat());
+        assert!(code == Some(2) && out.is_empty() && err.contains(says), "109: {words:?}: {code:?} {err}");
+    }
+    let mut open = command(program(), home.path());
+    let open = open.args(["serve", "memory", "--http", "0.0.0.0:0", "--no-auth-i-know"]);
+    assert!(Served::start(open).stopped().contains("without authentication"));
+}
+
+#[test]
+fn the_token_of_a_run_and_keys_of_a_file_let_in_and_nothing_else_does() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, key, err) = run(home.path(), &["auth", "key", "new", "laptop", "--scopes", "read", "--days", "3"]);
+    assert!(code == Some(0) && key.starts_with("lp_laptop_") && err.contains("shown this once"), "{err}");
+    let (code, _, err) = run(home.path(), &["auth", "key", "new", "laptop"]);
+    assert!(code == Some(2) && err.contains("has a key laptop already"), "{err}");
+    assert_eq!(run(home.path(), &["auth", "key", "new", "Laptop 2"]).0, Some(2));
+    let file = std::fs::read_to_string(home.path().join("keys.toml")).unwrap();
+    assert!(!file.contains(&key.trim()[12..]) && file.contains("expires = 2"), "{file}");
+
+    let served = serve(home.path(), &["--auth", "token", "--auth", "keys:keys.toml", "--scopes", "auto"]).unwrap();
+    let token = served.said.split("the token of this run is ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(served.said.contains(&format!("--header 'Authorization: Bearer {token}'")), "{}", served.said);
+    let call = |token: &str, tool: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        run(home.path(), &["call", &served.url, tool, "--header", &header])
+    };
+    let (code, out, _) = call(token, "read_graph");
+    assert!(code == Some(0) && out.contains("entities"), "{out}");
+    assert_eq!(call(key.trim(), "read_graph").0, Some(0));
+    let (_, _, refused) = run(
+        home.path(),
+        &[
+            "call",
+            &served.url,
+            "delete_entities",
+            "entityNames=[]",
+            "--header",
+            &format!("Authorization: Bearer {}", key.trim()),
+        ],
+    );
+    assert!(refused.contains("write"), "the key may only read: {refused}");
+    assert_ne!(call("lp_laptop_guessed", "read_graph").0, Some(0));
+    assert_ne!(run(home.path(), &["call", &served.url, "read_graph"]).0, Some(0));
+}
+
+#[test]
+fn a_server_with_an_issuer_tells_clients_where_to_log_in() {
+    let home = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start(|_, _| {});
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let addr = format!("127.0.0.1:{port}");
+    let mut command = command(program(), home.path());
+    let served =
+        Served::start(command.args(["serve", "memory", "--http", &addr, "--sse"]).args(["--auth", &issuer.url]));
+    assert_eq!(served.url, format!("http://{addr}/mcp"));
+    let (code, out, err) = run(home.path(), &["auth", "check", &served.url]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("resource is this URL") && out.contains("usable keys") && !out.contains("problem"), "{out}");
+}
+
+/// An authorization server, and an MCP server that names it, with a mistake.
+struct Issuer {
+    url: String,
+}
+
+impl Issuer {
+    /// `mistake` changes the status, challenge or documents.
+    fn start(mistake: impl Fn(&str, &mut Answer) + Send + Sync + 'static) -> Issuer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let base = url.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(stream.unwrap(), &base, &mistake);
+            }
+        });
+        Issuer { url }
+    }
+}
+
+struct Answer {
+    status: u16,
+    challenge: String,
+    document: Value,
+}
+
+fn answer(mut stream: TcpStream, base: &str, mistake: &impl Fn(&str, &mut Answer)) {
+    let mut read = BufReader::new(stream.try_clone().unwrap());
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if read.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    let length =
+        lines.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let _ = read.read_exact(&mut vec![0; length.unwrap_or(0)]);
+    let path = lines.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default().to_owned();
+    let place = format!("{base}/.well-known/oauth-protected-resource/mcp");
+    let (status, document) = match path.as_str() {
+        "/mcp" => (401, json!({})),
+        "/.well-known/oauth-protected-resource/mcp" => {
+            (200, json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+        }
+        "/.well-known/oauth-authorization-server" => (
+            200,
+            json!({
+                "issuer": base, "authorization_endpoint": format!("{base}/a"), "token_endpoint": format!("{base}/t"),
+                "jwks_uri": format!("{base}/keys"), "code_challenge_methods_supported": ["S256"],
+                "client_id_metadata_document_supported": true,
+            }),
+        ),
+        "/keys" => {
+            let x = "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs";
+            let y = "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA";
+            (200, json!({ "keys": [{ "kty": "EC", "crv": "P-256", "x": x, "y": y }] }))
+        }
+        _ => (404, json!({})),
+    };
+    let mut answer = Answer { status, challenge: format!("Bearer resource_metadata=\"{place}\""), document };
+    mistake(&path, &mut answer);
+    let Answer { status, challenge, document } = answer;
+    let body = document.to_string();
+    let head = format!("HTTP/1.1 {status} X\r\nwww-authenticate: {challenge}\r\ncontent-type: application/json\r\n");
+    let _ = write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+}
+
+type Mistake = fn(&str, &mut Answer);
+
+#[test]
+fn the_check_names_each_mistake() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: [(&str, Mistake); 12] = [
+        ("the server is not protected", |path, a| a.status = if path == "/mcp" { 200 } else { a.status }),
+        ("with status 403 instead of 401", |path, a| a.status = if path == "/mcp" { 403 } else { a.status }),
+        ("names no resource_metadata", |path, a| {
+            if path == "/mcp" {
+                a.challenge = "Bearer".into()
+            }
+        }),
+        ("the challenge is Basic", |path, a| {
+            if path == "/mcp" {
+                a.challenge = "Basic realm=\"x\"".into()
+            }
+        }),
+        ("which is not this URL", |path, a| {
+            if path.contains("protected") {
+                a.document["resource"] = json!("https://other/mcp")
+            }
+        }),
+        ("has no resource", |path, a| {
+            if path.contains("protected") {
+                a.document["resource"] = json!(null)
+            }
+        }),
+        ("names no authorization_servers", |path, a| {
+            if path.contains("protected") {
+                a.document["authorization_servers"] = json!([])
+            }
+        }),
+        ("has no metadata at", |path, a| a.status = if path.contains("authorization-server") { 404 } else { a.status }),
+        ("both must be the same to the letter", |path, a| {
+            if path.contains("authorization-server") {
+                a.document["issuer"] = json!("http://other")
+            }
+        }),
+        ("has no token_endpoint", |path, a| {
+            if path.contains("authorization-server") {
+                a.document["token_endpoint"] = json!(null)
+            }
+        }),
+        ("does not declare PKCE", |path, a| {
+            if path.contains("authorization-server") {
+                a.document["code_challenge_methods_supported"] = json!(["plain"])
+            }
+        }),
+        ("has no usable key", |path, a| {
+            if path == "/keys" {
+                a.document = json!({ "keys": [] })
+            }
+        }),
+    ];
+    for (says, mistake) in rows {
+        let issuer = Issuer::start(mistake);
+        let (code, out, err) = run(home.path(), &["auth", "check", &format!("{}/mcp", issuer.url)]);
+        assert!(code == Some(1) && out.contains(says), "{says}: {code:?} {out}{err}");
+        assert_eq!(out.matches("problem").count(), 1, "{says}: {out}");
+    }
+}
