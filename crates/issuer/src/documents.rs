@@ -1,0 +1,119 @@
+//! Client metadata documents: fetched from public addresses only, remembered, never followed.
+
+use crate::client::{Client, check_document_address, of_document};
+use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENTS_AT_ONCE, DOCUMENTS_MAX, DOCUMENTS_PER_HOST};
+use crate::records::Records;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use linchpin_oauth::{JwkSet, parse_object};
+use linchpin_web::{Reach, Web, WebOptions};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Documents by their addresses.
+pub(crate) struct Documents {
+    web: Web,
+    loopback: bool,
+    schemes: Vec<String>,
+    turns: Semaphore,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+struct Known {
+    until: u64,
+    found: Result<Arc<Client>, &'static str>,
+}
+
+const FETCH_MS_MAX: u64 = 5000;
+const FRESH_S_MIN: u64 = 300;
+const FRESH_S_MAX: u64 = 86_400;
+const FAILED_S: u64 = 60;
+
+impl Documents {
+    /// `loopback`: whether this server is on this computer, and fetches from there too.
+    pub(crate) fn new(loopback: bool, schemes: Vec<String>) -> Documents {
+        let web = Web::new(WebOptions::default().with(|options| {
+            options.reach = if loopback { Reach::PublicOrLoopback } else { Reach::Public };
+            options.https_only = !loopback;
+            options.request_ms_max = Some(FETCH_MS_MAX);
+            options.body_bytes_max = Some(DOCUMENT_BYTES_MAX);
+            options.web_ports_only = true;
+            options.proxy_trusts_dns = false;
+        }));
+        Documents { web, loopback, schemes, turns: Semaphore::new(DOCUMENTS_AT_ONCE), known: Mutex::default() }
+    }
+
+    /// Returns the client whose document is at `id`. The error is for the person.
+    pub(crate) async fn client(&self, id: &str, records: &Records, now: u64) -> Result<Arc<Client>, &'static str> {
+        if let Some(found) = self.known(id, now) {
+            return found;
+        }
+        let url = check_document_address(id, self.loopback)?;
+        let host = url.host_str().unwrap_or_default();
+        if records.take(DOCUMENTS_PER_HOST, host).await.is_err() {
+            return Err("too many clients of its host were asked for; try again in a minute");
+        }
+        let Ok(_turn) = self.turns.try_acquire() else { return Err("too many clients are being looked up; try again") };
+        let fetched = self.fetch(id).await;
+        let (found, fresh_s) = match fetched {
+            Ok((client, fresh_s)) => (Ok(Arc::new(client)), fresh_s),
+            Err(why) => (Err(why), FAILED_S),
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= DOCUMENTS_MAX {
+            known.retain(|_, document| document.until > now);
+        }
+        if known.len() >= DOCUMENTS_MAX {
+            known.clear();
+        }
+        known.insert(id.to_owned(), Known { until: now + fresh_s, found: found.clone() });
+        found
+    }
+
+    fn known(&self, id: &str, now: u64) -> Option<Result<Arc<Client>, &'static str>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).filter(|document| document.until > now).map(|document| document.found.clone())
+    }
+
+    async fn fetch(&self, id: &str) -> Result<(Client, u64), &'static str> {
+        let (body, fresh_s) = self.get(id).await?;
+        let document = parse_object(&body).ok_or("what is at its address is no JSON object")?;
+        Ok((of_document(id, &document, &self.schemes)?, fresh_s))
+    }
+
+    /// Fetches the keys of a client, from where its metadata says.
+    pub(crate) async fn keys(&self, url: &str) -> Option<JwkSet> {
+        let _turn = self.turns.try_acquire().ok()?;
+        let (body, _) = self.get(url).await.ok()?;
+        JwkSet::parse(&body)
+    }
+
+    async fn get(&self, url: &str) -> Result<(bytes::Bytes, u64), &'static str> {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+        let asked = self.web.request(Method::GET, url, headers, bytes::Bytes::new()).await;
+        let mut response = asked.map_err(|error| {
+            tracing::debug!(%error, "a client metadata document was not fetched");
+            "its address cannot be reached from here"
+        })?;
+        if response.parts.status != StatusCode::OK {
+            return Err("there is nothing at its address");
+        }
+        let headers = &response.parts.headers;
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if kind != "application/json" && !kind.ends_with("+json") {
+            return Err("what is at its address is no JSON");
+        }
+        let fresh_s = freshness(headers);
+        let body = response.body.read_all(DOCUMENT_BYTES_MAX).await;
+        body.map(|body| (body, fresh_s)).map_err(|_| "what is at its address is too long, or does not arrive")
+    }
+}
+
+/// How long a response may be remembered, in seconds.
+fn freshness(headers: &HeaderMap) -> u64 {
+    let text = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let age = text.split(',').find_map(|part| part.trim().strip_prefix("max-age=")?.parse::<u64>().ok());
+    age.unwrap_or(FRESH_S_MIN).clamp(FRESH_S_MIN, FRESH_S_MAX)
+}

@@ -1,0 +1,258 @@
+//! The configuration of an authorization server.
+
+use crate::answer::Cookies;
+use crate::client::Client;
+use crate::gate::Started;
+use crate::pages::Site;
+use crate::person::{Allow, SetupError};
+use crate::shared::{Config, Login, Shared};
+use crate::upstream::Upstream;
+use crate::users::Users;
+use linchpin_store::{Clock, Store, SystemClock};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use url::Url;
+
+/// An authorization server: who hands out the tokens of a server, and lets in who comes with one.
+///
+/// Persons log in at a provider ([`Issuer::upstream`]) or are users of one's own ([`Issuer::users`]). Clients are registered
+/// beforehand ([`Issuer::client`]), have a client metadata document, or register themselves. As a
+/// [`Gate`](linchpin_core::gate::Gate) it protects a server and serves its own pages beside it.
+///
+/// ```
+/// use linchpin_issuer::{Issuer, Upstream};
+///
+/// let issuer = Issuer::new("https://mcp.example.com")
+///     .upstream(Upstream::github("Iv1.8a61f9b3a7aba766", "secret"))
+///     .allow("org:acme")
+///     .scope("files:read", "read your files");
+/// assert!(issuer.check().is_ok());
+///
+/// // Everybody has an account at GitHub, so it must be said who may.
+/// let open = Issuer::new("https://mcp.example.com").upstream(Upstream::github("id", "secret"));
+/// assert!(open.check().unwrap_err().to_string().contains("org:NAME"));
+/// ```
+#[derive(Clone)]
+pub struct Issuer {
+    options: Options,
+    started: OnceLock<Result<Arc<Started>, SetupError>>,
+}
+
+#[derive(Clone)]
+struct Options {
+    issuer: String,
+    name: Option<String>,
+    resources: Vec<String>,
+    scopes: Vec<(String, String)>,
+    clients: Vec<Client>,
+    login: Login,
+    allow: Vec<Allow>,
+    grants: Vec<(Allow, Vec<String>)>,
+    schemes: Vec<String>,
+    access_life: Duration,
+    registration: bool,
+    store: Option<Store>,
+    clock: Option<Arc<dyn Clock>>,
+    /// The first mistake, which the start reports.
+    mistake: Option<SetupError>,
+}
+
+impl Issuer {
+    /// Creates an authorization server with this address: its issuer identifier. It protects `/mcp` of the same origin,
+    /// unless [`Issuer::resource`] says otherwise, and keeps everything in memory until [`Issuer::store`].
+    pub fn new(url: impl Into<String>) -> Issuer {
+        let options = Options {
+            issuer: url.into(),
+            name: None,
+            resources: Vec::new(),
+            scopes: Vec::new(),
+            clients: Vec::new(),
+            login: Login::Nobody,
+            allow: Vec::new(),
+            grants: Vec::new(),
+            schemes: Vec::new(),
+            access_life: Duration::from_secs(900),
+            registration: true,
+            store: None,
+            clock: None,
+            mistake: None,
+        };
+        Issuer { options, started: OnceLock::new() }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Issuer {
+        change(&mut self.options);
+        self.started = OnceLock::new();
+        self
+    }
+
+    /// Lets persons log in as users of one's own.
+    #[must_use]
+    pub fn users(self, users: Users) -> Issuer {
+        self.with(|options| options.login = Login::Users(Arc::new(users)))
+    }
+
+    /// Lets persons log in at a provider.
+    #[must_use]
+    pub fn upstream(self, upstream: Upstream) -> Issuer {
+        self.with(|options| options.login = Login::Upstream(Arc::new(upstream)))
+    }
+
+    /// Lets in whom a rule fits; several rules let in whom one of them fits. See [`Allow`].
+    #[must_use]
+    pub fn allow(self, rule: &str) -> Issuer {
+        self.with(|options| match rule.parse() {
+            Ok(rule) => options.allow.push(rule),
+            Err(error) => drop(options.mistake.get_or_insert(error)),
+        })
+    }
+
+    /// Lets in whom a function says yes to.
+    #[must_use]
+    pub fn allow_if(self, admits: impl Fn(&crate::Person) -> bool + Send + Sync + 'static) -> Issuer {
+        self.with(|options| options.allow.push(Allow::if_(admits)))
+    }
+
+    /// Lets in everybody who can log in.
+    #[must_use]
+    pub fn allow_anyone(self) -> Issuer {
+        self.with(|options| options.allow.push(Allow::anyone()))
+    }
+
+    /// Adds a scope that clients can be given, and says in a sentence what it lets them do: persons read it.
+    #[must_use]
+    pub fn scope(self, scope: impl Into<String>, sentence: impl Into<String>) -> Issuer {
+        self.with(|options| options.scopes.push((scope.into(), sentence.into())))
+    }
+
+    /// Makes scopes those of persons whom a rule fits: nobody else can give them.
+    #[must_use]
+    pub fn grant<S: Into<String>>(self, rule: &str, scopes: impl IntoIterator<Item = S>) -> Issuer {
+        self.with(|options| match rule.parse() {
+            Ok(rule) => options.grants.push((rule, scopes.into_iter().map(Into::into).collect())),
+            Err(error) => drop(options.mistake.get_or_insert(error)),
+        })
+    }
+
+    /// Adds a server that tokens are for, by its URL. Without any, it is `/mcp` of the issuer's origin.
+    #[must_use]
+    pub fn resource(self, url: impl Into<String>) -> Issuer {
+        self.with(|options| options.resources.push(url.into()))
+    }
+
+    /// Sets the name that persons are shown.
+    #[must_use]
+    pub fn name(self, name: impl Into<String>) -> Issuer {
+        self.with(|options| options.name = Some(name.into()))
+    }
+
+    /// Registers a client beforehand.
+    #[must_use]
+    pub fn client(self, client: Client) -> Issuer {
+        self.with(|options| options.clients.push(client))
+    }
+
+    /// Does not let clients register themselves. Those with a metadata document still can log in.
+    #[must_use]
+    pub fn without_registration(self) -> Issuer {
+        self.with(|options| options.registration = false)
+    }
+
+    /// Takes redirect URIs with this scheme, for programs whose scheme has no dot.
+    #[must_use]
+    pub fn redirect_scheme(self, scheme: impl Into<String>) -> Issuer {
+        self.with(|options| options.schemes.push(scheme.into()))
+    }
+
+    /// Sets how long access tokens last: 15 minutes by default, a day at most. Refreshing asks again whether the person may.
+    #[must_use]
+    pub fn access_life(self, life: Duration) -> Issuer {
+        self.with(|options| options.access_life = life.min(Duration::from_secs(86_400)))
+    }
+
+    /// Sets where clients, logins and keys are kept. Everything is sealed before it gets there.
+    #[must_use]
+    pub fn store(self, store: Store) -> Issuer {
+        self.with(|options| options.store = Some(store))
+    }
+
+    /// Sets the time, for tests.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Issuer {
+        self.with(|options| options.clock = Some(clock))
+    }
+
+    /// Returns the issuer identifier.
+    pub fn url(&self) -> &str {
+        &self.options.issuer
+    }
+
+    /// Checks the configuration.
+    ///
+    /// # Errors
+    /// What is missing or wrong, and what to do.
+    pub fn check(&self) -> Result<(), SetupError> {
+        self.started().map(drop).map_err(Clone::clone)
+    }
+
+    pub(crate) fn started(&self) -> Result<&Arc<Started>, &SetupError> {
+        let start = || {
+            start(self.options.clone()).inspect_err(|error| {
+                tracing::error!(%error, "the authorization server does not start");
+            })
+        };
+        self.started.get_or_init(start).as_ref()
+    }
+}
+
+impl fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issuer").field("issuer", &self.options.issuer).finish_non_exhaustive()
+    }
+}
+
+fn start(options: Options) -> Result<Arc<Started>, SetupError> {
+    if let Some(mistake) = options.mistake {
+        return Err(mistake);
+    }
+    let (origin, path) = Config::place(&options.issuer)?;
+    let resources = if options.resources.is_empty() { vec![format!("{origin}/mcp")] } else { options.resources };
+    for resource in &resources {
+        let fine = Url::parse(resource).is_ok_and(|url| url.has_host() && url.fragment().is_none());
+        if !fine {
+            return Err(SetupError::new(format!("the resource {resource:?} is no URL of a server")));
+        }
+    }
+    for scheme in &options.schemes {
+        if ["javascript", "data", "file", "http", "blob", "about"].contains(&scheme.to_ascii_lowercase().as_str()) {
+            return Err(SetupError::new(format!("{scheme}: is no scheme of a program")));
+        }
+    }
+    if matches!(options.login, Login::Nobody) && options.clients.iter().all(|client| client.own_scopes.is_none()) {
+        return Err(SetupError::new(
+            "nobody can sign in: say how with users(Users::file(…)), users(Users::once()) or upstream(Upstream::…)",
+        ));
+    }
+    let host = Url::parse(&origin).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let config = Config {
+        site: Site { name: options.name.unwrap_or(host), url: options.issuer.clone() },
+        cookies: Cookies::new(&options.issuer)?,
+        issuer: options.issuer,
+        path,
+        origin,
+        resources,
+        scopes: options.scopes,
+        clients: options.clients.into_iter().map(|client| (client.id.clone(), client)).collect(),
+        login: options.login,
+        allow: options.allow,
+        grants: options.grants,
+        schemes: options.schemes,
+        access_life: options.access_life,
+        registration: options.registration,
+    };
+    config.check_rules()?;
+    let store = options.store.unwrap_or_else(Store::memory);
+    let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+    Ok(Arc::new(Started::new(Arc::new(Shared::new(config, &store, clock)))))
+}

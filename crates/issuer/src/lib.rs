@@ -1,0 +1,59 @@
+#![doc = include_str!("../README.md")]
+//!
+//! This crate must not know methods of MCP, the server crate, or which transport its pages are on. It hands out tokens; what
+//! they open is decided by the gate and the server.
+//!
+//! Files import downwards, in this order:
+//!
+//! ```text
+//! gate issuer
+//! consent token endpoints
+//! callback
+//! code login
+//! authorize authenticate
+//! transaction
+//! tokens
+//! shared
+//! documents revoked keys
+//! records request
+//! upstream users
+//! pages answer
+//! client person
+//! redirect params audit
+//! limits
+//! ```
+
+mod answer;
+mod audit;
+mod authenticate;
+mod authorize;
+mod callback;
+mod client;
+mod code;
+mod consent;
+mod documents;
+mod endpoints;
+mod gate;
+mod issuer;
+mod keys;
+mod limits;
+mod login;
+mod pages;
+mod params;
+mod person;
+mod records;
+mod redirect;
+mod request;
+mod revoked;
+mod shared;
+mod token;
+mod tokens;
+mod transaction;
+mod upstream;
+mod users;
+
+pub use client::Client;
+pub use issuer::Issuer;
+pub use person::{Allow, Person, SetupError};
+pub use upstream::{Endpoints, Upstream, UpstreamError};
+pub use users::{User, UserTable, Users};

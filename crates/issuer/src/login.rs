@@ -1,0 +1,178 @@
+//! The login page: a name and a password. With a provider: the way back to it after it was away.
+
+use crate::answer::{Answer, html, redirect};
+use crate::audit::Entry;
+use crate::authorize::count;
+use crate::client::hash;
+use crate::limits::LOGIN_LIFE;
+use crate::pages::{self, Form};
+use crate::records::{Away, Space};
+use crate::request::Incoming;
+use crate::shared::{Login, Shared};
+use crate::transaction::{Open, Step, answered, away, expired, page};
+use http::{Method, StatusCode};
+use linchpin_oauth::{Secret, random_text};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The cookie of a login in a browser.
+const LOGIN: &str = "login";
+
+/// A login in a browser.
+#[derive(Serialize, Deserialize)]
+struct Session {
+    user: String,
+}
+
+/// How often a name or address was wrong, and since when it may try again.
+#[derive(Default, Serialize, Deserialize)]
+struct Failures {
+    count: u32,
+    not_before: u64,
+}
+
+const FAILURES_PER_USER: u32 = 5;
+const FAILURES_PER_ADDRESS: u32 = 20;
+const DELAY_S_MAX: u64 = 900;
+
+/// Returns the user who is logged in in this browser.
+pub(crate) async fn logged_in(shared: &Shared, incoming: &Incoming) -> Result<Option<String>, Away> {
+    let Some(cookie) = shared.config.cookies.get(&incoming.headers, LOGIN) else { return Ok(None) };
+    let found = shared.records.get::<Session>(Space::Login, &hash(cookie)).await?;
+    let Some(file) = shared.config.users_file() else { return Ok(None) };
+    let user = found.map(|(session, _)| session.user);
+    Ok(user.filter(|user| file.users().person(user, &shared.config.issuer).is_some()))
+}
+
+/// Shows the page, or takes its form.
+pub(crate) async fn login(shared: &Shared, incoming: &Incoming) -> Answer {
+    if let Err(answer) = count(shared, incoming).await {
+        return answer;
+    }
+    if incoming.method != Method::POST {
+        return show(shared, incoming).await;
+    }
+    let Ok(form) = incoming.form() else { return expired(shared) };
+    let open = match Open::find(shared, incoming, form.get("t").unwrap_or_default()).await {
+        Ok(open) => open,
+        Err(answer) => return answer,
+    };
+    if let Err(answer) = open.check_form(shared, incoming, form.get("f")) {
+        return answer;
+    }
+    let name = form.get("name").unwrap_or_default().trim().to_owned();
+    let password = Secret::new(form.get("password").unwrap_or_default());
+    match check(shared, incoming, &name, password).await {
+        Err(Away) => away(shared),
+        Ok(false) => {
+            Entry { item: &name, ..Entry::new("login", "refused", incoming.from) }.write();
+            form_page(shared, &open, Some("This name and password do not go together. Try again in a moment."))
+        }
+        Ok(true) => {
+            Entry { principal: &name, ..Entry::new("login", "accepted", incoming.from) }.write();
+            enter(shared, open, name).await
+        }
+    }
+}
+
+async fn show(shared: &Shared, incoming: &Incoming) -> Answer {
+    let Ok(query) = incoming.query() else { return expired(shared) };
+    let mut open = match Open::find(shared, incoming, query.get("t").unwrap_or_default()).await {
+        Ok(open) => open,
+        Err(answer) => return answer,
+    };
+    match (&shared.config.login, open.transaction.step) {
+        (Login::Upstream(upstream), Step::Approved) => match crate::callback::depart(shared, upstream, &mut open).await
+        {
+            Ok(url) => redirect(&url),
+            Err(answer) => answer,
+        },
+        (Login::Users(_), Step::Asked) => form_page(shared, &open, None),
+        (_, Step::Asked) => expired(shared),
+        _ => answered(shared),
+    }
+}
+
+fn form_page(shared: &Shared, open: &Open, error: Option<&str>) -> Answer {
+    let texts = open.transaction.texts(shared);
+    let token = shared.form_token(&open.name, &open.browser);
+    let form = Form { action: &shared.url("login"), transaction: &open.name, token: &token, error };
+    let status = if error.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
+    html(status, pages::login(&shared.config.site, &open.transaction.about(&texts), &form))
+}
+
+/// Goes on to the question, and remembers the login in this browser.
+async fn enter(shared: &Shared, mut open: Open, user: String) -> Answer {
+    let cookie = random_text();
+    let session = Session { user: user.clone() };
+    if shared.records.put(Space::Login, &hash(&cookie), &session, LOGIN_LIFE).await.is_err() {
+        return away(shared);
+    }
+    open.transaction.user = Some(user);
+    if open.transaction.step != Step::Asked {
+        return answered(shared);
+    }
+    if let Err(answer) = open.save(shared).await {
+        return answer;
+    }
+    let to = format!("{}?t={}", shared.url("consent"), open.name);
+    let mut answer = html(StatusCode::OK, pages::onward(&shared.config.site, &to, "the next question"));
+    shared.config.cookies.set(&mut answer, LOGIN, &cookie, Some(LOGIN_LIFE));
+    answer
+}
+
+/// Checks a password. Whoever was wrong too often waits, and is told the same as with a wrong password.
+async fn check(shared: &Shared, incoming: &Incoming, name: &str, password: Secret) -> Result<bool, Away> {
+    let Some(file) = shared.config.users_file() else { return Ok(false) };
+    let (by_name, by_address) = (format!("user {name}"), format!("address {}", incoming.address()));
+    // Counted before the password is compared: attempts at the same time count too.
+    let name_may = attempt(shared, &by_name, FAILURES_PER_USER).await?;
+    let address_may = attempt(shared, &by_address, FAILURES_PER_ADDRESS).await?;
+    let known = file.users().knows(name.to_owned(), password).await;
+    if known && name_may && address_may {
+        shared.records.delete(Space::Replay, &failures(&by_name)).await?;
+        shared.records.delete(Space::Replay, &failures(&by_address)).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Counts an attempt; `false`: it comes too early.
+async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
+    let name = failures(what);
+    let now = shared.now();
+    loop {
+        let found = shared.records.get::<Failures>(Space::Replay, &name).await?;
+        let (mut failed, rev) = match found {
+            Some((failed, rev)) => (failed, Some(rev)),
+            None => (Failures::default(), None),
+        };
+        if now < failed.not_before {
+            return Ok(false);
+        }
+        failed.count = failed.count.saturating_add(1);
+        if failed.count >= free {
+            let delay = 1_u64.checked_shl(failed.count - free).unwrap_or(DELAY_S_MAX).min(DELAY_S_MAX);
+            failed.not_before = now + delay;
+        }
+        let life = Duration::from_secs(DELAY_S_MAX);
+        let stored = match rev {
+            Some(rev) => shared.records.replace(Space::Replay, &name, &failed, rev, life).await?.is_some(),
+            None => shared.records.create(Space::Replay, &name, &failed, life).await?,
+        };
+        if stored {
+            return Ok(true);
+        }
+    }
+}
+
+fn failures(what: &str) -> String {
+    format!("failures-{}", hash(what))
+}
+
+/// Says that a person may not come in, and who may.
+pub(crate) fn not_allowed(shared: &Shared, shown: &str) -> Answer {
+    let rules: Vec<String> = shared.config.allow.iter().map(ToString::to_string).collect();
+    let text = format!("You are signed in as {shown}. This server is only for {}.", rules.join(", "));
+    page(shared, StatusCode::FORBIDDEN, "You may not use this server", &text)
+}

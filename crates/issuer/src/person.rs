@@ -1,0 +1,249 @@
+//! Who logged in, and which of them may.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A person who logged in, as the provider or the users file describes them.
+///
+/// ```
+/// use linchpin_issuer::{Allow, Person};
+///
+/// let ada = Person::new("https://login.example.com", "248289761001").with(|ada| {
+///     ada.email = Some("ada@example.com".to_owned());
+///     ada.email_verified = true;
+/// });
+/// assert!("@example.com".parse::<Allow>()?.admits(&ada));
+/// assert!(!"org:acme".parse::<Allow>()?.admits(&ada));
+/// # Ok::<(), linchpin_issuer::SetupError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Person {
+    /// Who vouches for the subject: the issuer of the provider.
+    pub issuer: String,
+    /// What identifies the person there, for ever.
+    pub subject: String,
+    /// The login name, if the provider has such names.
+    pub login: Option<String>,
+    /// The name to show.
+    pub name: Option<String>,
+    /// The mail address.
+    pub email: Option<String>,
+    /// Whether the provider has verified the mail address.
+    pub email_verified: bool,
+    /// The domain that the provider says the account belongs to: `hd` of Google.
+    pub domain: Option<String>,
+    /// The tenant: `tid` of Entra.
+    pub tenant: Option<String>,
+    /// Organizations.
+    pub orgs: Vec<String>,
+    /// Groups and roles.
+    pub groups: Vec<String>,
+    /// The only scopes that the person may be given. `None`: all.
+    pub scopes: Option<Vec<String>>,
+}
+
+impl Person {
+    /// Creates a person of whom nothing else is known.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Person {
+        Person { issuer: issuer.into(), subject: subject.into(), ..Person::default() }
+    }
+
+    /// Changes some of the fields.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The `sub` of tokens: issuers have no fragment, so the first `#` divides.
+    pub(crate) fn principal(&self) -> String {
+        format!("{}#{}", self.issuer, self.subject)
+    }
+
+    /// What the person is called on pages.
+    pub(crate) fn shown(&self) -> &str {
+        let names = [&self.name, &self.login, &self.email];
+        names.into_iter().flatten().next().map_or(&self.subject, |name| name.as_str())
+    }
+}
+
+/// A rule that says who may come in. A person who fits one of several may.
+///
+/// | text | who |
+/// |---|---|
+/// | `@example.com` | whose account belongs to the domain, or who has a verified mail address there |
+/// | `user:ada` | with this login name, this verified mail address or this subject |
+/// | `org:acme` | in this organization |
+/// | `group:staff` | in this group, or with this role |
+/// | `tenant:8eaef023-…` | of this tenant |
+#[derive(Clone)]
+pub struct Allow(Rule);
+
+#[derive(Clone)]
+enum Rule {
+    Anyone,
+    Domain(String),
+    User(String),
+    Org(String),
+    Group(String),
+    Tenant(String),
+    If(Arc<dyn Fn(&Person) -> bool + Send + Sync>),
+}
+
+impl Allow {
+    /// Everybody who can log in at the provider: for many providers, that is everybody.
+    pub fn anyone() -> Allow {
+        Allow(Rule::Anyone)
+    }
+
+    /// Whoever a function says yes to.
+    pub fn if_(admits: impl Fn(&Person) -> bool + Send + Sync + 'static) -> Allow {
+        Allow(Rule::If(Arc::new(admits)))
+    }
+
+    /// Whether the rule fits a person.
+    pub fn admits(&self, person: &Person) -> bool {
+        let same = |one: &Option<String>, other: &str| one.as_ref().is_some_and(|one| one.eq_ignore_ascii_case(other));
+        let among = |list: &[String], one: &str| list.iter().any(|item| item.eq_ignore_ascii_case(one));
+        let mail = person.email.as_deref().filter(|_| person.email_verified);
+        match &self.0 {
+            Rule::Anyone => true,
+            // A provider that names domains knows better than the mail's text.
+            Rule::Domain(domain) => match &person.domain {
+                Some(own) => own.eq_ignore_ascii_case(domain),
+                None if person.issuer == GOOGLE => false,
+                None => mail
+                    .and_then(|mail| mail.rsplit_once('@'))
+                    .is_some_and(|(_, host)| host.eq_ignore_ascii_case(domain)),
+            },
+            Rule::User(user) => {
+                same(&person.login, user)
+                    || mail.is_some_and(|mail| mail.eq_ignore_ascii_case(user))
+                    || person.subject == *user
+            }
+            Rule::Org(org) => among(&person.orgs, org),
+            Rule::Group(group) => among(&person.groups, group),
+            Rule::Tenant(tenant) => same(&person.tenant, tenant),
+            Rule::If(admits) => admits(person),
+        }
+    }
+
+    pub(crate) fn needs_orgs(&self) -> bool {
+        matches!(self.0, Rule::Org(_) | Rule::Group(_) | Rule::If(_))
+    }
+
+    pub(crate) fn is_tenant(&self) -> bool {
+        matches!(self.0, Rule::Tenant(_))
+    }
+}
+
+/// Google's issuer: a Google account with somebody's mail address is no account of that domain.
+pub(crate) const GOOGLE: &str = "https://accounts.google.com";
+
+impl FromStr for Allow {
+    type Err = SetupError;
+
+    fn from_str(text: &str) -> Result<Allow, SetupError> {
+        let rule = match text.split_once(':') {
+            _ if text.starts_with('@') && text.len() > 1 => Rule::Domain(text[1..].to_owned()),
+            Some((_, "")) => return Err(SetupError::allow(text)),
+            Some(("user", user)) => Rule::User(user.to_owned()),
+            Some(("org", org)) => Rule::Org(org.to_owned()),
+            Some(("group", group)) => Rule::Group(group.to_owned()),
+            Some(("tenant", tenant)) => Rule::Tenant(tenant.to_owned()),
+            _ => return Err(SetupError::allow(text)),
+        };
+        Ok(Allow(rule))
+    }
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Rule::Anyone => f.write_str("anyone"),
+            Rule::Domain(domain) => write!(f, "@{domain}"),
+            Rule::User(user) => write!(f, "user:{user}"),
+            Rule::Org(org) => write!(f, "org:{org}"),
+            Rule::Group(group) => write!(f, "group:{group}"),
+            Rule::Tenant(tenant) => write!(f, "tenant:{tenant}"),
+            Rule::If(_) => f.write_str("a rule of the server's own"),
+        }
+    }
+}
+
+impl fmt::Debug for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Allow({self})")
+    }
+}
+
+/// Why an issuer does not start: one line that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetupError(String);
+
+impl SetupError {
+    pub(crate) fn new(what: impl Into<String>) -> SetupError {
+        SetupError(what.into())
+    }
+
+    fn allow(text: &str) -> SetupError {
+        SetupError(format!("{text:?} is no rule: use @domain, user:NAME, org:NAME, group:NAME or tenant:ID"))
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row 97 of the table of attacks: outside the rule, mail not verified, the domain only in the mail's text.
+    #[test]
+    fn rules_admit_whom_they_name_and_nobody_else() {
+        let base = Person::new("https://idp.example", "17");
+        let mail = |mail: &str, verified| {
+            base.clone().with(|p| (p.email, p.email_verified) = (Some(mail.to_owned()), verified))
+        };
+        let google = |domain: Option<&str>| {
+            mail("ada@acme.example", true).with(|p| {
+                p.issuer = GOOGLE.to_owned();
+                p.domain = domain.map(str::to_owned);
+            })
+        };
+        let rows = [
+            ("@acme.example", mail("ada@acme.example", true), true),
+            ("@acme.example", mail("ada@ACME.example", true), true),
+            ("@acme.example", mail("ada@acme.example", false), false),
+            ("@acme.example", mail("ada@notacme.example", true), false),
+            ("@acme.example", mail("ada@acme.example.evil", true), false),
+            ("@acme.example", mail("ada@acme.example@evil", true), false),
+            ("@acme.example", google(None), false),
+            ("@acme.example", google(Some("acme.example")), true),
+            ("@acme.example", google(Some("evil.example")), false),
+            ("user:ada@acme.example", mail("ada@acme.example", true), true),
+            ("user:ada@acme.example", mail("ada@acme.example", false), false),
+            ("user:17", base.clone(), true),
+            ("user:1", base.clone(), false),
+            ("org:acme", base.clone().with(|p| p.orgs = vec!["Acme".to_owned()]), true),
+            ("org:acme", base.clone().with(|p| p.groups = vec!["acme".to_owned()]), false),
+            ("group:staff", base.clone().with(|p| p.groups = vec!["staff".to_owned()]), true),
+            ("tenant:t", base.clone().with(|p| p.tenant = Some("t".to_owned())), true),
+            ("tenant:t", base.clone(), false),
+        ];
+        for (rule, person, admitted) in rows {
+            assert_eq!(rule.parse::<Allow>().unwrap().admits(&person), admitted, "{rule} {person:?}");
+        }
+        for wrong in ["", "@", "acme", "org:", "mail:ada", "*"] {
+            assert!(wrong.parse::<Allow>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Requests, as the endpoints look at them.
+
+use crate::params::{Malformed, Params};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ORIGIN};
+use http::{HeaderMap, Method, Request};
+use std::net::SocketAddr;
+
+/// A request to one of the endpoints.
+pub(crate) struct Incoming {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) from: Option<SocketAddr>,
+    query: String,
+}
+
+impl Incoming {
+    pub(crate) fn new(request: Request<Bytes>) -> Incoming {
+        let (parts, body) = request.into_parts();
+        Incoming {
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            from: parts.extensions.get::<SocketAddr>().copied(),
+            method: parts.method,
+            headers: parts.headers,
+            body,
+        }
+    }
+
+    /// The address that limits count, as text.
+    pub(crate) fn address(&self) -> String {
+        self.from.map_or_else(|| "unknown".to_owned(), |from| from.ip().to_string())
+    }
+
+    pub(crate) fn query(&self) -> Result<Params, Malformed> {
+        let params = Params::parse(self.query.as_bytes())?;
+        params.check_single()?;
+        Ok(params)
+    }
+
+    /// The form in the body.
+    pub(crate) fn form(&self) -> Result<Params, Malformed> {
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            return Err(Malformed("the body must be application/x-www-form-urlencoded"));
+        }
+        let params = Params::parse(&self.body)?;
+        params.check_single()?;
+        Ok(params)
+    }
+
+    /// Whether a form was not sent by a page of another site. Old browsers send neither header: then the form's own
+    /// anti-forgery value decides alone.
+    pub(crate) fn is_from_our_page(&self, origin: &str) -> bool {
+        let is = |name: &str, fine: &[&str]| match self.headers.get(name) {
+            Some(value) => value.to_str().is_ok_and(|value| fine.contains(&value)),
+            None => true,
+        };
+        is(ORIGIN.as_str(), &[origin]) && is("sec-fetch-site", &["same-origin"])
+    }
+}

@@ -1,0 +1,260 @@
+//! What all requests to one issuer share.
+
+use crate::answer::Cookies;
+use crate::client::{Client, hash, is_document};
+use crate::documents::Documents;
+use crate::keys::Keys;
+use crate::limits::REGISTERED_LIFE;
+use crate::pages::Site;
+use crate::person::{Allow, Person, SetupError};
+use crate::records::{Away, Records, Space};
+use crate::redirect::is_loopback;
+use crate::revoked::{self, Revoked};
+use crate::upstream::{Openness, Upstream};
+use crate::users::{Source, Users};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linchpin_oauth::{OFFLINE_ACCESS, Scopes};
+use linchpin_store::{Clock, Store};
+use std::collections::HashMap;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use url::Url;
+
+/// The configuration as it was checked.
+pub(crate) struct Config {
+    pub(crate) issuer: String,
+    /// The path of the issuer, without a slash at its end: empty at an origin's root.
+    pub(crate) path: String,
+    pub(crate) origin: String,
+    pub(crate) resources: Vec<String>,
+    /// Scopes, with a sentence each for persons.
+    pub(crate) scopes: Vec<(String, String)>,
+    pub(crate) clients: HashMap<String, Client>,
+    pub(crate) login: Login,
+    pub(crate) allow: Vec<Allow>,
+    pub(crate) grants: Vec<(Allow, Vec<String>)>,
+    pub(crate) schemes: Vec<String>,
+    pub(crate) access_life: Duration,
+    pub(crate) registration: bool,
+    pub(crate) site: Site,
+    pub(crate) cookies: Cookies,
+}
+
+/// Where persons log in.
+#[derive(Clone)]
+pub(crate) enum Login {
+    Users(Arc<Users>),
+    Upstream(Arc<Upstream>),
+    /// Nowhere: only clients that act for themselves come in.
+    Nobody,
+}
+
+/// An issuer at work.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) records: Records,
+    pub(crate) keys: Keys,
+    pub(crate) revoked: Arc<Revoked>,
+    pub(crate) documents: Documents,
+    clock: Arc<dyn Clock>,
+    following: Once,
+}
+
+/// Why there is no such client.
+pub(crate) enum NoClient {
+    /// The text is for the person.
+    Unknown(&'static str),
+    Away,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, store: &Store, clock: Arc<dyn Clock>) -> Shared {
+        let loopback = config.origin.starts_with("http://");
+        Shared {
+            documents: Documents::new(loopback, config.schemes.clone()),
+            records: Records::new(store),
+            keys: Keys::default(),
+            revoked: Arc::default(),
+            config,
+            clock,
+            following: Once::new(),
+        }
+    }
+
+    /// The time in seconds since 1970. It never goes back.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now().as_secs()
+    }
+
+    /// Follows the revocations of other nodes, once there is a runtime.
+    pub(crate) fn follow(&self) {
+        if self.following.is_completed() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        self.following.call_once(|| {
+            runtime.spawn(revoked::follow(Arc::downgrade(&self.revoked), self.records.clone()));
+        });
+    }
+
+    pub(crate) async fn announce_revocation(&self) {
+        if let Err(error) = self.records.store().topic().publish(revoked::TOPIC).await {
+            tracing::warn!(%error, "other nodes learn of a revocation late");
+        }
+    }
+
+    /// The address of an endpoint.
+    pub(crate) fn url(&self, endpoint: &str) -> String {
+        format!("{}/{endpoint}", self.config.issuer.trim_end_matches('/'))
+    }
+
+    /// Finds a client.
+    pub(crate) async fn client(&self, id: &str) -> Result<Client, NoClient> {
+        if let Some(client) = self.config.clients.get(id) {
+            return Ok(client.clone());
+        }
+        if is_document(id) {
+            let found = self.documents.client(id, &self.records, self.now()).await;
+            return found.map(|client| (*client).clone()).map_err(NoClient::Unknown);
+        }
+        let name = hash(id);
+        match self.records.get::<Client>(Space::Client, &name).await {
+            Ok(Some((client, _))) => {
+                if client.kind == crate::client::Kind::Registered {
+                    // A client that is used is kept. When the store is away now, it is kept as long as before.
+                    let _ = self.records.touch(Space::Client, &name, REGISTERED_LIFE).await;
+                }
+                Ok(client)
+            }
+            Ok(None) => Err(NoClient::Unknown("no client of this name is registered here")),
+            Err(Away) => Err(NoClient::Away),
+        }
+    }
+
+    /// The resource that a request names, or the only one.
+    pub(crate) fn resource<'a>(&self, mut named: impl Iterator<Item = &'a str>) -> Option<&str> {
+        let all = &self.config.resources;
+        let Some(first) = named.next() else {
+            return if all.len() == 1 { all.first().map(String::as_str) } else { None };
+        };
+        if named.any(|other| other != first) {
+            return None;
+        }
+        all.iter().find(|own| is_same_resource(own, first)).map(String::as_str)
+    }
+
+    /// The scopes to ask the person about. `None`: none of those that were asked for exists.
+    pub(crate) fn scopes(&self, asked: Option<&str>) -> Option<Scopes> {
+        let all = || self.config.scopes.iter().map(|(scope, _)| scope.as_str());
+        let asked = asked.map(Scopes::parse).unwrap_or_default();
+        if asked.is_empty() {
+            return Some(all().collect());
+        }
+        let known = |scope: &&str| *scope == OFFLINE_ACCESS || all().any(|one| one == *scope);
+        let granted: Scopes = asked.iter().filter(known).collect();
+        (!granted.is_empty() || self.config.scopes.is_empty()).then_some(granted)
+    }
+
+    /// What a scope lets a client do, for persons.
+    pub(crate) fn sentences(&self, scopes: &Scopes) -> Vec<String> {
+        let sentence = |scope: &str| match self.config.scopes.iter().find(|(known, _)| known == scope) {
+            Some((_, sentence)) if !sentence.is_empty() => sentence.clone(),
+            _ if scope == OFFLINE_ACCESS => "stay signed in until you or this server end it".to_owned(),
+            _ => scope.to_owned(),
+        };
+        scopes.iter().map(sentence).collect()
+    }
+
+    /// Whether a person may come in.
+    pub(crate) fn admits(&self, person: &Person) -> bool {
+        let rules = &self.config.allow;
+        rules.is_empty() || rules.iter().any(|rule| rule.admits(person))
+    }
+
+    /// The scopes out of these that a person may give.
+    pub(crate) fn limit(&self, scopes: &Scopes, person: &Person) -> Scopes {
+        let by_rule = |scope: &str| {
+            let mut rules = self.config.grants.iter().filter(|(_, scopes)| scopes.iter().any(|one| one == scope));
+            let mut any = false;
+            let granted = rules.by_ref().any(|(rule, _)| {
+                any = true;
+                rule.admits(person)
+            });
+            granted || !any
+        };
+        let own = |scope: &str| {
+            scope == OFFLINE_ACCESS || person.scopes.as_ref().is_none_or(|scopes| scopes.iter().any(|one| one == scope))
+        };
+        scopes.iter().filter(|scope| by_rule(scope) && own(scope)).collect()
+    }
+
+    /// Whether rules ask for what a provider has to be asked for specially.
+    pub(crate) fn needs_orgs(&self) -> bool {
+        let grants = self.config.grants.iter().map(|(rule, _)| rule);
+        self.config.allow.iter().chain(grants).any(Allow::needs_orgs)
+    }
+
+    /// The anti-forgery value of a form: only this issuer makes it, for one transaction in one browser.
+    pub(crate) fn form_token(&self, transaction: &str, browser: &str) -> String {
+        let bound = format!("{transaction} {browser}");
+        URL_SAFE_NO_PAD.encode(self.records.store().seal().seal("form", bound.as_bytes(), b"form"))
+    }
+
+    pub(crate) fn is_form_token(&self, token: &str, transaction: &str, browser: &str) -> bool {
+        let bound = format!("{transaction} {browser}");
+        let Ok(token) = URL_SAFE_NO_PAD.decode(token) else { return false };
+        self.records.store().seal().open("form", bound.as_bytes(), &token).is_ok()
+    }
+}
+
+impl Config {
+    /// Checks the address of an issuer: its origin and path.
+    pub(crate) fn place(issuer: &str) -> Result<(String, String), SetupError> {
+        let url = Url::parse(issuer).map_err(|_| SetupError::new(format!("the issuer {issuer:?} is not a URL")))?;
+        if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
+            return Err(SetupError::new(format!(
+                "the issuer {issuer} must be https, or http on 127.0.0.1, ::1 or localhost"
+            )));
+        }
+        if url.query().is_some() || issuer.contains('#') || !url.username().is_empty() || url.password().is_some() {
+            return Err(SetupError::new(format!("the issuer {issuer} must have no query, fragment or user")));
+        }
+        Ok((url.origin().ascii_serialization(), url.path().trim_end_matches('/').to_owned()))
+    }
+
+    /// Checks that rules say who may come in where anybody could.
+    pub(crate) fn check_rules(&self) -> Result<(), SetupError> {
+        let Login::Upstream(upstream) = &self.login else { return Ok(()) };
+        let place = upstream.place();
+        match upstream.openness() {
+            Openness::Closed => Ok(()),
+            Openness::Open if !self.allow.is_empty() => Ok(()),
+            Openness::AnyTenant if self.allow.iter().any(Allow::is_tenant) => Ok(()),
+            Openness::Open => Err(SetupError::new(format!(
+                "anybody can have an account at {place}: say who may come in with allow(\"@example.com\"), \
+                 \"org:NAME\", \"user:NAME\" or \"group:NAME\" (--allow), or allow_anyone()"
+            ))),
+            Openness::AnyTenant => Err(SetupError::new(format!(
+                "accounts of every tenant are at {place}: say whose may come in with allow(\"tenant:ID\") (--allow)"
+            ))),
+        }
+    }
+
+    /// Users of a file, if that is where persons log in.
+    pub(crate) fn users_file(&self) -> Option<&crate::users::File> {
+        match &self.login {
+            Login::Users(users) => match &users.0 {
+                Source::File(file) => Some(file),
+                Source::Once(_) => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Whether two texts name one resource: the same, but for a slash after an origin.
+fn is_same_resource(own: &str, named: &str) -> bool {
+    let at_root = Url::parse(own).is_ok_and(|url| url.path() == "/" && url.query().is_none());
+    own == named || (at_root && own.trim_end_matches('/') == named.trim_end_matches('/'))
+}

@@ -1,0 +1,206 @@
+//! The token endpoint: codes, refresh tokens, and clients that act for themselves.
+
+use crate::answer::{Answer, Refused, json_answer};
+use crate::audit::Entry;
+use crate::authenticate::{authenticate, is_basic};
+use crate::client::{Client, both};
+use crate::code::{self, Redemption};
+use crate::limits::{FAILURES_PER_ADDRESS, TOKENS_PER_ADDRESS, TOKENS_PER_CLIENT};
+use crate::params::Params;
+use crate::request::Incoming;
+use crate::shared::{Login, Shared};
+use crate::tokens::{self, Family, Found, Subject};
+use crate::upstream::UpstreamError;
+use http::StatusCode;
+use linchpin_oauth::Scopes;
+use linchpin_store::{Claim, Rev};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Answers a token request.
+pub(crate) async fn token(shared: &Shared, incoming: &Incoming) -> Answer {
+    let address = incoming.address();
+    if let Err(after) = shared.records.take(TOKENS_PER_ADDRESS, &address).await {
+        return Refused::too_many(after).answer(false);
+    }
+    match grant(shared, incoming).await {
+        Ok(answer) => json_answer(StatusCode::OK, &answer),
+        Err(refused) => {
+            let failed = !matches!(refused.error, "temporarily_unavailable" | "slow_down");
+            if failed && let Err(after) = shared.records.take(FAILURES_PER_ADDRESS, &address).await {
+                return Refused::too_many(after).answer(false);
+            }
+            Entry { item: refused.error, ..Entry::new("token", "refused", incoming.from) }.write();
+            refused.answer(is_basic(incoming))
+        }
+    }
+}
+
+async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
+    let form = incoming.form().map_err(|why| Refused::new("invalid_request", why.0))?;
+    let client = authenticate(shared, incoming, &form).await?;
+    if let Err(after) = shared.records.take(TOKENS_PER_CLIENT, &client.id).await {
+        return Err(Refused::too_many(after));
+    }
+    match form.get("grant_type") {
+        Some("authorization_code") => {
+            let asked = Redemption {
+                code: form.get("code").ok_or(Refused::new("invalid_request", "code is missing"))?,
+                verifier: form.get("code_verifier"),
+                redirect_uri: form.get("redirect_uri"),
+                resource: form.all("resource").collect(),
+            };
+            code::redeem(shared, &client, &asked, incoming.from).await
+        }
+        Some("refresh_token") => refresh(shared, incoming, &client, &form).await,
+        Some("client_credentials") => for_itself(shared, incoming, &client, &form).await,
+        Some(_) => Err(Refused::new("unsupported_grant_type", "this grant_type is not supported")),
+        None => Err(Refused::new("invalid_request", "grant_type is missing")),
+    }
+}
+
+/// A client without a person: confidential, and registered for it.
+async fn for_itself(shared: &Shared, incoming: &Incoming, client: &Client, form: &Params) -> Result<Value, Refused> {
+    let no = Refused::new("unauthorized_client", "the client may not act for itself");
+    let Some(allowed) = client.own_scopes.as_ref().filter(|_| client.auth != crate::client::ClientAuth::None) else {
+        return Err(no);
+    };
+    let resource = target(shared, form)?;
+    let scopes = match form.get("scope").map(Scopes::parse) {
+        None => allowed.iter().collect(),
+        Some(asked) => match both(&asked, allowed) {
+            granted if granted == asked => granted,
+            _ => return Err(Refused::new("invalid_scope", "the client may not have these scopes")),
+        },
+    };
+    let principal = format!("{}#client:{}", shared.config.issuer, client.id);
+    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, family: None };
+    let answer = tokens::answer(shared, &subject, None).await?;
+    Entry { principal: &principal, client: &client.id, ..Entry::new("token", "issued", incoming.from) }.write();
+    Ok(answer)
+}
+
+fn target<'a>(shared: &'a Shared, form: &Params) -> Result<&'a str, Refused> {
+    let resource = shared.resource(form.all("resource"));
+    resource.ok_or(Refused::new("invalid_target", "resource must be one that this server is for"))
+}
+
+/// Rotates a refresh token.
+async fn refresh(shared: &Shared, incoming: &Incoming, client: &Client, form: &Params) -> Result<Value, Refused> {
+    const NO: Refused = Refused::new("invalid_grant", "the refresh token is not valid");
+    let token = form.get("refresh_token").ok_or(Refused::new("invalid_request", "refresh_token is missing"))?;
+    let audit = |verdict, principal: &str| {
+        Entry { principal, client: &client.id, token, ..Entry::new("refresh", verdict, incoming.from) }.write();
+    };
+    // Somebody else may rotate it meanwhile: then it is looked up again, and gets their answer.
+    for _ in 0..RACES_MAX {
+        let (family, rev) = match tokens::find(shared, token, &client.id).await? {
+            Found::Current(family, rev) => (*family, rev),
+            Found::Again(answer) => {
+                audit("repeated", "");
+                return Ok(answer);
+            }
+            Found::Reused => {
+                audit("reused", "");
+                end(shared, tokens::family_of(token).unwrap_or_default()).await?;
+                return Err(NO);
+            }
+            Found::Unknown => return Err(NO),
+        };
+        let principal = family.grant.person.principal();
+        let named = form.all("resource").collect::<Vec<_>>();
+        if !named.is_empty() && shared.resource(named.into_iter()) != Some(family.grant.resource.as_str()) {
+            return Err(Refused::new("invalid_target", "the refresh token is for another resource"));
+        }
+        let granted = Scopes::parse(&family.grant.scopes);
+        let scopes = match form.get("scope").map(Scopes::parse) {
+            Some(asked) if !granted.covers(&asked) => {
+                return Err(Refused::new("invalid_scope", "scopes may become fewer, not more"));
+            }
+            Some(asked) => asked,
+            None => granted,
+        };
+        let (family, rev) = match still_there(shared, token, family, rev).await? {
+            Still::Here(family, rev) => (*family, rev),
+            Still::Gone => {
+                audit("person gone", &principal);
+                end(shared, tokens::family_of(token).unwrap_or_default()).await?;
+                return Err(NO);
+            }
+            Still::Changed => continue,
+        };
+        let scopes = shared.limit(&scopes, &family.grant.person);
+        if let Some(answer) = tokens::rotate(shared, token, family, rev, &scopes).await? {
+            audit("rotated", &principal);
+            return Ok(answer);
+        }
+    }
+    Err(Refused::away())
+}
+
+const RACES_MAX: usize = 8;
+
+enum Still {
+    Here(Box<Family>, Rev),
+    Gone,
+    /// Somebody else asked meanwhile.
+    Changed,
+}
+
+/// Asks whether the person may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
+/// good once only.
+async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
+    let person = &family.grant.person;
+    if let Some(file) = shared.config.users_file() {
+        let Some(now) = file.users().person(&person.subject, &person.issuer) else { return Ok(Still::Gone) };
+        if !shared.admits(&now) {
+            return Ok(Still::Gone);
+        }
+        family.grant.person = now;
+        return Ok(Still::Here(Box::new(family), rev));
+    }
+    let (Login::Upstream(upstream), Some(held)) = (&shared.config.login, family.grant.upstream.clone()) else {
+        return Ok(Still::Here(Box::new(family), rev));
+    };
+    let name = tokens::family_of(token).unwrap_or_default();
+    let lease = format!("upstream/{name}");
+    let owner = linchpin_oauth::random_id();
+    let claim = shared.records.store().lease().claim(&lease, &owner, LEASE).await;
+    let Ok(claim) = claim else { return Err(Refused::away()) };
+    let Claim::Held(fence) = claim else {
+        // Whoever holds it answers for us too.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        return Ok(Still::Changed);
+    };
+    let asked = upstream.still(person, &held, shared.needs_orgs()).await;
+    let still = match asked {
+        Err(UpstreamError::Away) => Err(Refused::away()),
+        Err(error @ UpstreamError::Refused(_)) => {
+            tracing::info!(%error, "the provider refused a refresh");
+            Ok(Still::Gone)
+        }
+        Ok((person, _)) if !shared.admits(&person) => Ok(Still::Gone),
+        Ok((person, tokens)) => {
+            family.grant.person = person;
+            family.grant.upstream = Some(tokens);
+            // Kept before anything else: a provider's refresh token that was used is gone.
+            Ok(match tokens::keep(shared, name, &family, rev).await? {
+                Some(rev) => Still::Here(Box::new(family), rev),
+                None => Still::Changed,
+            })
+        }
+    };
+    let _ = shared.records.store().lease().release(&lease, fence).await;
+    still
+}
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Ends a family, at the provider too.
+pub(crate) async fn end(shared: &Shared, name: &str) -> Result<(), Refused> {
+    let family = tokens::end(shared, name).await?;
+    if let (Login::Upstream(upstream), Some(held)) = (&shared.config.login, family.and_then(|f| f.grant.upstream)) {
+        upstream.revoke(&held).await;
+    }
+    Ok(())
+}
