@@ -22,6 +22,7 @@
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`], [`SamplingRequest`] and [`ServerMessage`], passed to the callbacks of
 //!   [`Client`].
+//! * For programs that pass messages on: [`raw`].
 //! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_core::limits::ClientLimits`].
 
 // This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,
@@ -33,7 +34,7 @@
 //
 // ```text
 // client
-// connection  exchange  pages  request
+// connection  exchange  pages  raw  request
 // incoming  mrtr  negotiate  supervise
 // list  listen
 // connection_state
@@ -60,6 +61,7 @@ mod mrtr;
 mod negotiate;
 mod pages;
 mod queue;
+pub mod raw;
 mod request;
 mod request_parts;
 mod response;

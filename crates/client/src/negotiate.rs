@@ -9,7 +9,10 @@ use crate::lock::lock;
 use crate::server_requests::OWN;
 use crate::{Result, listen};
 use linchpin_core::message::Kind;
-use linchpin_core::{Answer, ClientTransport, ConnectOptions, Connector, Outgoing, TransportError};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{
+    Answer, ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError,
+};
 use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,18 +57,35 @@ fn hear(core: &ConnectionState) {
     });
 }
 
-/// Opens a transport, negotiates a revision, and makes the transport the current one.
-pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransport>> {
-    let limit = Duration::from_millis(core.recipe.limits.connections.open_ms_max);
+/// What is opened: the connection of a host, or one whose messages others write.
+pub(crate) trait Opening: Send + Sync {
+    /// Receives the transport's other messages.
+    type Post: Send;
+
+    /// What may be agreed on, what is wanted most first.
+    fn accepted(&self) -> &[&'static Features];
+    /// What the same server spoke last time.
+    fn known(&self) -> Option<&'static Features>;
+    fn connector(&self) -> &dyn Connector;
+    fn limits(&self) -> &ClientLimits;
+    /// Writes the message of an attempt.
+    fn render(&self, attempt: Attempt) -> Outgoing;
+    /// Opens a transport.
+    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, Self::Post)>>;
+}
+
+/// Opens a transport and negotiates a revision, within the limit; the time of a person who logs in does not count.
+pub(crate) async fn negotiated<O: Opening>(opening: &O) -> Result<(Arc<dyn ClientTransport>, Agreed, O::Post)> {
+    let limit = Duration::from_millis(opening.limits().connections.open_ms_max);
     let current = Current::default();
-    let mut work = std::pin::pin!(agree(core, &current));
-    let (link, agreed, post) = loop {
+    let mut work = std::pin::pin!(agree(opening, &current));
+    loop {
         match tokio::time::timeout(limit, work.as_mut()).await {
-            Ok(done) => break done?,
+            Ok(done) => return done,
             Err(_) if current.waits_for_person() => {}
             Err(elapsed) => {
                 current.close().await;
-                let (name, waited) = (core.connector.name(), limit.as_secs_f64());
+                let (name, waited) = (opening.connector().name(), limit.as_secs_f64());
                 let what = match lock(&current.asked).join(" or ") {
                     none if none.is_empty() => "finish opening".to_owned(),
                     asked => format!("answer {asked}"),
@@ -74,7 +94,40 @@ pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransp
                 return Err(Error::connect_late(&why, elapsed));
             }
         }
-    };
+    }
+}
+
+impl Opening for Arc<ConnectionState> {
+    type Post = Arc<Incoming>;
+
+    fn accepted(&self) -> &[&'static Features] {
+        &self.recipe.accepted
+    }
+
+    fn known(&self) -> Option<&'static Features> {
+        self.connector.key().and_then(|key| self.recipe.known.get(&key))
+    }
+
+    fn connector(&self) -> &dyn Connector {
+        &*self.connector
+    }
+
+    fn limits(&self) -> &ClientLimits {
+        &self.recipe.limits
+    }
+
+    fn render(&self, attempt: Attempt) -> Outgoing {
+        render(self, attempt)
+    }
+
+    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, Arc<Incoming>)>> {
+        Box::pin(open_transport(self))
+    }
+}
+
+/// Opens a transport, negotiates a revision, and makes the transport the current one.
+pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransport>> {
+    let (link, agreed, post) = negotiated(core).await?;
     let recipe = &core.recipe;
     let features = agreed.features;
     if let Some(key) = core.connector.key() {
@@ -146,17 +199,13 @@ impl Current {
     }
 }
 
-async fn agree(
-    core: &Arc<ConnectionState>,
-    current: &Current,
-) -> Result<(Arc<dyn ClientTransport>, Agreed, Arc<Incoming>)> {
-    let known = core.connector.key().and_then(|key| core.recipe.known.get(&key));
-    let mut opening = Negotiation::new(core.recipe.accepted.clone(), known);
+async fn agree<O: Opening>(target: &O, current: &Current) -> Result<(Arc<dyn ClientTransport>, Agreed, O::Post)> {
+    let mut opening = Negotiation::new(target.accepted().to_vec(), target.known());
     let mut attempt = opening.first();
-    let (mut link, mut post) = open_transport(core).await?;
+    let (mut link, mut post) = target.dial().await?;
     loop {
         *lock(&current.link) = Some(link.clone());
-        let heard = attempt_on(core, current, &link, attempt).await;
+        let heard = attempt_on(target, current, &link, attempt).await;
         lock(&current.asked).clear();
         let verdict = match &heard {
             ProbeOutcome::Answer(at, answer) => {
@@ -191,7 +240,7 @@ async fn agree(
             Verdict::Again(next) => attempt = next,
             Verdict::Redial(next) => {
                 link.close().await;
-                ((link, post), attempt) = (open_transport(core).await?, next);
+                ((link, post), attempt) = (target.dial().await?, next);
             }
             Verdict::Elsewhere(next, why) => match link.fallback().await {
                 Some(Ok(other)) => (link, attempt) = (other, next),
@@ -244,29 +293,29 @@ impl ProbeOutcome {
     }
 }
 
-async fn attempt_on(
-    core: &ConnectionState,
+async fn attempt_on<O: Opening>(
+    target: &O,
     current: &Current,
     link: &Arc<dyn ClientTransport>,
     attempt: Attempt,
 ) -> ProbeOutcome {
     current.asks(attempt);
-    let work = link.exchange(render(core, attempt));
+    let work = link.exchange(target.render(attempt));
     let (Attempt::Discover(_), true) = (attempt, link.may_stay_silent()) else {
         return ProbeOutcome::of(attempt, work.await);
     };
     let mut work = std::pin::pin!(work);
-    let probe = Duration::from_millis(core.recipe.limits.connections.probe_ms_max);
+    let probe = Duration::from_millis(target.limits().connections.probe_ms_max);
     if let Ok(outcome) = tokio::time::timeout(probe, work.as_mut()).await {
         return ProbeOutcome::of(attempt, outcome);
     }
-    let Some(session) = core.recipe.accepted.iter().copied().find(|features| features.has_sessions) else {
+    let Some(session) = target.accepted().iter().copied().find(|features| features.has_sessions) else {
         return ProbeOutcome::of(attempt, work.await);
     };
     // No response yet: slow, or an old revision. The first response decides.
     let handshake = Attempt::Initialize(session);
     current.asks(handshake);
-    let mut hello = std::pin::pin!(link.exchange(render(core, handshake)));
+    let mut hello = std::pin::pin!(link.exchange(target.render(handshake)));
     tokio::select! {
         biased;
         outcome = &mut work => match outcome {

@@ -344,11 +344,16 @@ impl Caller {
 
     /// The client's name and version, if declared. For display only: not verified.
     pub fn client_info(&self) -> Option<Implementation> {
+        serde_json::from_str(self.client_info_json()?).ok()
+    }
+
+    /// The declared `clientInfo` as JSON text, if there is one.
+    pub fn client_info_json(&self) -> Option<&str> {
         let json = match &self.0 {
             Source::Session(s) => &s.declared[s.info_at as usize..],
             Source::Request { frame, info, .. } => (*info)?.of(frame),
         };
-        serde_json::from_str(json).ok()
+        (!json.is_empty()).then_some(json)
     }
 
     /// The current minimum log level of the caller; `None` disables logging.

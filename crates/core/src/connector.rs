@@ -105,6 +105,11 @@ pub trait ClientTransport: Send + Sync + 'static {
         true
     }
 
+    /// Whether each request has a stream of its own, so that [`Inbox::heard`] is told during which request a message came.
+    fn attributes(&self) -> bool {
+        false
+    }
+
     /// Whether the transport is waiting for a user to log in. The client's timeouts are paused meanwhile; the login has
     /// its own.
     fn waits_for_person(&self) -> bool {

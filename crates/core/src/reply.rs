@@ -105,6 +105,16 @@ impl Reply {
         Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0), missing: None }
     }
 
+    /// An error whose object, which has this code, is JSON text already. Its bytes are shared, not copied.
+    pub fn with_error(id: &Id, code: i32, error: Bytes) -> Reply {
+        let id = id.as_bytes();
+        let mut frame = Vec::with_capacity(id.len() + 34);
+        frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        frame.extend_from_slice(id);
+        frame.extend_from_slice(b",\"error\":");
+        Reply { frame, shared: Some(error), kind: ReplyKind::Error(code), body: (0, 0), missing: None }
+    }
+
     /// Sets the kind of a response whose result is rendered already.
     pub fn with_kind(mut self, kind: ReplyKind) -> Reply {
         self.kind = kind;

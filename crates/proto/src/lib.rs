@@ -10,10 +10,12 @@
 //! Files import downwards, in this order:
 //!
 //! ```text
-//! driver  http/rules
-//! engine  negotiation
+//! driver  http/rules  translate
+//! translate/ask  translate/notice  translate/open  translate/request
+//! translate/result
+//! engine  negotiation  translate/error
 //! era  http/request_headers
-//! frame  http  http/headers  http/sse  legacy  message_writer  modern
+//! frame  http  http/headers  http/sse  legacy  message_writer  modern  splice
 //! ```
 
 pub mod driver;
@@ -25,5 +27,7 @@ mod legacy;
 pub mod message_writer;
 mod modern;
 pub mod negotiation;
+pub mod splice;
+pub mod translate;
 
 pub use engine::{Engine, Event};

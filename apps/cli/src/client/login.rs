@@ -32,6 +32,10 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
+    /// A person is there to log in, although there is no terminal.
+    #[arg(skip)]
+    pub(crate) opens_browser: bool,
+
     /// Store tokens in the keyring of the operating system, not in a file.
     #[cfg(feature = "keyring")]
     #[arg(long)]
@@ -45,7 +49,7 @@ impl LoginArgs {
             return Ok(None);
         }
         // Login needs a user; scripts must log in beforehand.
-        let person = std::io::stdin().is_terminal() && stderr_is_terminal();
+        let person = self.opens_browser || (std::io::stdin().is_terminal() && stderr_is_terminal());
         self.oauth(person).map(Some)
     }
 
@@ -68,7 +72,10 @@ impl LoginArgs {
         if !self.scope.is_empty() {
             oauth = oauth.scopes(&self.scope);
         }
-        Ok(match (person, self.no_browser) {
+        // What reads the terminal would read the messages of a host.
+        let manual = self.no_browser && !self.opens_browser;
+        let person = person && !(self.no_browser && self.opens_browser);
+        Ok(match (person, manual) {
             (false, _) => oauth,
             (true, false) => oauth.login(Browser::new().notice(|url| {
                 note(format!("The server requires login. If no browser opens, go to:\n  {url}"));

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 /// How a client reaches the server: its name, and the command that starts it over stdio.
 pub(crate) struct Card<'a> {
     pub(crate) name: &'a str,
+    /// Empty if it is not shown.
     pub(crate) command: Vec<String>,
     /// Names of the environment variables that affect it and must be set there too.
     pub(crate) variables: Vec<String>,
@@ -33,6 +34,10 @@ pub(crate) fn waiting(card: &Card<'_>) -> String {
         "{} is serving MCP on standard input and output; hosts start it themselves. Press Ctrl-C to stop.\n\n",
         card.name
     );
+    if card.command.is_empty() {
+        out.push_str("To serve over HTTP, add --http 127.0.0.1:8931\n");
+        return out;
+    }
     let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json), Cursor (~/.cursor/mcp.json):\n{desktop:#}\n");
     let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell::joined(&card.command));
     let vscode = json!({ "servers": { card.name: { "type": "stdio", "command": program, "args": args } } });
@@ -78,8 +83,10 @@ pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> Str
     let header = bearer.as_ref().map(|bearer| format!(" --header 'Authorization: {bearer}'")).unwrap_or_default();
     let _ = writeln!(out, "\nClaude Code:\n  claude mcp add --transport http {name} {url}{header}\n");
     let (program, args) = split(card);
-    let desktop = json!({ "mcpServers": { name: { "command": program, "args": args } } });
-    let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json; starts it over stdio):\n{desktop:#}\n");
+    if !card.command.is_empty() {
+        let desktop = json!({ "mcpServers": { name: { "command": program, "args": args } } });
+        let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json; starts it over stdio):\n{desktop:#}\n");
+    }
     let with_header = |mut entry: serde_json::Value| {
         if let Some(bearer) = &bearer {
             entry["headers"] = json!({ "Authorization": bearer });

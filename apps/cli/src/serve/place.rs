@@ -9,8 +9,11 @@ use clap::Args;
 use linchpin::ConfigError;
 use linchpin::middleware::Metrics;
 use linchpin::transport::{Http, IntoService, Tls, http, shutdown_signal, stdio};
+use std::fmt;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The heading of options that are for HTTP only.
@@ -61,6 +64,20 @@ pub(crate) struct PlaceArgs {
     /// Who may come in.
     #[arg(skip)]
     door: Option<Door>,
+
+    /// What /readyz says: why requests cannot be served now.
+    #[arg(skip)]
+    pub(crate) ready: Option<Ready>,
+}
+
+/// Says whether requests can be served, or why not.
+#[derive(Clone)]
+pub(crate) struct Ready(pub(crate) Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ready")
+    }
 }
 
 /// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
@@ -88,6 +105,19 @@ impl PlaceArgs {
             return Clients::SameUser;
         }
         if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
+    }
+
+    /// Returns the address if other machines can reach it.
+    #[cfg(feature = "client")]
+    pub(crate) fn open_address(&self) -> Option<&str> {
+        let address = self.http.as_deref()?;
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+        let here = match (address.parse::<SocketAddr>(), host.parse::<IpAddr>()) {
+            (Ok(address), _) => address.ip().is_loopback(),
+            (_, Ok(ip)) => ip.is_loopback(),
+            _ => host.eq_ignore_ascii_case("localhost"),
+        };
+        (!here).then_some(address)
     }
 
     /// Whether people are told how to reach it: over HTTP, or if it was started by hand.
@@ -159,6 +189,9 @@ impl PlaceArgs {
         if let Some(delay) = self.shutdown_delay {
             place = place
                 .options(|options| options.shutdown_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        }
+        if let Some(Ready(ready)) = self.ready.clone() {
+            place = place.options(|options| options.ready = Some(ready));
         }
         if let Some(metrics) = self.metrics.clone() {
             place = place.metrics(move || metrics.render());

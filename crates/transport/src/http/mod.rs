@@ -118,6 +118,9 @@ pub struct HttpOptions {
     /// Answers `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
     /// `false`. Any `Host` and `Origin` may ask.
     pub health: bool,
+    /// What `/readyz` asks: why requests cannot be served now, as a sentence for the operator, which 503 is sent with.
+    /// Default `None`: they always can.
+    pub ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
     /// Renders what `GET /metrics` shows, in the text format of Prometheus. Default `None`. `Host`, `Origin` and the gate are
     /// checked as for other requests.
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
@@ -150,6 +153,7 @@ impl Default for HttpOptions {
             idle_ms_max: 75_000,
             write_ms_max: 30_000,
             health: false,
+            ready: None,
             metrics: None,
             shutdown_delay_ms: 0,
         }
@@ -181,6 +185,7 @@ impl fmt::Debug for HttpOptions {
             .field("idle_ms_max", &self.idle_ms_max)
             .field("write_ms_max", &self.write_ms_max)
             .field("health", &self.health)
+            .field("ready", &self.ready.is_some())
             .field("metrics", &self.metrics.is_some())
             .field("shutdown_delay_ms", &self.shutdown_delay_ms)
             .finish()

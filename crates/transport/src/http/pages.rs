@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Pages {
     health: bool,
     closing: AtomicBool,
+    ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
     metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
 }
 
 impl Pages {
     pub(super) fn new(options: &HttpOptions) -> Pages {
-        Pages { health: options.health, closing: AtomicBool::new(false), metrics: options.metrics.clone() }
+        let (ready, metrics) = (options.ready.clone(), options.metrics.clone());
+        Pages { health: options.health, closing: AtomicBool::new(false), ready, metrics }
     }
 
     /// The shutdown has begun.
@@ -30,15 +32,16 @@ impl Pages {
         if !self.health {
             return None;
         }
-        let closing = match request.uri.path() {
-            "/healthz" => false,
-            "/readyz" => self.closing.load(Ordering::Relaxed),
+        let state = match request.uri.path() {
+            "/healthz" => Ok(()),
+            "/readyz" if self.closing.load(Ordering::Relaxed) => Err("shutting down".to_owned()),
+            "/readyz" => self.ready.as_ref().map_or(Ok(()), |ready| ready()),
             _ => return None,
         };
-        Some(match closing {
+        Some(match state {
             _ if !is_read(&request.method) => answer::method_not_allowed("GET, HEAD"),
-            true => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "shutting down\n".to_owned()),
-            false => text(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why + "\n"),
+            Ok(()) => text(StatusCode::OK, "text/plain", "ok\n".to_owned()),
         })
     }
 

@@ -95,6 +95,10 @@ impl ClientTransport for Streamable {
         false
     }
 
+    fn attributes(&self) -> bool {
+        true
+    }
+
     fn waits_for_person(&self) -> bool {
         self.shared.place.asks()
     }

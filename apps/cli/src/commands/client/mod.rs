@@ -6,6 +6,7 @@ mod plain;
 mod wanted;
 
 mod auth;
+pub(crate) mod bridge;
 mod call;
 mod complete;
 mod diff;
@@ -142,6 +143,23 @@ A recorded request gets its recorded response; any other request returns an \
 error.
 ")]
     Replay(Deferred<replay::ReplayArgs>),
+    /// Put a server behind another transport and another protocol revision.
+    #[command(
+        override_usage = "linchpin bridge [OPTIONS] [TARGET] [-- COMMAND...]",
+        before_help = "\
+Examples:
+  A command over HTTP:
+    linchpin bridge --http 127.0.0.1:8931 -- npx -y some-server
+  A remote server on standard input and output; logs in when it must:
+    linchpin bridge https://example.com/mcp
+  HTTP+SSE of 2024-11-05 as Streamable HTTP:
+    linchpin bridge --http 127.0.0.1:8931 https://example.com/sse
+  A Unix socket on either side:
+    linchpin bridge --unix run/s.sock -- some-server
+    linchpin bridge unix:run/s.sock
+"
+    )]
+    Bridge(Deferred<bridge::BridgeArgs>),
     /// Compare two servers or transcripts.
     #[command(after_help = exit::TABLE, before_help = "\
 Examples:
@@ -154,7 +172,7 @@ Examples:
 impl ClientCommand {
     /// Whether the command serves until it is stopped.
     pub(crate) fn serves(&self) -> bool {
-        matches!(self, ClientCommand::Replay(_))
+        matches!(self, ClientCommand::Replay(_) | ClientCommand::Bridge(_))
     }
 
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -172,6 +190,7 @@ impl ClientCommand {
             ClientCommand::Load(args) => load::run(args.into_inner()),
             ClientCommand::Auth(args) => auth::run(args.into_inner()),
             ClientCommand::Replay(args) => replay::run(args.into_inner()),
+            ClientCommand::Bridge(args) => bridge::run(args.into_inner()),
             ClientCommand::Diff(args) => diff::run(args.into_inner()),
         }
     }

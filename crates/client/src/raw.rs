@@ -1,0 +1,162 @@
+//! A connection whose messages others write and read: for programs that pass messages on.
+
+use crate::Result;
+use crate::error::Error;
+use crate::negotiate::{Opening, negotiated};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Outgoing, Tap};
+use linchpin_proto::message_writer::{Extras, Writer};
+use linchpin_proto::negotiation::{Agreed, Attempt};
+use linchpin_proto::translate;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// As whom a [`RawConnection`] is opened.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RawOptions {
+    /// The revisions that may be agreed on, the one that is wanted most first.
+    pub accepted: Vec<&'static Features>,
+    /// The client's capabilities as JSON text.
+    pub capabilities: Box<str>,
+    /// The client's name and version as JSON text.
+    pub client_info: Box<str>,
+    /// The limits of the transport.
+    pub limits: Arc<ClientLimits>,
+    /// Sees all traffic. Default none.
+    pub tap: Option<Arc<dyn Tap>>,
+    /// The next free request id of the connection.
+    pub ids: Arc<AtomicU64>,
+}
+
+impl RawOptions {
+    /// Options of a client that declares no capabilities and accepts these revisions.
+    pub fn new(accepted: Vec<&'static Features>) -> RawOptions {
+        RawOptions {
+            accepted,
+            capabilities: "{}".into(),
+            client_info: concat!("{\"name\":\"linchpin\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into(),
+            limits: Arc::default(),
+            tap: None,
+            ids: Arc::new(AtomicU64::new(1)),
+        }
+    }
+
+    /// Changes some of these options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+impl fmt::Debug for RawOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawOptions")
+            .field("accepted", &self.accepted.iter().map(|features| features.revision.as_str()).collect::<Vec<_>>())
+            .field("tap", &self.tap.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An open connection to a server, with the revision that was agreed on and nothing else: no rounds, no cache, no
+/// callbacks, no reconnection. The caller writes its messages and reads what it hears.
+///
+/// ```
+/// use linchpin_client::raw::{RawConnection, RawOptions};
+/// use linchpin_core::{Connector, Features, Inbox};
+/// use std::sync::Arc;
+///
+/// async fn version(server: impl Connector, inbox: Arc<dyn Inbox>) -> linchpin_client::Result<&'static str> {
+///     let connection = RawConnection::open(&server, RawOptions::new(Features::all().collect()), inbox).await?;
+///     Ok(connection.agreed.features.revision.as_str())
+/// }
+/// ```
+pub struct RawConnection {
+    /// The transport, settled.
+    pub transport: Arc<dyn ClientTransport>,
+    /// The revision, and the server's first message.
+    pub agreed: Agreed,
+}
+
+impl RawConnection {
+    /// Opens a connection and negotiates its revision. `notifications/initialized` is up to the caller.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or there is no common revision.
+    pub async fn open(connector: &dyn Connector, options: RawOptions, inbox: Arc<dyn Inbox>) -> Result<RawConnection> {
+        if options.accepted.is_empty() {
+            return Err(Error::connect("no protocol version is accepted", None));
+        }
+        let (transport, agreed, ()) = negotiated(&Raw { connector, options, inbox }).await?;
+        transport.settled(agreed.features);
+        Ok(RawConnection { transport, agreed })
+    }
+}
+
+impl fmt::Debug for RawConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawConnection")
+            .field("revision", &self.agreed.features.revision.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Raw<'a> {
+    connector: &'a dyn Connector,
+    options: RawOptions,
+    inbox: Arc<dyn Inbox>,
+}
+
+impl Opening for Raw<'_> {
+    type Post = ();
+
+    fn accepted(&self) -> &[&'static Features] {
+        &self.options.accepted
+    }
+
+    fn known(&self) -> Option<&'static Features> {
+        None
+    }
+
+    fn connector(&self) -> &dyn Connector {
+        self.connector
+    }
+
+    fn limits(&self) -> &ClientLimits {
+        &self.options.limits
+    }
+
+    fn render(&self, attempt: Attempt) -> Outgoing {
+        let id = self.options.ids.fetch_add(1, Ordering::Relaxed);
+        let (capabilities, info) = (&*self.options.capabilities, &*self.options.client_info);
+        match attempt {
+            Attempt::Discover(features) => {
+                let claims = translate::claims(features, capabilities, Some(info), None);
+                let claims = format!("{{{}}}", String::from_utf8_lossy(&claims));
+                let mut out = Writer::opening().request(id, "server/discover", Extras::default(), |members| {
+                    members.raw("_meta", &claims);
+                });
+                out.features = Some(features);
+                out
+            }
+            Attempt::Initialize(features) => {
+                Writer::opening().request(id, "initialize", Extras::default(), |members| {
+                    members.text("protocolVersion", features.revision.as_str());
+                    members.raw("capabilities", capabilities);
+                    members.raw("clientInfo", info);
+                })
+            }
+        }
+    }
+
+    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, ())>> {
+        Box::pin(async move {
+            let options = ConnectOptions::new(self.inbox.clone(), self.options.limits.clone())
+                .with(|options| options.tap = self.options.tap.clone());
+            let link = self.connector.connect(options).await.map_err(Error::connecting)?;
+            Ok((link, ()))
+        })
+    }
+}

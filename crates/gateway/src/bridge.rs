@@ -1,0 +1,182 @@
+//! A server behind another transport.
+
+use crate::call::{Forwarded, Outlet};
+use crate::forward::{Core, run};
+use crate::lock;
+use crate::options::BridgeOptions;
+use crate::pool::Pool;
+use linchpin_core::message::{Notification, Request};
+use linchpin_core::service::{BoxFuture, CallStart, ConfigError, HeaderParam, IntoService, RequestContext, Service};
+use linchpin_core::subscription::Filter;
+use linchpin_core::{Budget, Caller, ChangeBus, Connector, Limits, Method, Reply, SubscriptionHandle};
+use linchpin_proto::translate::{self, Claims};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Context;
+use std::time::Duration;
+
+/// How long the upstreams' connections may take to close at the end.
+const END_TIME: Duration = Duration::from_secs(5);
+
+/// A server behind another transport and another revision: a service whose calls are those of its upstream.
+///
+/// The upstream is anything a client can connect to. It is reached with the first client; requests of clients with a
+/// session, or on a pipe, have a connection of their own, so that what the upstream asks reaches the right one.
+///
+/// ```
+/// use linchpin_core::Connector;
+/// use linchpin_gateway::{Bridge, Isolation};
+///
+/// fn behind(upstream: impl Connector) -> Bridge {
+///     Bridge::new(upstream).options(|options| {
+///         options.isolation = Isolation::Shared;
+///         options.idle_stop_ms = 60_000;
+///     })
+/// }
+/// ```
+#[must_use = "nothing happens until it is served"]
+#[derive(Clone)]
+pub struct Bridge {
+    connector: Arc<dyn Connector>,
+    options: BridgeOptions,
+    /// The pool of the service that was made, for probes.
+    made: Arc<Mutex<Option<Arc<Pool>>>>,
+}
+
+impl Bridge {
+    /// A bridge to the server that this connector reaches.
+    pub fn new(connector: impl Connector) -> Bridge {
+        Bridge::to(Arc::new(connector))
+    }
+
+    /// The same for a connector that is shared.
+    pub fn to(connector: Arc<dyn Connector>) -> Bridge {
+        Bridge { connector, options: BridgeOptions::default(), made: Arc::default() }
+    }
+
+    /// Changes some of the options.
+    pub fn options(mut self, change: impl FnOnce(&mut BridgeOptions)) -> Bridge {
+        change(&mut self.options);
+        self
+    }
+
+    /// Whether the upstream can be used, or why not, for probes. One that nobody has needed yet can.
+    ///
+    /// # Errors
+    /// The reason, for the operator.
+    pub fn ready(&self) -> Result<(), String> {
+        lock(&self.made).as_ref().map_or(Ok(()), |pool| pool.ready())
+    }
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").field("upstream", &self.connector.name()).field("options", &self.options).finish()
+    }
+}
+
+impl IntoService for Bridge {
+    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
+        /// Keys of values that are not those of handlers.
+        static KEYS: AtomicU64 = AtomicU64::new(1 << 62);
+        if self.options.upstream.is_empty() {
+            return Err(ConfigError::new("no revision may be spoken with the upstream"));
+        }
+        let options = Arc::new(self.options);
+        let bus = Arc::<ChangeBus>::default();
+        let pool = Arc::new(Pool::new(self.connector, options.clone(), bus.clone()));
+        *lock(&self.made) = Some(pool.clone());
+        let core = Core {
+            pool,
+            bus,
+            budget: Budget::new(options.limits.connections.memory_bytes_max),
+            key: KEYS.fetch_add(1, Ordering::Relaxed),
+            shared: Mutex::default(),
+            lent: Mutex::default(),
+            mirrored: Default::default(),
+        };
+        Ok(Arc::new(Running { core: Arc::new(core), limits: options.limits.clone() }))
+    }
+}
+
+/// A bridge behind its transports.
+struct Running {
+    core: Arc<Core>,
+    limits: Arc<Limits>,
+}
+
+impl Service for Running {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.core.budget
+    }
+
+    fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
+        if request.known() == Some(Method::Ping) {
+            return CallStart::Done(Reply::with_result(&request.id, "{}".into()));
+        }
+        let token = request.progress_token.map(|span| request.text(span).into());
+        let listens = request.known() == Some(Method::SubscriptionsListen);
+        let may_ask = request.caller.features().server_requests && request.known() != Some(Method::Initialize);
+        let outlet = Outlet::new(request.id.clone(), token, listens, may_ask);
+        let work = Box::pin(run(self.core.clone(), request, context, outlet.clone()));
+        let mut call = Forwarded::new(work, outlet);
+        match call.begin(cx) {
+            Some(reply) => CallStart::Done(reply),
+            None => CallStart::Running(Box::new(call)),
+        }
+    }
+
+    fn defines(&self, _: &str) -> bool {
+        // Whether a method exists is up to the upstream.
+        true
+    }
+
+    fn notified(&self, told: Notification, context: Arc<RequestContext>) {
+        let Some(owner) = self.core.own(&told.caller, &context) else { return };
+        if told.method.as_str() == "notifications/initialized" {
+            return owner.is_ready();
+        }
+        let Some(instance) = owner.current() else { return };
+        let (client, upstream) = (told.caller.features(), instance.features());
+        if client.has_sessions != upstream.has_sessions {
+            tracing::debug!(method = told.method.as_str(), "the upstream's revision does not have this notification");
+            return;
+        }
+        instance.send(translate::notification(&told, upstream, Claims::Keep));
+    }
+
+    fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+        // The upstream compares them.
+        None
+    }
+
+    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+        let filter = Filter { tools: true, prompts: true, resources: true };
+        let max = self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max;
+        self.core.bus.open(filter, max)
+    }
+
+    fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
+        if let Some(owner) = self.core.own(caller, context) {
+            owner.is_ready();
+        }
+    }
+
+    fn close(&self) {
+        self.core.bus.close();
+    }
+
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        let pool = self.core.pool.clone();
+        Box::pin(async move {
+            if tokio::time::timeout(END_TIME, pool.close()).await.is_err() {
+                tracing::debug!("the upstreams did not close in time");
+            }
+        })
+    }
+}

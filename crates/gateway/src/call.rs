@@ -1,0 +1,207 @@
+//! A call of a client while the upstream works on it.
+
+use crate::lock;
+use bytes::Bytes;
+use linchpin_core::service::{CallEvent, Cancel, RunningCall, ServerRequest};
+use linchpin_core::{Id, Reply};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
+
+/// Messages of one call that its client has not taken. Beyond that, notifications are dropped.
+const WAITING_MAX: usize = 1_024;
+/// Questions of one call that the client has not been sent.
+const QUESTIONS_MAX: usize = 16;
+
+/// Where the messages of a call go.
+pub(crate) struct Outlet {
+    /// The client's id of the request.
+    pub(crate) id: Id,
+    /// The client's progress token as JSON text.
+    pub(crate) token: Option<Box<str>>,
+    /// The call is a stream of changes, which ends when its client says so.
+    pub(crate) listens: bool,
+    /// The client can be asked: its revision has requests of servers.
+    pub(crate) may_ask: bool,
+    queue: Mutex<Queue>,
+    /// Something came from the upstream: the deadline begins anew.
+    pub(crate) touched: Notify,
+    finished: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<CallEvent>,
+    questions: usize,
+    cancelled: bool,
+    waker: Option<Waker>,
+}
+
+impl Outlet {
+    pub(crate) fn new(id: Id, token: Option<Box<str>>, listens: bool, may_ask: bool) -> Arc<Outlet> {
+        Arc::new(Outlet {
+            id,
+            token,
+            listens,
+            may_ask,
+            queue: Mutex::default(),
+            touched: Notify::new(),
+            finished: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a notification to the client.
+    pub(crate) fn notify(&self, frame: Bytes) {
+        let waker = {
+            let mut queue = lock(&self.queue);
+            if queue.events.len() >= WAITING_MAX {
+                return;
+            }
+            queue.events.push_back(CallEvent::Notify(frame));
+            queue.waker.take()
+        };
+        self.wake(waker);
+    }
+
+    /// Asks the client. Too many questions at once are refused, and those of a client that cannot be asked.
+    pub(crate) fn ask(&self, question: ServerRequest) {
+        let waker = {
+            let mut queue = lock(&self.queue);
+            if !self.may_ask || queue.cancelled || queue.questions >= QUESTIONS_MAX {
+                drop(queue);
+                return question.refuse();
+            }
+            queue.questions += 1;
+            queue.events.push_back(CallEvent::ServerRequest(question));
+            queue.waker.take()
+        };
+        self.wake(waker);
+    }
+
+    fn wake(&self, waker: Option<Waker>) {
+        self.touched.notify_one();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn next(&self, cx: &mut Context<'_>) -> Option<CallEvent> {
+        let mut queue = lock(&self.queue);
+        if queue.cancelled {
+            return Some(CallEvent::Cancelled);
+        }
+        let event = queue.events.pop_front();
+        match &event {
+            Some(CallEvent::ServerRequest(_)) => queue.questions -= 1,
+            Some(_) => {}
+            None => queue.waker = Some(cx.waker().clone()),
+        }
+        event
+    }
+}
+
+impl Cancel for Outlet {
+    fn cancel(&self) {
+        let mut queue = lock(&self.queue);
+        queue.cancelled = true;
+        let (events, waker) = (std::mem::take(&mut queue.events), queue.waker.take());
+        drop(queue);
+        for event in events {
+            if let CallEvent::ServerRequest(question) = event {
+                question.refuse();
+            }
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn finish(&self) {
+        if !self.listens {
+            return self.cancel();
+        }
+        self.finished.store(true, Ordering::Release);
+        if let Some(waker) = lock(&self.queue).waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The work of a call, which ends with the response.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// A call that the client's connection polls in place.
+pub(crate) struct Forwarded {
+    work: Option<Work>,
+    done: Option<Reply>,
+    outlet: Arc<Outlet>,
+}
+
+impl Forwarded {
+    pub(crate) fn new(work: Work, outlet: Arc<Outlet>) -> Forwarded {
+        Forwarded { work: Some(work), done: None, outlet }
+    }
+
+    /// Polls the work once, so that requests leave in the order in which they came. The response, if there is one already
+    /// and nothing comes before it.
+    pub(crate) fn begin(&mut self, cx: &mut Context<'_>) -> Option<Reply> {
+        self.work(cx);
+        if lock(&self.outlet.queue).events.is_empty() { self.done.take() } else { None }
+    }
+
+    fn work(&mut self, cx: &mut Context<'_>) {
+        if let Some(work) = &mut self.work
+            && let Poll::Ready(reply) = work.as_mut().poll(cx)
+        {
+            self.work = None;
+            self.done = Some(reply);
+        }
+    }
+}
+
+impl RunningCall for Forwarded {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
+        loop {
+            if let Some(event) = self.outlet.next(cx) {
+                if matches!(event, CallEvent::Cancelled) {
+                    self.work = None;
+                }
+                return Poll::Ready(event);
+            }
+            if let Some(reply) = self.done.take() {
+                return Poll::Ready(CallEvent::Done(reply));
+            }
+            if self.outlet.finished.swap(false, Ordering::AcqRel) {
+                self.work = None;
+                return Poll::Ready(CallEvent::Done(finished(&self.outlet.id)));
+            }
+            self.work(cx);
+            if self.done.is_none() && lock(&self.outlet.queue).events.is_empty() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.outlet.clone()
+    }
+}
+
+impl Drop for Forwarded {
+    fn drop(&mut self) {
+        // Questions that were not sent have no answer.
+        self.outlet.cancel();
+    }
+}
+
+/// The last message of a stream of changes that ends on this side.
+fn finished(id: &Id) -> Reply {
+    let result = format!(
+        "{{\"resultType\":\"complete\",\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}}}",
+        id.as_json()
+    );
+    Reply::with_result(id, result.into())
+}

@@ -1,0 +1,418 @@
+//! One open connection to the upstream: what is sent on it, and where what it sends goes.
+
+use crate::call::Outlet;
+use crate::lock;
+use bytes::Bytes;
+use linchpin_client::raw::RawConnection;
+use linchpin_core::message::{Kind, Message, MethodName};
+use linchpin_core::service::{ServerRequest, ServerRequestError};
+use linchpin_core::subscription::ServerChange;
+use linchpin_core::{
+    Answer, ChangeBus, ClientTransport, Features, Id, Inbox, Method, Outgoing, Session, TransportError,
+};
+use linchpin_proto::message_writer::Writer;
+use linchpin_proto::translate::{notice, open};
+use linchpin_types::error::code;
+use linchpin_types::logging::LoggingLevel;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
+
+/// Whose connection it is: where messages go that belong to no call.
+pub(crate) enum Home {
+    /// A session's.
+    Session(Weak<Session>),
+    /// That of one client, whose requests are stateless: they belong to its latest call.
+    Client,
+    /// That of all: nobody is given what might be another's.
+    Everybody,
+}
+
+/// How far the opening of a session has come at the upstream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opened {
+    /// The client has not said that it is ready.
+    Waiting,
+    /// It has, and the upstream is being told.
+    Telling,
+    /// The upstream knows.
+    Told,
+}
+
+/// The stream of changes that is held for a session.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// It was begun.
+    pub(crate) begun: AtomicBool,
+    /// The id of its request; 0 while there is none.
+    pub(crate) id: AtomicU64,
+    /// The session wants something else.
+    pub(crate) wanted: Notify,
+    /// The upstream has acknowledged what the session wants.
+    pub(crate) acknowledged: watch::Sender<bool>,
+}
+
+pub(crate) struct Instance {
+    raw: OnceLock<RawConnection>,
+    server_info: OnceLock<Option<Box<str>>>,
+    ids: Arc<AtomicU64>,
+    home: Home,
+    /// Changes of the upstream, for streams of stateless clients.
+    pub(crate) changes: Arc<ChangeBus>,
+    /// Changes of a shared upstream, for all sessions.
+    everybody: Arc<ChangeBus>,
+    calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
+    /// The stream of changes that is held for a session of an upstream without sessions.
+    pub(crate) held: Held,
+    /// Resources that the upstream was asked to tell of, and for how many.
+    pub(crate) watched: Mutex<HashMap<Box<str>, usize>>,
+    /// The lowest level of log messages that a shared upstream was asked for.
+    pub(crate) lowest: Mutex<Option<LoggingLevel>>,
+    /// Questions to a session that belong to no call: the upstream's id, and that of the request to the client.
+    questions: Mutex<HashMap<Box<str>, u64>>,
+    pub(crate) opened: watch::Sender<Opened>,
+    /// Subscriptions to resources: while there are any, the connection is not idle.
+    pub(crate) subscriptions: AtomicUsize,
+    used: Mutex<Instant>,
+    lost: OnceLock<Arc<str>>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    runtime: Handle,
+}
+
+impl Instance {
+    /// An instance that is not open yet. Must be called within a tokio runtime.
+    pub(crate) fn new(home: Home, everybody: Arc<ChangeBus>, permit: OwnedSemaphorePermit) -> Instance {
+        Instance {
+            raw: OnceLock::new(),
+            server_info: OnceLock::new(),
+            ids: Arc::new(AtomicU64::new(1)),
+            home,
+            changes: Arc::default(),
+            everybody,
+            calls: Mutex::default(),
+            held: Held::default(),
+            watched: Mutex::default(),
+            lowest: Mutex::default(),
+            questions: Mutex::default(),
+            opened: watch::Sender::new(Opened::Waiting),
+            subscriptions: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+            lost: OnceLock::new(),
+            permit: Mutex::new(Some(permit)),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The counter of its request ids.
+    pub(crate) fn ids(&self) -> &Arc<AtomicU64> {
+        &self.ids
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The connection is open.
+    pub(crate) fn open(&self, raw: RawConnection) {
+        let _ = self.raw.set(raw);
+    }
+
+    /// The open connection. Nobody has an instance before that.
+    pub(crate) fn raw(&self) -> &RawConnection {
+        self.raw.get().expect("an instance is given away once it is open")
+    }
+
+    /// The features of the revision spoken with the upstream.
+    pub(crate) fn features(&self) -> &'static Features {
+        self.raw().agreed.features
+    }
+
+    /// The upstream's name and version as JSON text, of an upstream with sessions.
+    pub(crate) fn server_info(&self) -> Option<&str> {
+        let made = || open::server_info(&self.raw().agreed).map(String::into_boxed_str);
+        self.server_info.get_or_init(made).as_deref()
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.home, Home::Everybody)
+    }
+
+    /// Why it is of no use any more.
+    pub(crate) fn lost(&self) -> Option<&Arc<str>> {
+        self.lost.get()
+    }
+
+    /// How long it has had nothing to do; `None` while it has.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        let free = lock(&self.calls).is_empty() && self.subscriptions.load(Ordering::Relaxed) == 0;
+        free.then(|| lock(&self.used).elapsed())
+    }
+
+    /// Closes the connection; who needs one opens another.
+    pub(crate) async fn close(&self, why: &str) {
+        let _ = self.lost.set(why.into());
+        self.changes.close();
+        if let Some(raw) = self.raw.get() {
+            raw.transport.close().await;
+        }
+        lock(&self.permit).take();
+    }
+
+    /// The same in the background, for destructors.
+    pub(crate) fn close_later(self: Arc<Self>, why: &'static str) {
+        let runtime = self.runtime.clone();
+        let _ = self.lost.set(why.into());
+        runtime.spawn(async move { self.close(why).await });
+    }
+
+    /// Begins a call. The id is its own until the result is dropped. `None` if the connection has been closed.
+    pub(crate) fn begin(self: &Arc<Self>, outlet: Arc<Outlet>) -> Option<Pending> {
+        let id = self.next_id();
+        let mut calls = lock(&self.calls);
+        if self.lost.get().is_some() {
+            return None;
+        }
+        *lock(&self.used) = Instant::now();
+        calls.insert(id, outlet);
+        Some(Pending { instance: self.clone(), id, answered: false })
+    }
+
+    /// Closes the connection unless it has something to do. Returns whether it was closed.
+    pub(crate) async fn close_idle(&self, why: &str) -> bool {
+        {
+            let calls = lock(&self.calls);
+            if !calls.is_empty() || self.subscriptions.load(Ordering::Relaxed) > 0 || self.lost.set(why.into()).is_err()
+            {
+                return false;
+            }
+        }
+        self.close(why).await;
+        true
+    }
+
+    fn outlet(&self, id: Option<u64>) -> Option<Arc<Outlet>> {
+        lock(&self.calls).get(&id?).cloned()
+    }
+
+    /// The call that a message without attribution belongs to: the latest, where all are one client's.
+    fn latest(&self) -> Option<Arc<Outlet>> {
+        if self.is_shared() {
+            return None;
+        }
+        lock(&self.calls).values().rev().find(|outlet| !outlet.listens).cloned()
+    }
+
+    /// The session whose connection it is.
+    fn session(&self) -> Option<Arc<Session>> {
+        match &self.home {
+            Home::Session(session) => session.upgrade(),
+            Home::Client | Home::Everybody => None,
+        }
+    }
+
+    /// Sends a notification or an answer without waiting for it.
+    pub(crate) fn send(&self, out: Outgoing) {
+        let transport = self.raw().transport.clone();
+        self.runtime.spawn(async move {
+            if let Err(why) = transport.notify(out).await {
+                tracing::debug!(%why, "a message did not reach the upstream");
+            }
+        });
+    }
+
+    /// Answers a request of the upstream.
+    fn answer(&self, id: &Id, outcome: Result<&str, (i32, &str)>) {
+        let Some(raw) = self.raw.get() else { return };
+        let mut out = Writer::opening().answer(id.as_json(), outcome);
+        out.features = Some(raw.agreed.features);
+        self.send(out);
+    }
+
+    /// A request of the upstream: for the client of the call during which it came, or of the session.
+    fn asked(self: &Arc<Self>, id: &Id, method: &MethodName, message: &Message, during: Option<u64>) {
+        if *method == MethodName::Known(Method::Ping) {
+            return self.answer(id, Ok("{}"));
+        }
+        if !self.raw.get().is_some_and(|raw| raw.agreed.features.server_requests) {
+            tracing::warn!("the upstream sent a request, which its revision does not have; it is ignored");
+            return;
+        }
+        let outlet = self.outlet(during).or_else(|| self.latest());
+        if outlet.is_none() && self.session().is_none() {
+            tracing::info!(method = method.as_str(), "a question of the upstream is for nobody and is refused");
+            return self.answer(id, Err((code::METHOD_NOT_FOUND, "there is nobody to ask outside of a call")));
+        }
+        let (this, asked) = (Arc::downgrade(self), id.clone());
+        let answer = move |outcome: Result<String, ServerRequestError>| {
+            let Some(this) = this.upgrade() else { return };
+            lock(&this.questions).remove(asked.as_json());
+            match &outcome {
+                Ok(result) => this.answer(&asked, Ok(result)),
+                Err(ServerRequestError::Rpc(code, why)) => this.answer(&asked, Err((*code, why))),
+                Err(ServerRequestError::Disconnected) => {
+                    this.answer(&asked, Err((code::METHOD_NOT_FOUND, "the client cannot be asked")));
+                }
+            }
+        };
+        let question = ServerRequest {
+            method: method.as_str().to_owned().into(),
+            params: message.params_text().to_owned(),
+            answer: Box::new(answer),
+        };
+        match (outlet, self.session()) {
+            (Some(outlet), _) => outlet.ask(question),
+            (None, Some(session)) => {
+                if let Some(sent) = session.request(question) {
+                    lock(&self.questions).insert(id.as_json().into(), sent);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// A notification of the upstream.
+    fn told(&self, method: &str, message: &Message, during: Option<u64>) {
+        let params = message.params();
+        let number = |span: Option<linchpin_core::Span>| message.text(span?).trim_matches('"').parse::<u64>().ok();
+        match method {
+            "notifications/progress" => {
+                // Tokens are ours: a call without one hears nothing.
+                if let Some(outlet) = self.outlet(number(params.progress_token))
+                    && let Some(token) = &outlet.token
+                {
+                    outlet.notify(notice::progress(message, token));
+                }
+            }
+            "notifications/cancelled" => {
+                let id = params.request_id.map(|id| message.text(id)).unwrap_or_default();
+                let sent = lock(&self.questions).remove(id);
+                if let (Some(sent), Some(session)) = (sent, self.session()) {
+                    session.withdraw(sent);
+                }
+            }
+            _ if params.claims.subscription.is_some() => {
+                if let Some(id) = number(params.claims.subscription) {
+                    self.listened(id, method, message);
+                }
+            }
+            "notifications/tools/list_changed" => self.changed(&ServerChange::Tools),
+            "notifications/prompts/list_changed" => self.changed(&ServerChange::Prompts),
+            "notifications/resources/list_changed" => self.changed(&ServerChange::Resources),
+            "notifications/resources/updated" => {
+                let uri = params.uri.and_then(|uri| linchpin_core::json::read_str(message.text(uri)));
+                match (self.session(), uri) {
+                    // Its own subscriptions, and what lies below them.
+                    (Some(session), _) => push(&session, notice::same(message)),
+                    (None, Some(uri)) => self.changed(&ServerChange::Updated(uri.as_ref().into())),
+                    (None, None) => {}
+                }
+            }
+            _ => self.passed(message, during),
+        }
+    }
+
+    /// A notification of a listen stream: a client's, or one that is held for a session.
+    fn listened(&self, id: u64, method: &str, message: &Message) {
+        if let Some(outlet) = self.outlet(Some(id)) {
+            return outlet.notify(notice::subscribed(message, &outlet.id));
+        }
+        let Some(session) = self.session().filter(|_| self.held.id.load(Ordering::Acquire) == id) else { return };
+        match method {
+            "notifications/tools/list_changed" => self.changed(&ServerChange::Tools),
+            "notifications/prompts/list_changed" => self.changed(&ServerChange::Prompts),
+            "notifications/resources/list_changed" => self.changed(&ServerChange::Resources),
+            "notifications/subscriptions/acknowledged" => drop(self.held.acknowledged.send_replace(true)),
+            _ => push(&session, notice::to_session(message)),
+        }
+    }
+
+    /// Tells those of a change whose connection it is.
+    pub(crate) fn changed(&self, change: &ServerChange) {
+        self.changes.publish(change);
+        match self.session() {
+            Some(session) => session.feed().into_iter().for_each(|feed| feed.feed().push(change)),
+            None if self.is_shared() => self.everybody.publish(change),
+            None => {}
+        }
+    }
+
+    /// Any other notification: to the call during which it came, or to the one client that there is.
+    fn passed(&self, message: &Message, during: Option<u64>) {
+        let frame = notice::same(message);
+        match self.outlet(during).or_else(|| self.latest()) {
+            Some(outlet) => outlet.notify(frame),
+            None => match self.session() {
+                Some(session) => push(&session, frame),
+                None => tracing::debug!("a notification of the upstream belongs to no call and is dropped"),
+            },
+        }
+    }
+}
+
+fn push(session: &Session, frame: Bytes) {
+    if let Some(feed) = session.feed() {
+        feed.feed().push(&ServerChange::Log(frame));
+    }
+}
+
+/// Receives what the upstream sends, as long as the instance lives.
+pub(crate) struct Post(pub(crate) Weak<Instance>);
+
+impl Inbox for Post {
+    fn heard(&self, message: Message, during: Option<u64>) {
+        let Some(instance) = self.0.upgrade() else { return };
+        match &message.kind {
+            Kind::Request { id, method } => instance.asked(id, method, &message, during),
+            Kind::Notification { method } => instance.told(method.as_str(), &message, during),
+            Kind::Response { .. } => {}
+        }
+    }
+
+    fn closed(&self, why: TransportError) {
+        let Some(instance) = self.0.upgrade() else { return };
+        tracing::info!(%why, "the connection to the upstream ended");
+        let _ = instance.lost.set(why.to_string().into());
+        instance.changes.close();
+        lock(&instance.permit).take();
+    }
+}
+
+/// A call that the upstream has not answered. Dropping it cancels the call there.
+pub(crate) struct Pending {
+    instance: Arc<Instance>,
+    pub(crate) id: u64,
+    answered: bool,
+}
+
+impl Pending {
+    /// Sends the request and waits for the answer.
+    pub(crate) async fn exchange(&mut self, out: Outgoing) -> Result<Answer, TransportError> {
+        let transport: &Arc<dyn ClientTransport> = &self.instance.raw().transport;
+        let answer = transport.exchange(out).await;
+        self.answered = true;
+        answer
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let instance = &self.instance;
+        lock(&instance.calls).remove(&self.id);
+        *lock(&instance.used) = Instant::now();
+        let transport = &instance.raw().transport;
+        if self.answered || transport.cancels_by_dropping() || instance.lost.get().is_some() {
+            return;
+        }
+        let id = self.id.to_string();
+        let mut out = Writer::opening().notification("notifications/cancelled", |members| {
+            members.raw("requestId", &id);
+            members.text("reason", "the client no longer waits");
+        });
+        out.features = Some(instance.features());
+        transport.notify_detached(out);
+    }
+}

@@ -1,0 +1,55 @@
+//! Puts a server behind another transport and another revision.
+//!
+//! A [`Bridge`] is a [`Service`](linchpin_core::Service) whose calls are calls of an *upstream*: any server that a
+//! [`Connector`](linchpin_core::Connector) reaches. It is served like a server, on any transport. Arguments and results pass
+//! as the bytes that came; ids and progress tokens are the bridge's own, so that those of two clients never meet.
+//!
+//! ```no_run
+//! use linchpin_core::service::{Bind, IntoService};
+//! use linchpin_gateway::Bridge;
+//!
+//! async fn serve(upstream: impl linchpin_core::Connector, place: impl Bind) -> std::io::Result<()> {
+//!     place.serve(Bridge::new(upstream).into_shared()?).await
+//! }
+//! ```
+//!
+//! What is translated between the eras of the protocol, and what cannot be, is in `docs/TRANSLATION.md`.
+
+// This crate owns the connections to upstreams (who shares one, how many there are, when they are opened again or stopped)
+// and the way of a message from a client to an upstream and back. It must never know sockets, HTTP statuses, eras by name
+// (it asks `linchpin_core::Features`), command lines, or the server crate: a server of this process is a connector like any
+// other.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// bridge
+// forward
+// listen  rounds
+// owner
+// pool
+// instance
+// call
+// options  refusal
+// ```
+
+mod bridge;
+mod call;
+mod forward;
+mod instance;
+mod listen;
+mod options;
+mod owner;
+mod pool;
+mod refusal;
+mod rounds;
+
+pub use bridge::Bridge;
+pub use options::{BridgeOptions, Isolation};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic elsewhere.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,152 @@
+//! Who a connection to the upstream is for, over time: it is opened when it is needed, and again when it was lost.
+
+use crate::instance::{Home, Instance, Opened};
+use crate::lock;
+use crate::pool::{Pool, Who};
+use crate::refusal::Refusal;
+use linchpin_core::subscription::ServerChange;
+use linchpin_core::{Session, TransportError};
+use linchpin_proto::message_writer::{Extras, Writer};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// How long the upstream may take for what is restored.
+const RESTORE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct Owner {
+    slot: Mutex<Option<Arc<Instance>>>,
+    /// Held while a connection is opened, so that it is opened once.
+    opening: tokio::sync::Mutex<()>,
+    /// The session whose connection it is.
+    session: Mutex<Weak<Session>>,
+    /// The client has said that it is ready, so that a new connection must be told at once.
+    ready: AtomicBool,
+    /// The client has set a log level.
+    pub(crate) has_level: AtomicBool,
+}
+
+impl Owner {
+    /// The owner of a session's connections.
+    pub(crate) fn of_session(session: &Arc<Session>) -> Owner {
+        let owner = Owner::default();
+        *lock(&owner.session) = Arc::downgrade(session);
+        owner
+    }
+
+    /// An owner that says itself that it is ready.
+    pub(crate) fn of_many() -> Owner {
+        let owner = Owner::default();
+        owner.ready.store(true, Ordering::Relaxed);
+        owner
+    }
+
+    /// The connection, if there is one that can be used.
+    pub(crate) fn current(&self) -> Option<Arc<Instance>> {
+        lock(&self.slot).clone().filter(|instance| instance.lost().is_none())
+    }
+
+    /// Leaves the connection to whoever has it.
+    pub(crate) fn give_up(&self) {
+        lock(&self.slot).take();
+    }
+
+    /// Forgets this connection, which is of no use.
+    pub(crate) fn forget(&self, lost: &Arc<Instance>, why: &'static str) {
+        let mut slot = lock(&self.slot);
+        if slot.as_ref().is_some_and(|current| Arc::ptr_eq(current, lost)) {
+            *slot = None;
+        }
+        drop(slot);
+        lost.clone().close_later(why);
+    }
+
+    /// The connection; opens one if there is none.
+    pub(crate) async fn instance(
+        &self,
+        pool: &Arc<Pool>,
+        who: &Who,
+        home: impl FnOnce() -> Home,
+    ) -> Result<Arc<Instance>, Refusal> {
+        if let Some(instance) = self.current() {
+            return Ok(instance);
+        }
+        let _once = self.opening.lock().await;
+        if let Some(instance) = self.current() {
+            return Ok(instance);
+        }
+        let instance = pool.open(home(), who).await?;
+        let before = lock(&self.slot).replace(instance.clone());
+        if self.ready.load(Ordering::Acquire) {
+            self.tell(&instance).await;
+        }
+        if before.is_some() {
+            self.restore(&instance).await;
+        }
+        Ok(instance)
+    }
+
+    /// The client is ready: tells the upstream, before any other request of the session.
+    pub(crate) fn is_ready(self: &Arc<Self>) {
+        if self.ready.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(instance) = self.current() else { return };
+        instance.opened.send_replace(Opened::Telling);
+        let owner = self.clone();
+        tokio::spawn(async move { owner.tell(&instance).await });
+    }
+
+    async fn tell(&self, instance: &Instance) {
+        if instance.features().has_sessions {
+            instance.opened.send_replace(Opened::Telling);
+            let mut out = Writer::opening().notification("notifications/initialized", |_| {});
+            out.features = Some(instance.features());
+            if let Err(why) = instance.raw().transport.notify(out).await {
+                tracing::debug!(%why, "the upstream was not told that its client is ready");
+            }
+        }
+        instance.opened.send_replace(Opened::Told);
+    }
+
+    /// Gives a connection that was opened again what the session had: its log level and its subscriptions. What it listed
+    /// may have changed.
+    async fn restore(&self, instance: &Arc<Instance>) {
+        let Some(session) = lock(&self.session).upgrade() else { return };
+        for change in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
+            instance.changed(&change);
+        }
+        if !instance.features().has_sessions {
+            return;
+        }
+        if self.has_level.load(Ordering::Relaxed) {
+            restored(instance, "logging/setLevel", "level", session.log_level().as_str()).await;
+        }
+        for uri in session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default() {
+            instance.subscriptions.fetch_add(1, Ordering::Relaxed);
+            restored(instance, "resources/subscribe", "uri", &uri).await;
+        }
+    }
+}
+
+/// Sends a request with one text, for what was lost with the last connection.
+async fn restored(instance: &Instance, method: &'static str, name: &str, text: &str) {
+    let mut out = Writer::opening().request(instance.next_id(), method, Extras::default(), |members| {
+        members.text(name, text);
+    });
+    out.features = Some(instance.features());
+    let sent: Result<Result<_, TransportError>, _> =
+        tokio::time::timeout(RESTORE, instance.raw().transport.exchange(out)).await;
+    if !matches!(sent, Ok(Ok(_))) {
+        tracing::debug!(method, "the upstream did not take what the session had before");
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(instance) = lock(&self.slot).take() {
+            instance.close_later("its client has left");
+        }
+    }
+}

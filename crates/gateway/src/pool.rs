@@ -1,0 +1,263 @@
+//! Opens connections to the upstream: how many there are, how soon one is tried again, and when idle ones are closed.
+
+use crate::instance::{Home, Instance, Post};
+use crate::lock;
+use crate::options::BridgeOptions;
+use crate::refusal::Refusal;
+use linchpin_client::raw::{RawConnection, RawOptions};
+use linchpin_client::{Error, ErrorKind};
+use linchpin_core::{ChangeBus, Connector, Features, TransportError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// Requests that may wait for a connection.
+const QUEUE_MAX: usize = 256;
+/// Failures in a row after which requests are refused at once until the next attempt is due.
+const FAILURES_MAX: u32 = 5;
+/// The first pause after a failure, and the longest.
+const PAUSE_MS: (u64, u64) = (500, 60_000);
+
+/// As whom a connection is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    /// The client's revision.
+    pub(crate) features: &'static Features,
+    /// Its capabilities as JSON text.
+    pub(crate) capabilities: Box<str>,
+    /// Its name and version as JSON text.
+    pub(crate) info: Option<Box<str>>,
+}
+
+pub(crate) struct Pool {
+    connector: Arc<dyn Connector>,
+    pub(crate) name: String,
+    pub(crate) options: Arc<BridgeOptions>,
+    pub(crate) everybody: Arc<ChangeBus>,
+    permits: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    all: Mutex<Vec<Weak<Instance>>>,
+    trouble: Mutex<Trouble>,
+    /// What the upstream spoke last: 0 unknown, 1 sessions, 2 stateless requests.
+    known: AtomicU8,
+    sweeping: AtomicBool,
+}
+
+/// Failures in a row.
+#[derive(Default)]
+struct Trouble {
+    failures: u32,
+    /// When the next attempt is due, and why the last one failed.
+    next: Option<(Instant, Arc<str>)>,
+}
+
+impl Pool {
+    pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>, everybody: Arc<ChangeBus>) -> Pool {
+        Pool {
+            name: connector.name(),
+            connector,
+            permits: Arc::new(Semaphore::new(options.instances_max.max(1))),
+            options,
+            everybody,
+            waiting: AtomicUsize::new(0),
+            all: Mutex::default(),
+            trouble: Mutex::default(),
+            known: AtomicU8::new(0),
+            sweeping: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the upstream's requests are stateless, once that is known.
+    pub(crate) fn stateless(&self) -> Option<bool> {
+        match self.known.load(Ordering::Relaxed) {
+            0 => None,
+            known => Some(known == 2),
+        }
+    }
+
+    /// Whether the upstream can be used, or why not. One that was not needed yet can.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        match &lock(&self.trouble).next {
+            Some((_, why)) => Err(format!("the upstream is not available: {why}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a connection.
+    pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
+        let permit = self.permit().await?;
+        self.pause().await?;
+        let instance = Arc::new(Instance::new(home, self.everybody.clone(), permit));
+        let mut last = Refusal::unavailable("no revision may be spoken with the upstream");
+        for accepted in self.attempts(who) {
+            let options = RawOptions::new(accepted).with(|options| {
+                options.capabilities = who.capabilities.clone();
+                if let Some(info) = &who.info {
+                    options.client_info = info.clone();
+                }
+                options.limits = self.options.client_limits.clone();
+                options.tap = self.options.tap.clone();
+                options.ids = instance.ids().clone();
+            });
+            let post = Arc::new(Post(Arc::downgrade(&instance)));
+            match RawConnection::open(&*self.connector, options, post).await {
+                Ok(raw) => {
+                    *lock(&self.trouble) = Trouble::default();
+                    self.known.store(if raw.agreed.features.stateless { 2 } else { 1 }, Ordering::Relaxed);
+                    tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
+                    instance.open(raw);
+                    self.keep(&instance);
+                    return Ok(instance);
+                }
+                Err(error) => {
+                    let again = may_differ(&error);
+                    tracing::warn!(%error, "the upstream cannot be opened");
+                    last = Refusal::unavailable(error.to_string());
+                    if !again {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(self.failed(last))
+    }
+
+    /// The revisions to try: those of the client's era first, then the others, on a connection of their own, because some
+    /// servers end when they hear the wrong first message.
+    fn attempts(&self, who: &Who) -> Vec<Vec<&'static Features>> {
+        let all = &self.options.upstream;
+        if who.features.stateless {
+            return if all.is_empty() { Vec::new() } else { vec![all.clone()] };
+        }
+        let (alone, mut sessions): (Vec<_>, Vec<_>) = all.iter().copied().partition(|features| features.stateless);
+        // The client's own revision is asked for.
+        sessions.sort_by_key(|features| (*features != who.features, std::cmp::Reverse(features.index)));
+        let mut attempts = vec![sessions, alone];
+        if self.stateless() == Some(true) {
+            attempts.reverse();
+        }
+        attempts.retain(|accepted| !accepted.is_empty());
+        attempts
+    }
+
+    /// After failures, waits until the next attempt is due; after many, refuses.
+    async fn pause(&self) -> Result<(), Refusal> {
+        let (due, why, failures) = {
+            let trouble = lock(&self.trouble);
+            match &trouble.next {
+                None => return Ok(()),
+                Some((due, why)) => (*due, why.clone(), trouble.failures),
+            }
+        };
+        let left = due.saturating_duration_since(Instant::now());
+        if failures >= FAILURES_MAX && !left.is_zero() {
+            return Err(Refusal::unavailable(why).retry_after(left.as_millis() as u64));
+        }
+        tokio::time::sleep(left).await;
+        Ok(())
+    }
+
+    fn failed(&self, why: Refusal) -> Refusal {
+        let mut trouble = lock(&self.trouble);
+        let pause = PAUSE_MS.0.saturating_mul(1 << trouble.failures.min(16)).min(PAUSE_MS.1);
+        trouble.failures += 1;
+        trouble.next = Some((Instant::now() + Duration::from_millis(pause), why.why().clone()));
+        why.retry_after(pause)
+    }
+
+    /// The right to have one more connection. If there are too many, the one that was idle for longest gives way.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        if let Ok(permit) = self.permits.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        let longest =
+            self.open_ones().into_iter().filter_map(|one| Some((one.idle()?, one))).max_by_key(|(idle, _)| *idle);
+        if let Some((_, one)) = longest {
+            one.close_idle("its connection was needed by another client").await;
+        }
+        let max = self.options.instances_max;
+        let full =
+            || Refusal::unavailable(format!("all {max} connections to the upstream are in use")).retry_after(1_000);
+        let _waits = Waits::new(&self.waiting).ok_or_else(full)?;
+        let free = self.permits.clone().acquire_owned();
+        match tokio::time::timeout(Duration::from_millis(self.options.queue_ms_max), free).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(full()),
+        }
+    }
+
+    /// Remembers a connection, to close it when it is idle and at the end.
+    fn keep(self: &Arc<Self>, instance: &Arc<Instance>) {
+        let mut all = lock(&self.all);
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Arc::downgrade(instance));
+        drop(all);
+        if self.options.idle_stop_ms > 0 && !self.sweeping.swap(true, Ordering::AcqRel) {
+            let tick = Duration::from_millis((self.options.idle_stop_ms / 4).clamp(10, 60_000));
+            tokio::spawn(sweep(Arc::downgrade(self), tick));
+        }
+    }
+
+    /// The connections that are open.
+    fn open_ones(&self) -> Vec<Arc<Instance>> {
+        lock(&self.all).iter().filter_map(Weak::upgrade).filter(|one| one.lost().is_none()).collect()
+    }
+
+    /// Closes all connections.
+    pub(crate) async fn close(&self) {
+        self.permits.close();
+        let closing: Vec<_> = self
+            .open_ones()
+            .into_iter()
+            .map(|one| tokio::spawn(async move { one.close("the bridge ends").await }))
+            .collect();
+        for one in closing {
+            let _ = one.await;
+        }
+    }
+}
+
+/// Whether a server that refused one era may speak the other.
+fn may_differ(error: &Error) -> bool {
+    !error.is_timeout()
+        && error.kind() != ErrorKind::Closed
+        && !matches!(error.transport(), Some(TransportError::Unreachable(_) | TransportError::Unauthorized(_)))
+}
+
+/// Closes connections that have been idle for too long. Ends with the last connection.
+async fn sweep(pool: Weak<Pool>, tick: Duration) {
+    loop {
+        tokio::time::sleep(tick).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let limit = Duration::from_millis(pool.options.idle_stop_ms);
+        for one in pool.open_ones() {
+            if one.idle().is_some_and(|idle| idle >= limit) && one.close_idle("it was idle and was stopped").await {
+                tracing::info!("an idle connection to the upstream was closed");
+            }
+        }
+        let mut all = lock(&pool.all);
+        all.retain(|one| one.upgrade().is_some_and(|one| one.lost().is_none()));
+        if all.is_empty() {
+            pool.sweeping.store(false, Ordering::Release);
+            return;
+        }
+    }
+}
+
+/// One of those who wait.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(count: &'a AtomicUsize) -> Option<Waits<'a>> {
+        let waits = Waits(count);
+        (count.fetch_add(1, Ordering::Relaxed) < QUEUE_MAX).then_some(waits)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

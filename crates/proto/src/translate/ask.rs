@@ -1,0 +1,92 @@
+//! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
+
+use linchpin_core::json::write_str;
+use linchpin_core::message::{Message, ResultMembers};
+use linchpin_types::jsonrpc::method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// One question of a result that asks for input.
+#[derive(Debug)]
+pub struct Question {
+    /// Under which the server wants the answer.
+    pub key: String,
+    /// The method of the request to the client.
+    pub method: String,
+    /// Its parameters as JSON text.
+    pub params: String,
+    /// The id of an elicitation by URL, which such requests have in revisions with sessions.
+    pub elicitation: Option<String>,
+}
+
+/// What a result asks for.
+#[derive(Debug)]
+pub struct Round {
+    /// The questions; `None` if there are none, and the request is only to be repeated.
+    pub questions: Option<Vec<Question>>,
+    /// `requestState` as the JSON text that the server sent.
+    pub state: Option<String>,
+}
+
+/// Reads a result that asks for input. `name` makes the ids of elicitations by URL.
+///
+/// # Errors
+/// Why it cannot be read, for the operator and the client.
+pub fn read(message: &Message, members: &ResultMembers, name: &mut dyn FnMut() -> String) -> Result<Round, String> {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        #[serde(borrow, default)]
+        params: Option<&'a RawValue>,
+    }
+    let present = |span| Some(message.text(span)).filter(|json| *json != "null");
+    let state = members.request_state.and_then(present).map(str::to_owned);
+    let Some(asked) = members.input_requests.and_then(present) else {
+        return match state {
+            Some(_) => Ok(Round { questions: None, state }),
+            None => Err("the server asks for input, but neither for what nor with a state".to_owned()),
+        };
+    };
+    let asked: BTreeMap<String, Asked<'_>> = serde_json::from_str(asked)
+        .map_err(|e| format!("the server asks for input in a way that cannot be read: {e}"))?;
+    let question = |(key, asked): (String, Asked<'_>)| {
+        let mut params = asked.params.map_or("{}", RawValue::get).to_owned();
+        let mut elicitation = None;
+        if asked.method == method::ELICITATION_CREATE && is_url(&params) && params.starts_with('{') {
+            let id = name();
+            let comma = if params[1..].trim_start().starts_with('}') { "" } else { "," };
+            params.insert_str(1, &format!("\"elicitationId\":\"{id}\"{comma}"));
+            elicitation = Some(id);
+        }
+        Question { key, method: asked.method.into_owned(), params, elicitation }
+    };
+    Ok(Round { questions: Some(asked.into_iter().map(question).collect()), state })
+}
+
+/// Whether the parameters of an elicitation are those of one by URL.
+fn is_url(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Mode<'a> {
+        #[serde(borrow, default)]
+        mode: Option<Cow<'a, str>>,
+    }
+    serde_json::from_str::<Mode<'_>>(params).is_ok_and(|read| read.mode.as_deref() == Some("url"))
+}
+
+/// `inputResponses` of these answers: keys, and JSON text.
+pub fn responses(answers: &[(String, String)]) -> String {
+    let mut out = vec![b'{'];
+    for (key, json) in answers {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        write_str(&mut out, key);
+        out.push(b':');
+        out.extend_from_slice(json.as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}

@@ -1,0 +1,42 @@
+//! Notifications of an upstream, for the client.
+
+use crate::splice::Splice;
+use bytes::Bytes;
+use linchpin_core::Id;
+use linchpin_core::json::Span;
+use linchpin_core::message::Message;
+
+/// A notification as it came.
+pub fn same(message: &Message) -> Bytes {
+    message.frame().as_bytes().clone()
+}
+
+/// A progress notification with the client's token, as JSON text.
+pub fn progress(message: &Message, token: &str) -> Bytes {
+    replaced(message, message.params().progress_token, token.as_bytes())
+}
+
+/// A notification of a `subscriptions/listen` stream with the id of the client's request.
+pub fn subscribed(message: &Message, id: &Id) -> Bytes {
+    replaced(message, message.params().claims.subscription, id.as_bytes())
+}
+
+/// A notification of a `subscriptions/listen` stream for a session, which knows no such streams.
+pub fn to_session(message: &Message) -> Bytes {
+    let Some(span) = message.params().claims.subscription else { return same(message) };
+    edited(message, |splice| splice.remove(span))
+}
+
+fn replaced(message: &Message, span: Option<Span>, with: &[u8]) -> Bytes {
+    let Some(span) = span else { return same(message) };
+    edited(message, |splice| splice.replace(span, with.to_vec()))
+}
+
+fn edited(message: &Message, edit: impl FnOnce(&mut Splice<'_>)) -> Bytes {
+    let frame = message.frame();
+    let mut splice = Splice::new(frame, Span::new(0, frame.len()));
+    edit(&mut splice);
+    let mut out = Vec::with_capacity(frame.len() + 24);
+    splice.write(&mut out);
+    out.into()
+}
