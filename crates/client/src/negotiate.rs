@@ -57,6 +57,9 @@ fn hear(core: &ConnectionState) {
     });
 }
 
+/// A new transport, and what receives its other messages.
+pub(crate) type Dialed<P> = (Arc<dyn ClientTransport>, P);
+
 /// What is opened: the connection of a host, or one whose messages others write.
 pub(crate) trait Opening: Send + Sync {
     /// Receives the transport's other messages.
@@ -71,7 +74,7 @@ pub(crate) trait Opening: Send + Sync {
     /// Writes the message of an attempt.
     fn render(&self, attempt: Attempt) -> Outgoing;
     /// Opens a transport.
-    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, Self::Post)>>;
+    fn dial(&self) -> BoxFuture<'_, Result<Dialed<Self::Post>>>;
 }
 
 /// Opens a transport and negotiates a revision, within the limit; the time of a person who logs in does not count.
@@ -120,7 +123,7 @@ impl Opening for Arc<ConnectionState> {
         render(self, attempt)
     }
 
-    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, Arc<Incoming>)>> {
+    fn dial(&self) -> BoxFuture<'_, Result<Dialed<Arc<Incoming>>>> {
         Box::pin(open_transport(self))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::error::Error;
-use crate::negotiate::{Opening, negotiated};
+use crate::negotiate::{Dialed, Opening, negotiated};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Outgoing, Tap};
 use linchpin_proto::message_writer::{Extras, Writer};
@@ -151,7 +151,7 @@ impl Opening for Raw<'_> {
         }
     }
 
-    fn dial(&self) -> BoxFuture<'_, Result<(Arc<dyn ClientTransport>, ())>> {
+    fn dial(&self) -> BoxFuture<'_, Result<Dialed<()>>> {
         Box::pin(async move {
             let options = ConnectOptions::new(self.inbox.clone(), self.options.limits.clone())
                 .with(|options| options.tap = self.options.tap.clone());

@@ -1,9 +1,10 @@
 //! A server behind another transport.
 
 use crate::call::{Forwarded, Outlet};
-use crate::forward::{Core, run};
+use crate::forward::run;
 use crate::lock;
 use crate::options::BridgeOptions;
+use crate::place::Core;
 use crate::pool::Pool;
 use linchpin_core::message::{Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, ConfigError, HeaderParam, IntoService, RequestContext, Service};
@@ -94,6 +95,7 @@ impl IntoService for Bridge {
             key: KEYS.fetch_add(1, Ordering::Relaxed),
             shared: Mutex::default(),
             lent: Mutex::default(),
+            parking: Arc::default(),
             mirrored: Default::default(),
         };
         Ok(Arc::new(Running { core: Arc::new(core), limits: options.limits.clone() }))

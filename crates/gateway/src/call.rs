@@ -16,12 +16,20 @@ const WAITING_MAX: usize = 1_024;
 /// Questions of one call that the client has not been sent.
 const QUESTIONS_MAX: usize = 16;
 
+/// Takes the messages of a call that may outlive its client's request.
+pub(crate) trait Relay: Send + Sync {
+    fn notify(&self, frame: Bytes);
+    fn ask(&self, question: ServerRequest);
+}
+
 /// Where the messages of a call go.
 pub(crate) struct Outlet {
     /// The client's id of the request.
     pub(crate) id: Id,
     /// The client's progress token as JSON text.
-    pub(crate) token: Option<Box<str>>,
+    token: Mutex<Option<Box<str>>>,
+    /// Takes the messages in place of this.
+    relay: Option<Arc<dyn Relay>>,
     /// The call is a stream of changes, which ends when its client says so.
     pub(crate) listens: bool,
     /// The client can be asked: its revision has requests of servers.
@@ -44,7 +52,8 @@ impl Outlet {
     pub(crate) fn new(id: Id, token: Option<Box<str>>, listens: bool, may_ask: bool) -> Arc<Outlet> {
         Arc::new(Outlet {
             id,
-            token,
+            token: Mutex::new(token),
+            relay: None,
             listens,
             may_ask,
             queue: Mutex::default(),
@@ -53,8 +62,34 @@ impl Outlet {
         })
     }
 
+    /// That of a call whose messages go elsewhere.
+    pub(crate) fn relayed(id: Id, token: Option<Box<str>>, relay: Arc<dyn Relay>) -> Arc<Outlet> {
+        Arc::new(Outlet {
+            id,
+            token: Mutex::new(token),
+            relay: Some(relay),
+            listens: false,
+            may_ask: true,
+            queue: Mutex::default(),
+            touched: Notify::new(),
+            finished: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn token(&self) -> Option<Box<str>> {
+        lock(&self.token).clone()
+    }
+
+    pub(crate) fn set_token(&self, token: Option<Box<str>>) {
+        *lock(&self.token) = token;
+    }
+
     /// Sends a notification to the client.
     pub(crate) fn notify(&self, frame: Bytes) {
+        if let Some(relay) = &self.relay {
+            self.touched.notify_one();
+            return relay.notify(frame);
+        }
         let waker = {
             let mut queue = lock(&self.queue);
             if queue.events.len() >= WAITING_MAX {
@@ -68,6 +103,10 @@ impl Outlet {
 
     /// Asks the client. Too many questions at once are refused, and those of a client that cannot be asked.
     pub(crate) fn ask(&self, question: ServerRequest) {
+        if let Some(relay) = &self.relay {
+            self.touched.notify_one();
+            return relay.ask(question);
+        }
         let waker = {
             let mut queue = lock(&self.queue);
             if !self.may_ask || queue.cancelled || queue.questions >= QUESTIONS_MAX {

@@ -282,9 +282,9 @@ impl Instance {
             "notifications/progress" => {
                 // Tokens are ours: a call without one hears nothing.
                 if let Some(outlet) = self.outlet(number(params.progress_token))
-                    && let Some(token) = &outlet.token
+                    && let Some(token) = outlet.token()
                 {
-                    outlet.notify(notice::progress(message, token));
+                    outlet.notify(notice::progress(message, &token));
                 }
             }
             "notifications/cancelled" => {

@@ -26,8 +26,9 @@
 // bridge
 // forward
 // listen  rounds
-// owner
-// pool
+// place
+// mirrored  owner
+// exchange  parked  pool
 // instance
 // call
 // options  refusal
@@ -35,11 +36,15 @@
 
 mod bridge;
 mod call;
+mod exchange;
 mod forward;
 mod instance;
 mod listen;
+mod mirrored;
 mod options;
 mod owner;
+mod parked;
+mod place;
 mod pool;
 mod refusal;
 mod rounds;

@@ -1,9 +1,10 @@
 //! Subscriptions and log levels, where the two sides have them in different ways or many share them.
 
 use crate::call::Outlet;
-use crate::forward::{Core, Failure, begin, exchange};
+use crate::exchange::{Failure, begin, exchange};
 use crate::instance::Instance;
 use crate::lock;
+use crate::place::Core;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
 use linchpin_core::subscription::{Filter, Subscription};
@@ -45,6 +46,12 @@ fn empty(request: &Request) -> Reply {
 
 fn invalid(request: &Request, why: &str) -> Reply {
     Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None)
+}
+
+/// The upstream's refusal, as it is.
+fn refusal(request: &Request, error: Refused) -> Reply {
+    let code = translate::error::Seen::read(&error).code;
+    Reply::with_error(&request.id, code, error.into())
 }
 
 /// Answers what only sessions have, for an upstream without sessions. `None` for other methods.
@@ -190,7 +197,7 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
             lower
         };
         if lower && let Err(refused) = ask(core, instance, "logging/setLevel", "level", level.as_str()).await? {
-            return Ok(Reply::with_error(&request.id, code::INVALID_PARAMS, refused.into()));
+            return Ok(refusal(request, refused));
         }
         return Ok(empty(request));
     }
@@ -211,7 +218,7 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
     }
     if !had && let Err(refused) = watch(core, instance, &uri).await? {
         feed.feed().unsubscribe(&uri);
-        return Ok(Reply::with_error(&request.id, code::INVALID_PARAMS, refused.into()));
+        return Ok(refusal(request, refused));
     }
     Ok(empty(request))
 }
@@ -271,7 +278,7 @@ async fn ask(
     let mut pending = begin(instance, &outlet)?;
     let mut out = Writer::opening().request(pending.id, method, Extras::default(), |m| m.text(name, text));
     out.features = Some(instance.features());
-    let answer = exchange(core, instance, &outlet, &mut pending, out).await?;
+    let answer = exchange(core.limit_ms(), instance, &outlet, &mut pending, out).await?;
     Ok(match &answer.message.kind {
         Kind::Response { outcome: Err(error), .. } => Err(answer.message.text(*error).to_owned()),
         _ => Ok(()),

@@ -2,27 +2,22 @@
 //! client, and the call is repeated with the answers.
 
 use crate::call::Outlet;
-use crate::forward::{Core, Failure, answered, begin, exchange};
+use crate::exchange::{Failure, answered, begin, exchange};
 use crate::instance::Instance;
-use crate::lock;
+use crate::place::Core;
 use crate::refusal::Refusal;
 use linchpin_core::message::{Kind, Request};
-use linchpin_core::service::{HeaderParam, ServerRequest};
-use linchpin_core::{Answer, Id, Method, Reply, ReplyKind, render};
-use linchpin_proto::http::headers::header_params;
-use linchpin_proto::http::request_headers::mirror;
-use linchpin_proto::message_writer::{Extras, Writer};
+use linchpin_core::service::ServerRequest;
+use linchpin_core::{Answer, Method, Reply, ReplyKind, render};
 use linchpin_proto::translate::ask::{self, Question};
 use linchpin_proto::translate::error::Seen;
 use linchpin_proto::translate::{self, Claims, result};
 use linchpin_types::error::code;
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -30,9 +25,6 @@ use tokio::sync::oneshot;
 const ROUNDS_MAX: usize = 16;
 /// The longest `requestState`.
 const STATE_BYTES_MAX: usize = 64 << 10;
-/// Pages of a list of tools that are read for their headers.
-const PAGES_MAX: usize = 1_000;
-
 /// The members of `_meta` of a session's requests to a stateless upstream.
 fn claims(request: &Request, instance: &Instance) -> Vec<u8> {
     let caller = &request.caller;
@@ -59,10 +51,11 @@ pub(crate) async fn run(
         let members: Vec<(&str, &str)> = more.iter().map(|(name, json)| (*name, json.as_str())).collect();
         let mut out = translate::request(request, pending.id, instance.features(), Claims::Say(&claims), &members);
         out.mirrored.clone_from(&repeated);
-        let answer = exchange(core, instance, outlet, &mut pending, out).await?;
+        let answer = exchange(core.limit_ms(), instance, outlet, &mut pending, out).await?;
         drop(pending);
         if !listed
-            && let Some(headers) = core.mirrored.wanted(core, request, instance, &answer, Claims::Say(&claims)).await
+            && let Some(headers) =
+                core.mirrored.wanted(core.limit_ms(), request, instance, &answer, Claims::Say(&claims)).await
         {
             (repeated, listed) = (headers, true);
             continue;
@@ -97,7 +90,7 @@ pub(crate) async fn run(
             more.push(("requestState", state));
         }
     }
-    Err(Refusal::internal(format!("the upstream asked for input more than {ROUNDS_MAX} times (rounds_max)")).into())
+    Err(Refusal::internal(format!("the upstream asked for input more than {ROUNDS_MAX} times")).into())
 }
 
 /// An id for an elicitation by URL. It only has to differ from others of the session.
@@ -166,81 +159,4 @@ fn missing(request: &Request, seen: &Seen<'_>) -> Reply {
     let text = format!("The tool needs something that this client cannot do: {} {needed}", seen.message);
     let result = json!({ "content": [{ "type": "text", "text": text.trim_end() }], "isError": true });
     Reply::with_result(&request.id, result.to_string().into()).with_kind(ReplyKind::ToolError)
-}
-
-/// Which arguments tools of an upstream over HTTP want repeated in headers. The list is read when a call was refused for
-/// their lack.
-#[derive(Default)]
-pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Arc<[HeaderParam]>>>);
-
-impl Mirrored {
-    /// The headers of a call that was refused because it lacks them.
-    pub(crate) async fn wanted(
-        &self,
-        core: &Core,
-        request: &Request,
-        instance: &Arc<Instance>,
-        answer: &Answer,
-        claims: Claims<'_>,
-    ) -> Option<Vec<(Box<str>, String)>> {
-        let Kind::Response { outcome: Err(span), .. } = &answer.message.kind else { return None };
-        let code = Seen::read(answer.message.text(*span)).code;
-        if code != code::HEADER_MISMATCH || request.known() != Some(Method::ToolsCall) {
-            return None;
-        }
-        let name = request.string(request.params.name)?;
-        self.learn(core, request, instance, claims).await;
-        let params = lock(&self.0).get(&*name).cloned()?;
-        let arguments = request.params.arguments.map(|span| request.text(span))?;
-        Some(mirror(&params, arguments))
-    }
-
-    /// Reads the list of tools.
-    async fn learn(&self, core: &Core, request: &Request, instance: &Arc<Instance>, claims: Claims<'_>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Page<'a> {
-            #[serde(borrow)]
-            tools: Vec<Definition<'a>>,
-            #[serde(default)]
-            next_cursor: Option<String>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Definition<'a> {
-            #[serde(borrow)]
-            name: Cow<'a, str>,
-            #[serde(borrow)]
-            input_schema: &'a RawValue,
-        }
-        let own = translate::claims(instance.features(), "{}", request.caller.client_info_json(), None);
-        let meta = match claims {
-            Claims::Say(said) => String::from_utf8_lossy(said).into_owned(),
-            Claims::Keep | Claims::Drop => String::from_utf8_lossy(&own).into_owned(),
-        };
-        let mut cursor: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let outlet = Outlet::new(Id::unknown(), None, false, false);
-            let Ok(mut pending) = begin(instance, &outlet) else { return };
-            let mut out = Writer::opening().request(pending.id, "tools/list", Extras::default(), |members| {
-                cursor.iter().for_each(|cursor| members.text("cursor", cursor));
-                members.raw("_meta", &format!("{{{meta}}}"));
-            });
-            out.features = Some(instance.features());
-            let Ok(answer) = exchange(core, instance, &outlet, &mut pending, out).await else { return };
-            let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind else { return };
-            let Ok(page) = serde_json::from_str::<Page<'_>>(answer.message.text(*span)) else { return };
-            let mut known = lock(&self.0);
-            for tool in page.tools {
-                if let Ok(params) = header_params(tool.input_schema.get()) {
-                    known.insert(tool.name.as_ref().into(), params.into());
-                }
-            }
-            drop(known);
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return;
-            }
-        }
-    }
 }

@@ -13,7 +13,7 @@
 //! driver  http/rules  translate
 //! translate/ask  translate/notice  translate/open  translate/request
 //! translate/result
-//! engine  negotiation  translate/error
+//! engine  negotiation  translate/error  translate/fit
 //! era  http/request_headers
 //! frame  http  http/headers  http/sse  legacy  message_writer  modern  splice
 //! ```

@@ -138,6 +138,20 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin",
         ]),
     ),
+    (
+        "crates/gateway",
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "http",
+            "linchpin-server",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
+            "linchpin",
+        ]),
+    ),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",

@@ -39,6 +39,11 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         &["hyper", "reqwest", "StatusCode", "std::net", "tokio::net", "tokio::process", "std::process"],
         "the client API knows neither sockets nor processes nor HTTP",
     ),
+    (
+        "crates/gateway/src/",
+        &["hyper", "StatusCode", "std::net", "tokio::net", "tokio::process", "std::process", "clap"],
+        "a bridge knows neither sockets nor HTTP nor command lines",
+    ),
     ("crates/server/src/", &["hyper", "StatusCode", "std::net"], "the server API knows nothing of HTTP"),
     (
         "apps/cli/src/",

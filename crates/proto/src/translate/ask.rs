@@ -1,6 +1,7 @@
 //! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
 
-use linchpin_core::json::write_str;
+use crate::splice::Splice;
+use linchpin_core::json::{Scanner, write_str};
 use linchpin_core::message::{Message, ResultMembers};
 use linchpin_types::jsonrpc::method;
 use serde::Deserialize;
@@ -67,7 +68,7 @@ pub fn read(message: &Message, members: &ResultMembers, name: &mut dyn FnMut() -
 }
 
 /// Whether the parameters of an elicitation are those of one by URL.
-fn is_url(params: &str) -> bool {
+pub fn is_url(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Mode<'a> {
         #[serde(borrow, default)]
@@ -87,6 +88,52 @@ pub fn responses(answers: &[(String, String)]) -> String {
         out.push(b':');
         out.extend_from_slice(json.as_bytes());
     }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The parameters of a question of an upstream with sessions, as a result that asks for input has them.
+pub fn for_stateless(asked: &str, params: &str) -> String {
+    if asked != method::ELICITATION_CREATE || !params.starts_with('{') {
+        return params.to_owned();
+    }
+    let (mut id, mut mode) = (None, false);
+    let read = Scanner::new(params, 127).object(&mut |s, key| {
+        let value = s.value()?;
+        match &*key.name() {
+            "elicitationId" => id = Some(value),
+            "mode" => mode = true,
+            _ => {}
+        }
+        Ok(())
+    });
+    let Ok(all) = read else { return params.to_owned() };
+    let mut splice = Splice::new(params, all);
+    id.into_iter().for_each(|id| splice.remove(id));
+    if !mode {
+        splice.add(all, &b"\"mode\":\"form\""[..]);
+    }
+    let mut out = Vec::with_capacity(params.len() + 16);
+    splice.write(&mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// A result that asks for input: keys, methods and parameters as JSON text, and the state that the retry repeats.
+pub fn input_required(questions: &[(&str, &str, &str)], state: &str) -> String {
+    let mut out = b"{\"resultType\":\"input_required\",\"inputRequests\":{".to_vec();
+    for (n, (key, method, params)) in questions.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_str(&mut out, key);
+        out.extend_from_slice(b":{\"method\":");
+        write_str(&mut out, method);
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params.as_bytes());
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"},\"requestState\":");
+    write_str(&mut out, state);
     out.push(b'}');
     String::from_utf8(out).unwrap_or_default()
 }

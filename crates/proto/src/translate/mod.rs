@@ -13,6 +13,7 @@
 
 pub mod ask;
 pub mod error;
+mod fit;
 pub mod notice;
 pub mod open;
 mod request;

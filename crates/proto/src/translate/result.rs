@@ -1,10 +1,11 @@
 //! Results of an upstream, for the client.
 
 use super::error::part;
+use super::fit::fitted;
 use crate::splice::Splice;
 use linchpin_core::json::{Scanner, Span};
 use linchpin_core::message::{Message, Request, ResultMembers};
-use linchpin_core::{Features, Id, Method, Reply, ReplyKind};
+use linchpin_core::{Id, Method, Reply, ReplyKind};
 use linchpin_types::meta::key;
 use serde_json::{Map, Value, json};
 
@@ -59,69 +60,6 @@ pub fn to_session(request: &Request, message: &Message, result: Span) -> Reply {
 
 fn is_empty(array: &str) -> bool {
     array.bytes().all(|byte| matches!(byte, b'[' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
-}
-
-/// Content and definitions as the client's revision has them. Only what has something else is read.
-fn fitted(request: &Request, mut reply: Reply) -> Reply {
-    let features = request.caller.features();
-    let has = |what: &str| reply.body().contains(what);
-    match request.known() {
-        Some(Method::ToolsCall | Method::PromptsGet)
-            if (!features.audio && has("\"audio\"")) || (!features.resource_links && has("\"resource_link\"")) =>
-        {
-            reply.edit(|body| {
-                for (_, value) in body.iter_mut().filter(|(key, _)| matches!(key.as_str(), "content" | "messages")) {
-                    blocks(value, features);
-                }
-            });
-        }
-        Some(Method::ToolsList) if !features.structured_any && has("\"outputSchema\"") => {
-            reply.edit(|body| {
-                for tool in body.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
-                    let Some(tool) = tool.as_object_mut() else { continue };
-                    let keeps = features.structured
-                        && tool.get("outputSchema").is_some_and(|schema| schema["type"] == "object");
-                    if !keeps {
-                        tool.remove("outputSchema");
-                    }
-                }
-            });
-        }
-        _ => {}
-    }
-    reply
-}
-
-/// Replaces blocks of kinds that the revision does not have, in `content` or in `messages`.
-fn blocks(value: &mut Value, features: &Features) {
-    for block in value.as_array_mut().into_iter().flatten() {
-        if let Some(inner) = block.get_mut("content") {
-            match inner {
-                Value::Array(_) => blocks(inner, features),
-                Value::Object(_) => fit(inner, features),
-                _ => {}
-            }
-        } else {
-            fit(block, features);
-        }
-    }
-}
-
-fn fit(block: &mut Value, features: &Features) {
-    let text = match block["type"].as_str() {
-        Some("audio") if !features.audio => {
-            let bytes = block["data"].as_str().map_or(0, str::len);
-            let kind = block["mimeType"].as_str().unwrap_or("of unknown type");
-            format!("[audio, {kind}, {bytes} bytes in base64: this client's protocol revision has no audio]")
-        }
-        Some("resource_link") if !features.resource_links => {
-            let (name, uri) = (block["name"].as_str().unwrap_or("resource"), block["uri"].as_str().unwrap_or_default());
-            let about = block["description"].as_str().map(|text| format!(" ({text})")).unwrap_or_default();
-            format!("{name}: {uri}{about}")
-        }
-        _ => return,
-    };
-    *block = json!({ "type": "text", "text": text });
 }
 
 /// The result of an upstream with sessions for a client whose requests are stateless. `server` is the upstream's `serverInfo`

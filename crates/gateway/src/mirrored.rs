@@ -1,0 +1,100 @@
+//! Arguments that tools of an upstream over HTTP want repeated in headers.
+
+use crate::call::Outlet;
+use crate::exchange::{begin, exchange};
+use crate::instance::Instance;
+use crate::lock;
+use linchpin_core::message::{Kind, Request};
+use linchpin_core::service::HeaderParam;
+use linchpin_core::{Answer, Id, Method};
+use linchpin_proto::http::headers::header_params;
+use linchpin_proto::http::request_headers::mirror;
+use linchpin_proto::message_writer::{Extras, Writer};
+use linchpin_proto::translate::error::Seen;
+use linchpin_proto::translate::{self, Claims};
+use linchpin_types::error::code;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Pages of a list of tools that are read.
+const PAGES_MAX: usize = 1_000;
+
+/// Which arguments tools of an upstream over HTTP want repeated in headers. The list is read when a call was refused for
+/// their lack.
+#[derive(Default)]
+pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Arc<[HeaderParam]>>>);
+
+impl Mirrored {
+    /// The headers of a call that was refused because it lacks them.
+    pub(crate) async fn wanted(
+        &self,
+        limit_ms: u64,
+        request: &Request,
+        instance: &Arc<Instance>,
+        answer: &Answer,
+        claims: Claims<'_>,
+    ) -> Option<Vec<(Box<str>, String)>> {
+        let Kind::Response { outcome: Err(span), .. } = &answer.message.kind else { return None };
+        let code = Seen::read(answer.message.text(*span)).code;
+        if code != code::HEADER_MISMATCH || request.known() != Some(Method::ToolsCall) {
+            return None;
+        }
+        let name = request.string(request.params.name)?;
+        self.learn(limit_ms, request, instance, claims).await;
+        let params = lock(&self.0).get(&*name).cloned()?;
+        let arguments = request.params.arguments.map(|span| request.text(span))?;
+        Some(mirror(&params, arguments))
+    }
+
+    /// Reads the list of tools.
+    async fn learn(&self, limit_ms: u64, request: &Request, instance: &Arc<Instance>, claims: Claims<'_>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: Vec<Definition<'a>>,
+            #[serde(default)]
+            next_cursor: Option<String>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(borrow)]
+            input_schema: &'a RawValue,
+        }
+        let own = translate::claims(instance.features(), "{}", request.caller.client_info_json(), None);
+        let meta = match claims {
+            Claims::Say(said) => String::from_utf8_lossy(said).into_owned(),
+            Claims::Keep | Claims::Drop => String::from_utf8_lossy(&own).into_owned(),
+        };
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let outlet = Outlet::new(Id::unknown(), None, false, false);
+            let Ok(mut pending) = begin(instance, &outlet) else { return };
+            let mut out = Writer::opening().request(pending.id, "tools/list", Extras::default(), |members| {
+                cursor.iter().for_each(|cursor| members.text("cursor", cursor));
+                members.raw("_meta", &format!("{{{meta}}}"));
+            });
+            out.features = Some(instance.features());
+            let Ok(answer) = exchange(limit_ms, instance, &outlet, &mut pending, out).await else { return };
+            let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind else { return };
+            let Ok(page) = serde_json::from_str::<Page<'_>>(answer.message.text(*span)) else { return };
+            let mut known = lock(&self.0);
+            for tool in page.tools {
+                if let Ok(params) = header_params(tool.input_schema.get()) {
+                    known.insert(tool.name.as_ref().into(), params.into());
+                }
+            }
+            drop(known);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return;
+            }
+        }
+    }
+}

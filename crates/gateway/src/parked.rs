@@ -1,0 +1,351 @@
+//! A call of a client whose requests are stateless to an upstream that asks in the middle of it. The upstream's call stays
+//! open, *parked*, while the client is told what is asked; its retry finds the call by the state that it was given.
+//!
+//! The state is a random number that says nothing. What it stands for is in memory, and bound to who called what: another
+//! caller's state looks as if it did not exist.
+
+use crate::call::{Outlet, Relay};
+use crate::lock;
+use bytes::Bytes;
+use linchpin_core::message::Request;
+use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError};
+use linchpin_core::{ClientCaps, Id, Reply, ReplyKind};
+use linchpin_proto::translate::ask;
+use linchpin_types::error::code;
+use linchpin_types::jsonrpc::method;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// How long a parked call waits for its client.
+const PARK: Duration = Duration::from_secs(300);
+/// How long after a question more of them are waited for, to ask them together.
+const TOGETHER: Duration = Duration::from_millis(10);
+/// Calls that are parked at once, and of one principal.
+const PARKED_MAX: (usize, usize) = (1_024, 16);
+/// Questions of one call that wait for answers.
+const QUESTIONS_MAX: usize = 16;
+/// Notifications that are kept for the client's next request.
+const KEPT_MAX: usize = 16;
+/// What the states of parked calls begin with.
+const PREFIX: &str = "parked-";
+
+/// The calls that are parked, by their states.
+#[derive(Default)]
+pub(crate) struct Parking(Mutex<HashMap<Box<str>, Arc<Parked>>>);
+
+/// A call that may be parked.
+pub(crate) struct Parked {
+    state: Box<str>,
+    /// Who called what.
+    identity: Box<str>,
+    called: Value,
+    caps: ClientCaps,
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// What the upstream wants to know, by the keys under which the client is asked.
+    questions: BTreeMap<String, ServerRequest>,
+    keys: u32,
+    asked: Option<Instant>,
+    /// The client's request that is being answered: the latest takes over.
+    turn: u64,
+    outlet: Option<Arc<Outlet>>,
+    /// Where the upstream's messages come in.
+    source: Weak<Outlet>,
+    kept: VecDeque<Bytes>,
+    /// The response, with an id that is replaced.
+    done: Option<Reply>,
+    work: Option<AbortHandle>,
+    over: bool,
+}
+
+impl Parking {
+    /// The call that this request continues. An error, as a sentence, if its state is of a call that is not there, or is
+    /// somebody else's; `None` if it is no state of this bridge.
+    pub(crate) fn find(
+        &self,
+        request: &Request,
+        context: &RequestContext,
+    ) -> Option<Result<Arc<Parked>, &'static str>> {
+        let state = request.string(request.params.request_state)?;
+        if !state.starts_with(PREFIX) {
+            return None;
+        }
+        let found = lock(&self.0).get(&*state).cloned();
+        let fits = |parked: &Arc<Parked>| *parked.identity == *identity(context) && parked.called == called(request);
+        Some(found.filter(fits).ok_or("`requestState` is not valid for this request, or has expired"))
+    }
+
+    /// Keeps a call that waits for its client. `false` if there are too many.
+    fn park(&self, parked: &Arc<Parked>) -> bool {
+        let mut all = lock(&self.0);
+        if all.contains_key(&parked.state) {
+            return true;
+        }
+        let own = all.values().filter(|other| other.identity == parked.identity).count();
+        if all.len() >= PARKED_MAX.0 || (!parked.identity.is_empty() && own >= PARKED_MAX.1) {
+            return false;
+        }
+        all.insert(parked.state.clone(), parked.clone());
+        true
+    }
+
+    fn forget(&self, parked: &Parked) {
+        lock(&self.0).remove(&parked.state);
+    }
+}
+
+fn identity(context: &RequestContext) -> &str {
+    context.principal.as_ref().map_or("", |principal| principal.identity())
+}
+
+/// What a request asks for, without what differs between its rounds.
+fn called(request: &Request) -> Value {
+    let mut params: Map<String, Value> = serde_json::from_str(request.params_text()).unwrap_or_default();
+    for own in ["_meta", "inputResponses", "requestState"] {
+        params.remove(own);
+    }
+    serde_json::json!([request.method.as_str(), params])
+}
+
+impl Parked {
+    /// A call that is about to begin. `None` if the system has no random numbers.
+    pub(crate) fn new(request: &Request, context: &RequestContext) -> Option<Arc<Parked>> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        Some(Arc::new(Parked {
+            state: format!("{PREFIX}{:032x}", u128::from_ne_bytes(random)).into(),
+            identity: identity(context).into(),
+            called: called(request),
+            caps: request.caller.caps(),
+            inner: Mutex::default(),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// The work of the call, whose messages come in at `source`, and which ends with [`Parked::done`].
+    pub(crate) fn works(&self, source: &Arc<Outlet>, work: AbortHandle) {
+        let mut inner = lock(&self.inner);
+        (inner.source, inner.work) = (Arc::downgrade(source), Some(work));
+    }
+
+    /// The upstream has answered.
+    pub(crate) fn done(&self, reply: Reply) {
+        lock(&self.inner).done = Some(reply);
+        self.changed.notify_one();
+    }
+
+    /// Gives the upstream the answers of a retry.
+    pub(crate) fn answer(&self, request: &Request) {
+        let responses = request.params.input_responses.map_or("{}", |span| request.text(span));
+        let Ok(responses) = serde_json::from_str::<BTreeMap<String, &RawValue>>(responses) else { return };
+        for (key, answer) in responses {
+            let asked = lock(&self.inner).questions.remove(&key);
+            // Unknown keys are ignored.
+            if let Some(question) = asked {
+                (question.answer)(Ok(answer.get().to_owned()));
+            }
+        }
+        let mut inner = lock(&self.inner);
+        // What was not answered is asked again at once.
+        inner.asked = (!inner.questions.is_empty()).then(|| Instant::now() - TOGETHER);
+    }
+
+    /// Waits for the end of the call, or for what it asks, and makes the response to this request of its client.
+    pub(crate) async fn wait(self: Arc<Self>, parking: &Arc<Parking>, id: &Id, outlet: &Arc<Outlet>) -> Reply {
+        let (turn, kept) = {
+            let mut inner = lock(&self.inner);
+            inner.turn += 1;
+            inner.outlet = Some(outlet.clone());
+            if let Some(source) = inner.source.upgrade() {
+                source.set_token(outlet.token());
+            }
+            (inner.turn, std::mem::take(&mut inner.kept))
+        };
+        // An earlier request that waits for the same call ends.
+        self.changed.notify_waiters();
+        kept.into_iter().for_each(|frame| outlet.notify(frame));
+        let mut attached = Attached { parked: &self, parking, turn, answered: false };
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let due = match self.look(id, turn, parking) {
+                Look::Reply(reply) => {
+                    attached.answered = true;
+                    return *reply;
+                }
+                Look::Park(reply) => {
+                    attached.answered = true;
+                    lock(&self.inner).outlet = None;
+                    expire(self.clone(), parking.clone(), turn);
+                    return *reply;
+                }
+                Look::Wait(due) => due,
+            };
+            match due {
+                None => changed.await,
+                Some(due) => {
+                    let _ = tokio::time::timeout_at(due, changed).await;
+                }
+            }
+        }
+    }
+
+    fn look(self: &Arc<Self>, id: &Id, turn: u64, parking: &Parking) -> Look {
+        let mut inner = lock(&self.inner);
+        let fail = |why: &str| Look::Reply(Box::new(Reply::error(Some(id), code::INTERNAL_ERROR, why, None)));
+        if inner.turn != turn {
+            // What was meant for the one that took over.
+            drop(inner);
+            self.changed.notify_one();
+            return fail("another request continues this call");
+        }
+        if let Some(done) = &inner.done {
+            let reply = with_id(done, id);
+            let parked = inner.work.is_some() && lock(&parking.0).contains_key(&self.state);
+            if parked {
+                // A repeated retry gets the same.
+                inner.outlet = None;
+                drop(inner);
+                return Look::Park(Box::new(reply));
+            }
+            return Look::Reply(Box::new(reply));
+        }
+        if inner.over {
+            return fail("the call has expired");
+        }
+        let Some(asked) = inner.asked.filter(|_| !inner.questions.is_empty()) else { return Look::Wait(None) };
+        if asked.elapsed() < TOGETHER {
+            return Look::Wait(Some(asked + TOGETHER));
+        }
+        inner.asked = None;
+        let questions: Vec<(&str, &str, &str)> =
+            inner.questions.iter().map(|(key, asked)| (key.as_str(), &*asked.method, asked.params.as_str())).collect();
+        let result = ask::input_required(&questions, &self.state);
+        drop(inner);
+        if !parking.park(self) {
+            self.end();
+            return fail("too many calls wait for answers of their clients; try again later");
+        }
+        Look::Park(Box::new(Reply::with_result(id, result.into()).with_kind(ReplyKind::InputRequired)))
+    }
+
+    /// Ends the call: the upstream's is cancelled, and nobody is asked any more.
+    fn end(&self) {
+        let (questions, work) = {
+            let mut inner = lock(&self.inner);
+            inner.over = true;
+            (std::mem::take(&mut inner.questions), inner.work.take())
+        };
+        for question in questions.into_values() {
+            match &*question.method {
+                method::ELICITATION_CREATE => (question.answer)(Ok("{\"action\":\"cancel\"}".to_owned())),
+                _ => (question.answer)(Err(ServerRequestError::Rpc(code::INTERNAL_ERROR, "no answer in time".into()))),
+            }
+        }
+        if let Some(work) = work {
+            work.abort();
+        }
+        self.changed.notify_waiters();
+    }
+}
+
+impl Relay for Parked {
+    // A question of the upstream, which is refused if the client has not declared that it can be asked.
+    fn ask(&self, mut question: ServerRequest) {
+        let can = match &*question.method {
+            method::ELICITATION_CREATE if ask::is_url(&question.params) => self.caps.elicitation_url,
+            method::ELICITATION_CREATE => self.caps.elicitation_form,
+            method::SAMPLING_CREATE_MESSAGE => self.caps.sampling,
+            method::ROOTS_LIST => self.caps.roots,
+            _ => false,
+        };
+        let mut inner = lock(&self.inner);
+        if !can || inner.over || inner.questions.len() >= QUESTIONS_MAX {
+            drop(inner);
+            return question.refuse();
+        }
+        question.params = ask::for_stateless(&question.method, &question.params);
+        inner.keys += 1;
+        let key = format!("q{}", inner.keys);
+        inner.questions.insert(key, question);
+        inner.asked.get_or_insert_with(Instant::now);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    // A notification during the call: kept for the next request of the client while there is none.
+    fn notify(&self, frame: Bytes) {
+        let mut inner = lock(&self.inner);
+        match &inner.outlet {
+            Some(outlet) => {
+                let outlet = outlet.clone();
+                drop(inner);
+                outlet.notify(frame);
+            }
+            None => {
+                if inner.kept.len() == KEPT_MAX {
+                    inner.kept.pop_front();
+                }
+                inner.kept.push_back(frame);
+            }
+        }
+    }
+}
+
+enum Look {
+    /// The response; nothing follows.
+    Reply(Box<Reply>),
+    /// The response to this request; the call stays until its client comes again.
+    Park(Box<Reply>),
+    /// Nothing yet, and when to look again.
+    Wait(Option<Instant>),
+}
+
+/// Ends a parked call whose client does not come again.
+fn expire(parked: Arc<Parked>, parking: Arc<Parking>, turn: u64) {
+    tokio::spawn(async move {
+        tokio::time::sleep(PARK).await;
+        if lock(&parked.inner).turn == turn {
+            parking.forget(&parked);
+            parked.end();
+        }
+    });
+}
+
+/// The request of a client that a call is attached to. Dropping it without a response cancels the call.
+struct Attached<'a> {
+    parked: &'a Parked,
+    parking: &'a Parking,
+    turn: u64,
+    answered: bool,
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        let latest = lock(&self.parked.inner).turn == self.turn;
+        if !self.answered && latest {
+            self.parking.forget(self.parked);
+            self.parked.end();
+        }
+    }
+}
+
+/// The same response to another request.
+fn with_id(reply: &Reply, id: &Id) -> Reply {
+    let body = Bytes::copy_from_slice(reply.body().as_bytes());
+    match reply.kind() {
+        ReplyKind::Error(code) => Reply::with_error(id, code, body),
+        kind => Reply::with_result(id, body).with_kind(kind),
+    }
+}

@@ -1,0 +1,125 @@
+//! Definitions and content of a newer revision for a client of an older one. Only what has something else is read.
+
+use linchpin_core::message::Request;
+use linchpin_core::{Features, Method, Reply};
+use serde_json::{Map, Value, json};
+
+/// The result as the client's revision has it.
+pub(super) fn fitted(request: &Request, mut reply: Reply) -> Reply {
+    let features = request.caller.features();
+    let Some(method) = request.known().filter(|method| differs(*method, features, reply.body())) else { return reply };
+    reply.edit(|body| {
+        let list = match method {
+            Method::ToolsCall => "content",
+            Method::PromptsGet => "messages",
+            Method::ResourcesRead => "contents",
+            Method::ToolsList => "tools",
+            Method::PromptsList => "prompts",
+            Method::ResourcesList => "resources",
+            _ => "resourceTemplates",
+        };
+        for item in body.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            match method {
+                Method::ToolsCall => block(item, features),
+                Method::PromptsGet => message(item, features),
+                Method::ResourcesRead => contents(item, features),
+                _ => item.as_object_mut().into_iter().for_each(|item| definition(method, item, features)),
+            }
+        }
+    });
+    reply
+}
+
+/// Whether a result may have something that the revision does not have. It may be in a text, too: then nothing is changed.
+fn differs(method: Method, features: &Features, body: &str) -> bool {
+    let has = |what: &str| body.contains(what);
+    let newer = (!features.titles && (has("\"title\"") || has("\"_meta\""))) || (!features.icons && has("\"icons\""));
+    match method {
+        Method::ToolsCall | Method::PromptsGet => {
+            newer || (!features.audio && has("\"audio\"")) || (!features.resource_links && has("\"resource_link\""))
+        }
+        Method::ToolsList => {
+            newer
+                || (!features.structured_any && has("\"outputSchema\""))
+                || (!features.tool_annotations && has("\"annotations\""))
+                || (!features.tool_execution && has("\"execution\""))
+        }
+        Method::ResourcesRead | Method::ResourcesList | Method::ResourcesTemplatesList | Method::PromptsList => newer,
+        _ => false,
+    }
+}
+
+fn definition(method: Method, item: &mut Map<String, Value>, features: &Features) {
+    if !features.titles {
+        let title = item.remove("title");
+        item.remove("_meta");
+        // Before tools had titles, their annotations did.
+        if let Some(title) = title.filter(|_| method == Method::ToolsList && features.tool_annotations)
+            && let Some(annotations) = item.entry("annotations").or_insert_with(|| json!({})).as_object_mut()
+        {
+            annotations.entry("title").or_insert(title);
+        }
+        for argument in item.get_mut("arguments").and_then(Value::as_array_mut).into_iter().flatten() {
+            argument.as_object_mut().into_iter().for_each(|argument| drop(argument.remove("title")));
+        }
+    }
+    if !features.icons {
+        item.remove("icons");
+    }
+    if method != Method::ToolsList {
+        return;
+    }
+    let keeps = |schema: &Value| features.structured && (features.structured_any || schema["type"] == "object");
+    if item.get("outputSchema").is_some_and(|schema| !keeps(schema)) {
+        item.remove("outputSchema");
+    }
+    if !features.tool_annotations {
+        item.remove("annotations");
+    }
+    if !features.tool_execution {
+        item.remove("execution");
+    }
+}
+
+fn message(message: &mut Value, features: &Features) {
+    match message.get_mut("content") {
+        Some(Value::Array(blocks)) => blocks.iter_mut().for_each(|inner| block(inner, features)),
+        Some(inner) => block(inner, features),
+        None => {}
+    }
+}
+
+fn contents(contents: &mut Value, features: &Features) {
+    if let Some(contents) = contents.as_object_mut().filter(|_| !features.titles) {
+        contents.remove("_meta");
+    }
+}
+
+/// A block of content; one of a kind that the revision does not have becomes text.
+fn block(block: &mut Value, features: &Features) {
+    let text = match block["type"].as_str() {
+        Some("audio") if !features.audio => {
+            let bytes = block["data"].as_str().map_or(0, str::len);
+            let kind = block["mimeType"].as_str().unwrap_or("of unknown type");
+            format!("[audio, {kind}, {bytes} bytes in base64: this client's protocol revision has no audio]")
+        }
+        Some("resource_link") if !features.resource_links => {
+            let (name, uri) = (block["name"].as_str().unwrap_or("resource"), block["uri"].as_str().unwrap_or_default());
+            let about = block["description"].as_str().map(|text| format!(" ({text})")).unwrap_or_default();
+            format!("{name}: {uri}{about}")
+        }
+        _ => {
+            if let Some(members) = block.as_object_mut() {
+                if !features.titles {
+                    members.remove("_meta");
+                }
+                if !features.icons {
+                    members.remove("icons");
+                }
+                members.get_mut("resource").into_iter().for_each(|inner| contents(inner, features));
+            }
+            return;
+        }
+    };
+    *block = json!({ "type": "text", "text": text });
+}
