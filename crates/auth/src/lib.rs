@@ -2,9 +2,12 @@
 //!
 //! A program configures [`OAuth`] and passes it to a client. It implements the protocol's
 //! [`Authorizer`](linchpin_core::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
-//! the steps of the specification; `token_source` decides when they run.
+//! the steps of the specification; `token_source` decides when they run. [`KnownServer`] is a login and its tokens alone,
+//! for APIs that are no MCP servers.
 //!
 //! ```text
+//!                     known_server
+//!                           ▼
 //! oauth ─► token_source ─► flow ─► metadata, register, token, grants ─► fetch ─► linchpin_web
 //!             │              └───► login (the user)
 //!             └──────────────────► store

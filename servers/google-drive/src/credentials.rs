@@ -38,7 +38,14 @@ type Members = Map<String, Value>;
 /// The access token of requests. One request renews it, the others wait for what that gets.
 pub(crate) struct Tokens {
     source: Source,
-    current: Mutex<Option<(HeaderValue, u64)>>,
+    current: Mutex<Option<Current>>,
+}
+
+struct Current {
+    token: HeaderValue,
+    end: u64,
+    /// When the file was written: somebody may have logged in again.
+    written: Option<SystemTime>,
 }
 
 enum Source {
@@ -82,10 +89,12 @@ impl Tokens {
     /// A token that is valid for a while yet.
     async fn token(&self) -> Result<HeaderValue, ToolError> {
         let mut current = self.current.lock().await;
-        if let Some((token, end)) = &*current
-            && *end > now() + EARLY_S
-        {
-            return Ok(token.clone());
+        let written = match &self.source {
+            Source::Login { saved: Saved::In(path), .. } => path.metadata().and_then(|about| about.modified()).ok(),
+            _ => None,
+        };
+        if let Some(known) = current.as_ref().filter(|known| known.end > now() + EARLY_S && known.written == written) {
+            return Ok(known.token.clone());
         }
         let (token, end) = match &self.source {
             Source::Account { server, signer, claims } => {
@@ -97,7 +106,7 @@ impl Tokens {
         let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| ToolError::denied("The access token cannot be sent").hint(LOG_IN))?;
         header.set_sensitive(true);
-        *current = Some((header.clone(), end.unwrap_or_default()));
+        *current = Some(Current { token: header.clone(), end: end.unwrap_or_default(), written });
         Ok(header)
     }
 }

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn every_format_is_of_some_type() {
         let known = |format: &&str| EXPORTS.iter().any(|(_, formats)| formats.iter().any(|(name, _)| name == format));
-        assert!(FORMATS.iter().all(|format| known(format)));
+        assert!(FORMATS.iter().all(known));
         assert!(EXPORTS.iter().flat_map(|(_, formats)| *formats).all(|(name, _)| FORMATS.contains(name)));
     }
 }

@@ -200,6 +200,20 @@ async fn a_token_that_is_good_is_used_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_new_login_counts_at_once() {
+    let home = Home::new().await;
+    let saved = |token: &str| json!({ "access_token": token, "expiry_date": in_ms(600) });
+    home.write(".gdrive-server-credentials.json", &saved("token-old"));
+    let connection = connected(home.config()).await;
+    for token in ["token-old", "token-new"] {
+        home.write(".gdrive-server-credentials.json", &saved(token));
+        call(&connection, "search", json!({ "query": "x" })).await;
+        let seen = home.site.requests().pop().unwrap();
+        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {token}")));
+    }
+}
+
+#[tokio::test]
 async fn a_service_account_signs_for_itself_and_for_whom_it_may_act() {
     let home = Home::new().await;
     let kind = "PRIVATE KEY";
