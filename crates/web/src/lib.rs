@@ -14,6 +14,8 @@
 mod body;
 mod error;
 mod follow;
+#[cfg(feature = "forward-proxy")]
+mod forward;
 mod proxy;
 mod reach;
 mod resolve;
@@ -23,6 +25,8 @@ mod tls;
 
 pub use body::WebBody;
 pub use error::{WebError, WebErrorKind};
+#[cfg(feature = "forward-proxy")]
+pub use forward::ForwardProxy;
 pub use proxy::{NoProxy, Proxy};
 pub use reach::Reach;
 pub use resolve::Lookup;

@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::egress::Egress;
 use crate::launch;
 use crate::page::page_error;
-use crate::proxy::Proxy;
 use crate::routes::Routes;
+use linchpin::transport::web::ForwardProxy;
 use linchpin_kit::{ErrorKind, ToolError, io_text};
 use linchpin_process::Process;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(crate) struct Browser {
 
 struct Parts {
     process: Process,
-    proxy: Proxy,
+    proxy: ForwardProxy,
     profile: Option<TempDir>,
 }
 
@@ -42,7 +42,8 @@ impl Browser {
     /// # Errors
     /// When there is none, or it does not start; with its own last words.
     pub(crate) async fn launch(config: &Config, egress: &Arc<Egress>) -> Result<Browser, ToolError> {
-        let proxy = Proxy::start(egress.clone())
+        let proxy = egress
+            .proxy()
             .await
             .map_err(|e| ToolError::new(format!("The browser's proxy could not be started: {}", io_text(&e))))?;
         let profile = match &config.profile {

@@ -1,11 +1,10 @@
 //! Where the browser may go: one set of rules for the URLs that tools are given, for the requests that the browser
 //! announces (CDP), and for the connections that it makes (the proxy).
 
-use linchpin::transport::web::{Lookup, Web, WebError, WebErrorKind};
+use linchpin::transport::web::{ForwardProxy, Lookup, Web, WebError, WebErrorKind};
 use linchpin_kit::{ErrorKind, ToolError, redact_urls};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use crate::config::Config;
@@ -76,16 +75,13 @@ impl Egress {
         allowed
     }
 
-    /// The checked addresses of the host of this URL, of which one is connected to.
+    /// A proxy with these rules.
     ///
     /// # Errors
-    /// When it is not allowed, or unknown.
-    pub(crate) async fn addresses(&self, url: &str) -> Result<Vec<SocketAddr>, WebError> {
-        let found = self.web.addresses(url).await;
-        if let Err(e) = &found {
-            self.note(url, e);
-        }
-        found
+    /// When it cannot be started.
+    pub(crate) async fn proxy(self: &Arc<Self>) -> std::io::Result<ForwardProxy> {
+        let heard = self.clone();
+        ForwardProxy::start(self.web.clone(), move |url, why| heard.note(url, why)).await
     }
 
     fn note(&self, url: &str, error: &WebError) {

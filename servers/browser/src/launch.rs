@@ -1,7 +1,7 @@
 //! Finds a browser and starts it.
 
 use crate::config::Config;
-use crate::proxy::Proxy;
+use linchpin::transport::web::ForwardProxy;
 use linchpin_kit::{ErrorKind, ToolError, io_text};
 use linchpin_process::{Command, Running};
 use std::ffi::OsString;
@@ -120,7 +120,7 @@ fn is_program(file: &Path) -> bool {
 ///
 /// # Errors
 /// When it cannot be started.
-pub(crate) fn start(config: &Config, profile: &Path, proxy: &Proxy) -> Result<Running, ToolError> {
+pub(crate) fn start(config: &Config, profile: &Path, proxy: &ForwardProxy) -> Result<Running, ToolError> {
     if !cfg!(unix) {
         return Err(ToolError::new("Browsers are not started on this system: only where there are Unix pipes"));
     }
@@ -135,7 +135,7 @@ pub(crate) fn start(config: &Config, profile: &Path, proxy: &Proxy) -> Result<Ru
 }
 
 /// All flags of the browser.
-fn flags(config: &Config, program: &Path, profile: &Path, proxy: &Proxy) -> Vec<OsString> {
+fn flags(config: &Config, program: &Path, profile: &Path, proxy: &ForwardProxy) -> Vec<OsString> {
     let mut all: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
     let is_shell = program.file_name().is_some_and(|name| name.to_string_lossy().contains("headless"));
     if !config.headed {

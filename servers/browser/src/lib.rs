@@ -7,8 +7,8 @@
 //! - `cdp`: the DevTools protocol over pipes: `Cdp` (a connection), `CdpSession` (`call`, `call_within`, `post`,
 //!   `events`), bounded everywhere;
 //! - `launch`: finds a browser and starts it: safe flags, a fresh profile, no TCP port, no process that outlives us;
-//! - `egress` and `proxy`: where it may connect, enforced twice: for each request that the browser announces (CDP
-//!   `Fetch`), and in a local proxy that connects to checked addresses only, without which the browser reaches nothing;
+//! - `egress`: where it may connect, enforced twice: for each request that the browser announces (CDP `Fetch`), and in a
+//!   local proxy (`ForwardProxy`) that connects to checked addresses only, without which the browser reaches nothing;
 //! - `browser`: a running browser, and what happens in it before anybody asks (`Fetch`, dialogs, consoles, new targets);
 //! - `context`: what one client sees of it: its cookies, its `Page`s (tabs), its console, its requests;
 //! - `page`: one tab: navigation, evaluation, input, pictures;
@@ -21,7 +21,7 @@
 //! restarts what is stuck. `page.cdp()` is the `CdpSession` of the tab's main frame; frames of other sites have
 //! sessions of their own (`page.frames()`).
 //!
-//! This crate must not know transports, eras or command lines. It must never connect anywhere by itself but in `proxy`.
+//! This crate must not know transports, eras or command lines. It must never connect anywhere by itself.
 
 // Files import downwards, in this order:
 //
@@ -33,6 +33,7 @@
 // tools/browser/files
 // resources
 // session
+// shots
 // context
 // browser
 // routes
@@ -48,7 +49,6 @@
 // snapshot/ax
 // page
 // launch
-// proxy
 // egress
 // config  console  storage
 // cdp
@@ -65,10 +65,10 @@ mod context;
 mod egress;
 mod launch;
 mod page;
-mod proxy;
 mod resources;
 mod routes;
 mod session;
+mod shots;
 mod snapshot;
 mod storage;
 mod tools;

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::egress::Egress;
 use crate::page::Page;
 use crate::routes::Tabs;
+use crate::shots;
 use linchpin::{Audience, Cx, Handle, Peer};
 use linchpin_kit::{ErrorKind, ToolError};
 use std::collections::{HashMap, VecDeque};
@@ -277,8 +278,9 @@ impl Session {
         }
         drop(all);
         let Some(handle) = self.shared.handle.get() else { return };
-        let uri = crate::resources::shot_uri(&self.shared.config.tools, name);
-        crate::resources::list(handle, &self.shared, &uri, name);
+        let uri = shots::shot_uri(&self.shared.config.tools, name);
+        let (shared, named) = (Arc::downgrade(&self.shared), name.to_owned());
+        shots::list(handle, &uri, name, move |cx| shared.upgrade()?.shot_of(&named, cx));
         let _ = handle.resources().enable_for(&uri, audience);
         let told = lock(&self.listener).as_ref().is_some_and(|peer| peer.resource_updated(&uri));
         if !told {
@@ -303,7 +305,7 @@ impl Session {
         }
         drop(all);
         let Some(handle) = self.shared.handle.get() else { return };
-        let uri = crate::resources::shot_uri(&self.shared.config.tools, name);
+        let uri = shots::shot_uri(&self.shared.config.tools, name);
         if nobody {
             let _ = handle.resources().remove(&uri);
         } else if let Some(audience) = mine {

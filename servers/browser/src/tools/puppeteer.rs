@@ -222,7 +222,7 @@ impl BrowserServer {
             false => ContentBlock::image_base64(data, "image/png"),
         };
         let text = ContentBlock::text(format!("Screenshot '{name}' taken at {width}x{height}"));
-        let uri = crate::resources::shot_uri(&self.shared.config.tools, &name);
+        let uri = crate::shots::shot_uri(&self.shared.config.tools, &name);
         Ok(ToolOutput::blocks(vec![text, from_outside(picture)], Shot { uri, width, height }))
     }
 

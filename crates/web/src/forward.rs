@@ -1,10 +1,6 @@
-//! The forward proxy that the browser must use: it connects to checked addresses only.
-//!
-//! It listens on a loopback address, and serves only who knows its credential, which the browser is told through its
-//! pipe. So what the DevTools protocol does not announce (WebSockets, prefetches, the browser's own requests) is checked as
-//! well, and the address that was checked is the one that is connected to.
+//! A forward proxy that connects to checked addresses only: for a program that makes its requests by itself, such as a browser.
 
-use crate::egress::Egress;
+use crate::{Web, WebError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -16,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Connections of the browser at once; browsers open six to a host, and more for tunnels.
+/// Connections of clients at once; browsers open six to a host, and more for tunnels.
 const CONNECTIONS_MAX: usize = 512;
 /// How long connecting to one address may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -36,8 +32,24 @@ const RESPONSE_BYTES_MAX: u64 = 512 << 20;
 const TUNNEL_BYTES_MAX: u64 = 2 << 30;
 const USER: &str = "linchpin";
 
-/// A running proxy. Dropping it ends it, and all its connections.
-pub(crate) struct Proxy {
+/// A forward proxy (HTTP, and `CONNECT` for everything else) on a loopback address, which serves only who knows its
+/// credential. It looks names up by itself, and connects to the addresses that the rules of a [`Web`] allow: that which was
+/// checked is that which is connected to. A refused request is a closed connection.
+///
+/// It has limits of its own: 512 connections at once, 512 MiB for a response, 2 GiB for each direction of a tunnel. Dropping
+/// it ends it, with all its connections.
+///
+/// ```
+/// use linchpin_web::{ForwardProxy, Reach, Web, WebOptions};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let web = Web::new(WebOptions::default().with(|options| options.reach = Reach::Public));
+/// let proxy = ForwardProxy::start(web, |url, why| eprintln!("{url}: {why}")).await?;
+/// let (user, password) = proxy.credential();
+/// println!("--proxy-server={}, {user} with {} characters", proxy.address(), password.len());
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub struct ForwardProxy {
     port: u16,
     password: String,
     _task: JoinSet<()>,
@@ -45,17 +57,23 @@ pub(crate) struct Proxy {
 
 /// What every connection needs.
 struct Shared {
-    egress: Arc<Egress>,
+    web: Web,
+    /// Is told of refused connections.
+    refused: Box<dyn Fn(&str, &WebError) + Send + Sync>,
     /// The value of the header that proves who asks.
     expected: HeaderValue,
 }
 
-impl Proxy {
-    /// Starts it on a free port. Must be called in a tokio runtime.
+impl ForwardProxy {
+    /// Starts it on a free port, with the rules of this client. `refused` is told which URL was not connected to, and why. Must be
+    /// called in a tokio runtime.
     ///
     /// # Errors
-    /// When there is no loopback interface, or no random number.
-    pub(crate) async fn start(egress: Arc<Egress>) -> io::Result<Proxy> {
+    /// If there is no loopback interface, or no random number.
+    pub async fn start(
+        web: Web,
+        refused: impl Fn(&str, &WebError) + Send + Sync + 'static,
+    ) -> io::Result<ForwardProxy> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let mut bytes = [0_u8; 24];
@@ -64,24 +82,24 @@ impl Proxy {
         let credential = format!("Basic {}", STANDARD.encode(format!("{USER}:{password}")));
         let expected = HeaderValue::try_from(credential).map_err(io::Error::other)?;
         let mut task = JoinSet::new();
-        task.spawn(accept(listener, Arc::new(Shared { egress, expected })));
-        Ok(Proxy { port, password, _task: task })
+        task.spawn(accept(listener, Arc::new(Shared { web, refused: Box::new(refused), expected })));
+        Ok(ForwardProxy { port, password, _task: task })
     }
 
-    /// Its address, as the browser's flag has it.
-    pub(crate) fn address(&self) -> String {
+    /// Returns its address as a URL: `http://127.0.0.1:4321`.
+    pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// User and password.
-    pub(crate) fn credential(&self) -> (&'static str, &str) {
+    /// Returns the user and the password that it wants (`Basic`).
+    pub fn credential(&self) -> (&'static str, &str) {
         (USER, &self.password)
     }
 }
 
-impl std::fmt::Debug for Proxy {
+impl std::fmt::Debug for ForwardProxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Proxy").field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("ForwardProxy").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
@@ -93,8 +111,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            Err(e) => {
-                tracing::warn!(error = %e, "the proxy cannot accept a connection");
+            // No descriptors are left, for example.
+            Err(_) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -108,7 +126,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Serves one connection of the browser: requests one after the other, or one tunnel.
+/// Serves one connection of a client: requests one after the other, or one tunnel.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     // A tunnel is handed out of the service and served here, so that it ends with this task.
@@ -146,7 +164,7 @@ async fn answer(
         let Some(authority) = request.uri().authority() else { return Err(io::ErrorKind::InvalidInput.into()) };
         // The port is always written; the scheme is not known, and only its usual port would matter.
         let url = format!("https://{authority}/");
-        let upstream = connect(&shared.egress, &url).await?;
+        let upstream = connect(shared, &url).await?;
         let upgrade = hyper::upgrade::on(&mut request);
         tunnels.try_send((upgrade, upstream)).map_err(io::Error::other)?;
         return Ok(Response::new(Relayed::Nothing));
@@ -154,13 +172,13 @@ async fn answer(
     if request.uri().scheme_str() != Some("http") {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let upstream = connect(&shared.egress, &request.uri().to_string()).await?;
+    let upstream = connect(shared, &request.uri().to_string()).await?;
     relay(request, upstream).await
 }
 
 /// Connects to the first checked address that answers.
-async fn connect(egress: &Egress, url: &str) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = egress.addresses(url).await?;
+async fn connect(shared: &Shared, url: &str) -> io::Result<TcpStream> {
+    let addresses = shared.web.addresses(url).await.inspect_err(|e| (shared.refused)(url, e))?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         match timeout(CONNECT_TIME, TcpStream::connect(address)).await {
@@ -215,17 +233,17 @@ fn only_end_to_end(headers: &mut HeaderMap) {
 /// Passes bytes both ways until one side ends.
 async fn tunnel(upgrade: hyper::upgrade::OnUpgrade, upstream: TcpStream) {
     let Ok(upgraded) = upgrade.await else { return };
-    let (from_browser, mut to_browser) = tokio::io::split(TokioIo::new(upgraded));
+    let (from_client, mut to_client) = tokio::io::split(TokioIo::new(upgraded));
     let (from_site, mut to_site) = upstream.into_split();
-    let mut up = from_browser.take(TUNNEL_BYTES_MAX);
+    let mut up = from_client.take(TUNNEL_BYTES_MAX);
     let mut down = from_site.take(TUNNEL_BYTES_MAX);
     let up = async {
         let _ = tokio::io::copy(&mut up, &mut to_site).await;
         let _ = to_site.shutdown().await;
     };
     let down = async {
-        let _ = tokio::io::copy(&mut down, &mut to_browser).await;
-        let _ = to_browser.shutdown().await;
+        let _ = tokio::io::copy(&mut down, &mut to_client).await;
+        let _ = to_client.shutdown().await;
     };
     tokio::join!(up, down);
 }
@@ -267,60 +285,5 @@ impl Body for Relayed {
             Relayed::Nothing => SizeHint::with_exact(0),
             Relayed::Body { body, .. } => body.size_hint(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use linchpin::testing::site::{Do, Site, answer};
-
-    /// What the proxy answers to these bytes.
-    async fn ask(proxy: &Proxy, request: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", proxy.port)).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut answer)).await;
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-
-    #[tokio::test]
-    async fn only_who_knows_the_credential_gets_to_what_is_allowed() {
-        let head = "connection: x-hop\r\nx-hop: 1\r\nx-end: 2\r\n";
-        let site = Site::new(move |_, request| vec![Do::Write(answer(200, head, &request.target))]).await;
-        let (port, other) = (site.port(), Site::saying(answer(200, "", "inside")).await);
-        let config = Config::default()
-            .with(|config| config.allow_private_hosts = vec![format!("127.0.0.1:{port}").parse().unwrap()]);
-        let proxy = Proxy::start(Arc::new(Egress::new(&config))).await.unwrap();
-        let (user, password) = proxy.credential();
-        let credential = format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}")));
-
-        let host = format!("127.0.0.1:{port}");
-        let got = ask(&proxy, &format!("GET http://{host}/a?b HTTP/1.1\r\nHost: x\r\n{credential}TE: x\r\n\r\n")).await;
-        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("/a?b"), "{got}");
-        assert!(got.contains("x-end: 2") && !got.contains("x-hop"), "{got}");
-        let seen = site.requests();
-        assert_eq!((seen[0].header("host"), seen[0].header("te")), (Some(&*host), None));
-        assert_eq!(seen[0].header("proxy-authorization"), None);
-        let tunnel =
-            format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\n{credential}\r\nGET /t HTTP/1.1\r\nHost: y\r\n\r\n");
-        let got = ask(&proxy, &tunnel).await;
-        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("/t"), "{got}");
-
-        let inside = format!("127.0.0.1:{}", other.port());
-        for (request, wanted) in [
-            (format!("GET http://{host}/ HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 407"),
-            (format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic eDp5\r\n\r\n"), "HTTP/1.1 407"),
-            (format!("GET http://{inside}/ HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
-            (format!("CONNECT {inside} HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
-            (format!("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n{credential}\r\n"), ""),
-            (format!("GET ftp://{host}/ HTTP/1.1\r\nHost: x\r\n{credential}\r\n"), ""),
-            (format!("GET / HTTP/1.1\r\nHost: {host}\r\n{credential}\r\n"), ""),
-        ] {
-            let got = ask(&proxy, &request).await;
-            assert!(got.starts_with(wanted) && (!wanted.is_empty() || got.is_empty()), "{request} {got}");
-        }
-        assert!(other.requests().is_empty() && site.requests().len() == 2);
     }
 }
