@@ -100,10 +100,15 @@ const RULES: &[(&str, Rule)] = &[
     (
         "crates/web",
         Only(&[
+            "base64",
             "bytes",
+            "getrandom",
             "http",
             "http-body",
+            "http-body-util",
             "httpdate",
+            "hyper",
+            "hyper-util",
             "reqwest",
             "rustls",
             "rustls-platform-verifier",
