@@ -55,11 +55,13 @@ pub struct ForwardProxy {
     _task: JoinSet<()>,
 }
 
+/// Is told which URL was not connected to, and why.
+type Refused = Box<dyn Fn(&str, &WebError) + Send + Sync>;
+
 /// What every connection needs.
 struct Shared {
     web: Web,
-    /// Is told of refused connections.
-    refused: Box<dyn Fn(&str, &WebError) + Send + Sync>,
+    refused: Refused,
     /// The value of the header that proves who asks.
     expected: HeaderValue,
 }

@@ -80,6 +80,9 @@ impl Tabs {
     /// Whether dialogs wait for an answer of the client.
     pub(crate) fn hold_dialogs(&self, hold: bool) {
         self.hold_dialogs.store(hold, Ordering::Relaxed);
+        for page in self.pages().into_iter().filter(|page| !hold && page.dialog().borrow().is_some()) {
+            page.answer_dialog(false, None);
+        }
     }
 
     fn add(&self, page: Page) {

@@ -193,6 +193,13 @@ impl Session {
         Ok(opened)
     }
 
+    /// Whether dialogs wait for an answer of the client, in the context that there is.
+    pub(crate) async fn hold_dialogs(&self, hold: bool) {
+        if let Some(context) = &*self.context.lock().await {
+            context.tabs().hold_dialogs(hold);
+        }
+    }
+
     /// Announces that the console has changed.
     fn announcer(&self) -> impl Fn() + Send + Sync + 'static {
         let (listener, handle) = (self.listener.clone(), self.shared.handle.get().cloned());

@@ -15,20 +15,15 @@ use std::time::Duration;
 const DRAG_STEP_TIME: Duration = Duration::from_millis(20);
 const DRAG_STEPS: u8 = 8;
 
-/// A kind of field in a form.
+// Not documented for the schema: the names say it, and models pay for every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum FieldKind {
-    /// Text, also of dates and colours.
     Textbox,
-    /// `true` or `false`.
     Checkbox,
-    /// `true`.
     Radio,
-    /// The value or label of an option.
     Combobox,
-    /// A number.
     Slider,
 }
 

@@ -4,7 +4,7 @@ use super::keys::{self, Key};
 use crate::cdp::{CdpError, CdpSession};
 use serde_json::{Value, json};
 
-/// A button of the mouse.
+// A button of the mouse, not documented for the schema: models pay for every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -18,5 +18,5 @@ pub(crate) use actor::{Action, Actor, Field, FieldKind};
 pub(crate) use element::{Needs, failed};
 pub(crate) use input::Button;
 pub(crate) use keys::{key, modifier};
-pub(crate) use settle::{Watch, unless_dialog};
+pub(crate) use settle::{Download, Watch, unless_dialog};
 pub(crate) use tab::{Tab, Tabs, dialog_open, reference};

@@ -1,6 +1,7 @@
 //! Waits until an action has had its effect: the page was drawn again, a navigation that it began has loaded, requests that
 //! it made were answered. Every wait ends.
 
+use super::tab::Tab;
 use crate::cdp::{Event, Events};
 use crate::page::{Dialog, Page};
 use serde_json::json;
@@ -26,52 +27,108 @@ const WATCHED: &[&str] = &[
     "Network.loadingFailed",
 ];
 
+/// A file that a page had the browser download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Download {
+    id: String,
+    /// The name that the page gave it.
+    pub(crate) name: String,
+    /// Where it is, once it is complete.
+    pub(crate) file: Option<String>,
+    /// Whether it goes on.
+    pub(crate) pending: bool,
+}
+
 /// Watches a page from before an action on.
 #[derive(Debug)]
 pub(crate) struct Watch {
     page: Page,
     events: Events,
+    /// Of the browser: those of all clients.
+    downloading: Events,
+    frames: HashSet<String>,
     loading: bool,
     requests: HashSet<String>,
+    downloads: Vec<Download>,
 }
 
 impl Watch {
     /// Begins.
-    pub(crate) fn new(page: &Page) -> Self {
-        Self { page: page.clone(), events: page.cdp().events(WATCHED), loading: false, requests: HashSet::new() }
+    pub(crate) fn new(page: &Page, tab: &Tab) -> Self {
+        let browser = page.cdp().cdp().browser();
+        Self {
+            page: page.clone(),
+            events: page.cdp().events(WATCHED),
+            downloading: browser.events(&["Browser.downloadWillBegin", "Browser.downloadProgress"]),
+            frames: tab.frame_ids().chain([&**page.target()]).map(str::to_owned).collect(),
+            loading: false,
+            requests: HashSet::new(),
+            downloads: Vec::new(),
+        }
     }
 
-    /// Waits until what began since then has ended. A page that opens a dialog waits itself.
-    pub(crate) async fn settle(mut self) {
+    /// Waits until what began since then has ended, and returns what was downloaded. A page that opens a dialog waits itself.
+    pub(crate) async fn settle(mut self) -> Vec<Download> {
         let page = self.page.clone();
         let _ = unless_dialog(&page, self.wait()).await;
+        self.downloads
     }
 
     async fn wait(&mut self) {
         self.drawn().await;
         self.drain();
-        if !self.loading && self.requests.is_empty() {
+        if !self.loading && self.is_quiet() {
             return;
         }
         let start = Instant::now();
         while self.page.is_open() {
-            let end = match (self.loading, self.requests.is_empty()) {
+            let end = match (self.loading, self.is_quiet()) {
                 (true, _) => start + LOAD_TIME,
                 (false, false) => start + REQUESTS_TIME,
                 (false, true) => break,
             };
-            match tokio::time::timeout_at(end, self.events.next()).await {
-                Ok(Some(event)) => self.heard(&event),
-                Ok(None) | Err(_) => break,
+            tokio::select! {
+                event = self.events.next() => match event {
+                    Some(event) => self.heard(&event),
+                    None => break,
+                },
+                event = self.downloading.next() => match event {
+                    Some(event) => self.heard_download(&event),
+                    None => break,
+                },
+                () = tokio::time::sleep_until(end) => break,
             }
             self.drain();
         }
         self.drawn().await;
     }
 
+    fn is_quiet(&self) -> bool {
+        self.requests.is_empty() && !self.downloads.iter().any(|download| download.pending)
+    }
+
     fn drain(&mut self) {
         while let Some(event) = self.events.try_next() {
             self.heard(&event);
+        }
+        while let Some(event) = self.downloading.try_next() {
+            self.heard_download(&event);
+        }
+    }
+
+    fn heard_download(&mut self, event: &Event) {
+        let text = |name: &str| event.params[name].as_str().unwrap_or_default().to_owned();
+        let id = text("guid");
+        if &*event.method == "Browser.downloadWillBegin" {
+            if self.frames.contains(&text("frameId")) {
+                self.downloads.push(Download { id, name: text("suggestedFilename"), file: None, pending: true });
+                // It began as a navigation that goes nowhere.
+                self.loading = false;
+            }
+        } else if let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) {
+            let state = text("state");
+            download.pending = state == "inProgress";
+            download.file = Some(text("filePath")).filter(|file| state == "completed" && !file.is_empty());
         }
     }
 

@@ -3,7 +3,7 @@
 use super::element::{Element, Needs, Place, failed};
 use crate::cdp::{CdpError, CdpSession, Events};
 use crate::page::Page;
-use crate::snapshot::{AxTree, Frame, Snapshots, stale};
+use crate::snapshot::{AxTree, Frame, Snapshots, became, name_in, stale};
 use linchpin_kit::{ErrorKind, ToolError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -128,6 +128,11 @@ impl Tab {
         Ok(())
     }
 
+    /// The ids of its frames, as they were read last.
+    pub(crate) fn frame_ids(&self) -> impl Iterator<Item = &str> {
+        self.frames.keys().map(String::as_str)
+    }
+
     /// Whether a file chooser is open.
     pub(crate) fn chooser_is_open(&mut self) -> bool {
         self.hear_choosers();
@@ -189,9 +194,18 @@ impl Tab {
             let known = self.snapshots.known(number)?;
             let (frame, backend) = (known.frame.id.clone(), known.backend);
             let Some(at) = self.frames.get(&frame) else { continue };
-            if let Some(element) = Element::hold(&at.session, &frame, backend).await.map_err(|e| failed(&e))? {
-                return Ok(Found { element, frame });
+            let Some(element) = Element::hold(&at.session, &frame, backend).await.map_err(|e| failed(&e))? else {
+                continue;
+            };
+            if let (true, Some(name)) = (known.is_named, name_now(&at.session, backend).await) {
+                let known = known.clone();
+                if name != known.name {
+                    // The caller is told; if it asks again, it means this one.
+                    self.update(page).await?;
+                    return Err(became(number, &known, &name));
+                }
             }
+            return Ok(Found { element, frame });
         }
         Err(stale(number, self.snapshots.known(number)?))
     }
@@ -300,6 +314,13 @@ async fn collect(
         }
     }
     Ok(())
+}
+
+/// The name that an element has now.
+async fn name_now(session: &CdpSession, backend: i64) -> Option<String> {
+    let params = json!({ "backendNodeId": backend, "fetchRelatives": false });
+    let tree = session.call_within("Accessibility.getPartialAXTree", params, FRAME_TIME).await.ok()?;
+    name_in(&serde_json::from_value(tree).ok()?)
 }
 
 /// The node of the `<iframe>` that shows a frame.

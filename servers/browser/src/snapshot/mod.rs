@@ -179,6 +179,18 @@ impl Snapshots {
     }
 }
 
+/// The name in what `Accessibility.getPartialAXTree` returns of one node; none if it is not told of.
+pub(crate) fn name_in(tree: &AxTree) -> Option<String> {
+    tree.nodes.first().filter(|node| !node.ignored).map(tree::name_of)
+}
+
+/// The error for an element that became another: lists that scroll use their nodes again.
+pub(crate) fn became(reference: u32, known: &Known, name: &str) -> ToolError {
+    ToolError::conflict(format!("The element e{reference} has another name now, and may be another one"))
+        .hint("If it is the right one nevertheless, call the tool again; otherwise take browser_snapshot.")
+        .detail(format!("It was: {}\nIt is: {}", known.label(), quoted(name)))
+}
+
 /// The error for an element that is gone.
 pub(crate) fn stale(reference: u32, known: &Known) -> ToolError {
     ToolError::conflict(format!("The reference e{reference} is stale: its element is no longer on the page"))

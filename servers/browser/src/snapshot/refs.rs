@@ -32,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) role: String,
     /// Its name, or its text if it has none.
     pub(crate) name: String,
+    /// Whether that is its name.
+    pub(crate) is_named: bool,
     place: u64,
     seen: u32,
 }
@@ -69,6 +71,7 @@ impl Refs {
                 backend,
                 role: node.role.to_string(),
                 name: name.clone(),
+                is_named: !node.name.is_empty(),
                 place,
                 seen: self.round,
             };

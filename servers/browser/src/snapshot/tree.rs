@@ -112,7 +112,7 @@ pub(crate) fn read(frames: &[Frame]) -> Tree {
         let mut node = Node {
             depth,
             parent,
-            name: clipped(&clean(ax.name()), TEXT_BYTES_MAX),
+            name: name_of(ax),
             states: states(ax, &role),
             text: ax.value().map(|value| clipped(&clean(&value), TEXT_BYTES_MAX)).unwrap_or_default(),
             url: link_url(ax, &role, &frames[at.frame].url),
@@ -138,6 +138,11 @@ pub(crate) fn read(frames: &[Frame]) -> Tree {
         tree.nodes.push(node);
     }
     tree
+}
+
+/// The name of a node, as snapshots have it.
+pub(crate) fn name_of(ax: &AxNode) -> String {
+    clipped(&clean(ax.name()), TEXT_BYTES_MAX)
 }
 
 /// Joins texts that follow each other.

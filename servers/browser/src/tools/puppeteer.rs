@@ -5,13 +5,14 @@ use crate::config::SIDE_MAX;
 use crate::page::{Area, Element, Page, shown, thrown};
 use crate::session::Session;
 use linchpin::types::content::ContentBlock;
-use linchpin::{Cx, Result};
+use linchpin::{Audience, Cx, Result};
 use linchpin_kit::{
     ErrorKind, TEXT_BYTES_MAX, ToolError, ToolOutput, ToolSet, ToolSpec, clip, from_outside, without_hidden,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 const NAVIGATE: ToolSpec =
     ToolSpec::writes("puppeteer_navigate", "Navigate", "puppeteer", "Navigate to a URL").outside();
@@ -166,10 +167,17 @@ struct Evaluated {
 }
 
 impl BrowserServer {
+    /// The client of a call. Its dialogs are answered at once: these tools have none for that.
+    async fn client(&self, cx: &Cx) -> Result<(Arc<Session>, Audience)> {
+        let (session, audience) = Session::of(&self.session, cx)?;
+        session.hold_dialogs(false).await;
+        Ok((session, audience))
+    }
+
     async fn navigate(&self, cx: &Cx, args: NavigateArgs) -> Result<ToolOutput<Navigated>> {
         self.check_launch(&args)?;
         let url = self.shared.egress.destination(&args.url)?;
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let egress = self.shared.egress.clone();
         let there = session.with_page(|page| async move { page.navigate(url.as_str(), &egress).await }).await?;
         let text = format!("Navigated to {}", shown(&args.url));
@@ -205,7 +213,7 @@ impl BrowserServer {
         if !(1..=SIDE_MAX).contains(&width) || !(1..=SIDE_MAX).contains(&height) {
             Err(ToolError::invalid(format!("Width and height must be 1 to {SIDE_MAX}")))?;
         }
-        let (session, audience) = Session::of(&self.session, cx)?;
+        let (session, audience) = self.client(cx).await?;
         let data = session
             .with_page(|page| async move {
                 page.resize(width, height).await?;
@@ -227,7 +235,7 @@ impl BrowserServer {
     }
 
     async fn click(&self, cx: &Cx, args: SelectorArgs) -> Result<ToolOutput<Used>> {
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let selector = args.selector.clone();
         let work = |page: Page| async move {
             let element = element(&page, &selector).await?;
@@ -238,7 +246,7 @@ impl BrowserServer {
     }
 
     async fn hover(&self, cx: &Cx, args: SelectorArgs) -> Result<ToolOutput<Used>> {
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let selector = args.selector.clone();
         let work = |page: Page| async move {
             let element = element(&page, &selector).await?;
@@ -250,7 +258,7 @@ impl BrowserServer {
 
     async fn fill(&self, cx: &Cx, args: ValueArgs) -> Result<ToolOutput<Used>> {
         let ValueArgs { selector, value } = args;
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let (wanted, text) = (selector.clone(), value.clone());
         let work = |page: Page| async move {
             let element = element(&page, &wanted).await?;
@@ -263,7 +271,7 @@ impl BrowserServer {
 
     async fn select(&self, cx: &Cx, args: ValueArgs) -> Result<ToolOutput<Used>> {
         let ValueArgs { selector, value } = args;
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let (wanted, option) = (selector.clone(), value.clone());
         let work = |page: Page| async move {
             let element = element(&page, &wanted).await?;
@@ -274,7 +282,7 @@ impl BrowserServer {
     }
 
     async fn evaluate(&self, cx: &Cx, args: ScriptArgs) -> Result<ToolOutput<Evaluated>> {
-        let (session, _) = Session::of(&self.session, cx)?;
+        let (session, _) = self.client(cx).await?;
         let before = session.log.count();
         let work = |page: Page| async move { page.evaluate(&args.script).await };
         let answer = session.with_page(work).await?;

@@ -42,7 +42,13 @@ fn of(snapshot: &str, words: &str) -> String {
 #[ignore = "needs a browser: cargo xtask test browser"]
 async fn a_page_is_seen_filled_in_and_used_by_references() {
     let more = "<!doctype html><title>More</title><h1>More</h1>";
-    let site = site(&[("/", HTML, SHOP.to_owned()), ("/more", HTML, more.to_owned())]).await;
+    let attached = "content-type: text/plain\r\ncontent-disposition: attachment; filename=bill.txt\r\n";
+    let site = site(&[
+        ("/", HTML, SHOP.to_owned()),
+        ("/more", HTML, more.to_owned()),
+        ("/bill", attached, "3 apples".to_owned()),
+    ])
+    .await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("up.txt"), "words").unwrap();
     let config = config(&[&site]).with(|config| {
@@ -136,6 +142,13 @@ async fn forms_and_files(caller: &Caller, page: &str, folder: &std::path::Path) 
     let wrong = json!({"fields": [{"target": "#mail", "type": "textbox", "value": "x"}, {"target": "#day", "type": "textbox", "value": "soon"}]});
     let error = caller.error("browser_fill_form", wrong).await;
     assert_eq!(error, "The value is not one for a field of type \"date\" (field 2; the first field was filled)");
+
+    caller.run("() => { const a = document.createElement('a'); a.id = 'bill'; a.href = '/bill'; a.textContent = 'Bill'; document.body.prepend(a); }").await;
+    let seen = caller.seen("browser_click", json!({"target": "#bill"})).await;
+    let saved = folder.join("down/bill.txt");
+    assert_eq!(seen["downloads"], json!([format!("\"bill.txt\" as \"{}\"", saved.display())]), "{seen}");
+    assert_eq!(std::fs::read_to_string(saved).unwrap(), "3 apples");
+    caller.run("() => bill.remove()").await;
 
     assert_eq!(caller.error("browser_file_upload", json!({"paths": ["up.txt"]})).await, "No file chooser is open");
     let asks = caller.call("browser_click", json!({"target": of(page, "\"File\"")})).await.unwrap();
@@ -280,7 +293,7 @@ async fn references_survive_rendering_and_reach_into_frames_of_other_sites() {
     .await;
     let config = config(&[]).with(|config: &mut Config| {
         config.allow_private_hosts = vec!["*.test".parse().unwrap()];
-        config.timeout_ms = 8_000;
+        config.timeout_ms = 5_000;
     });
     let browser = BrowserServer::open_with(config, Names).expect("it opens").0;
     let caller = Caller::serving(browser, &Revision::ALL).await;
@@ -304,6 +317,12 @@ async fn references_survive_rendering_and_reach_into_frames_of_other_sites() {
     assert_eq!(deletes.len(), 2, "{page}");
     caller.text("browser_click", json!({"target": of(deletes[0], "Delete")})).await;
     assert_eq!(caller.run("() => list").await, json!(["two"]));
+    // A node that is used again for something else is not what the model saw.
+    let two = of(&caller.shown("browser_snapshot", json!({})).await, "generic \"two\"");
+    caller.run("() => document.querySelector('[role=listitem]').setAttribute('aria-label', 'three')").await;
+    let other = caller.call("browser_click", json!({ "target": two })).await.unwrap_err();
+    assert!(other.contains("has another name now") && other.contains("It is: \"three\""), "{other}");
+    assert!(caller.call("browser_click", json!({ "target": two })).await.is_ok(), "asked again");
     caller.text("browser_navigate", json!({"url": at("/plain")})).await;
     let stale = caller.call("browser_click", json!({ "target": add })).await.unwrap_err();
     assert!(

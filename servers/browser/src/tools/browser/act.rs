@@ -62,7 +62,7 @@ pub(crate) struct FillForm {
     fields: Vec<FormField>,
 }
 
-/// A field of a form.
+// A field of a form.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(inline)]
 struct FormField {

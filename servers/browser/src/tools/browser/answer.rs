@@ -1,12 +1,13 @@
 //! What tools that act on a page answer: what they did, and what has changed.
 
-use crate::act::{Action, Actor, Tab, Watch, dialog_open, failed, unless_dialog};
+use crate::act::{Action, Actor, Download, Tab, Watch, dialog_open, failed, unless_dialog};
 use crate::page::{Dialog, Page, shown};
 use crate::session::Session;
 use crate::snapshot::{Kind, Snapshot, quoted};
-use linchpin_kit::{ToolError, ToolOutput, without_hidden};
+use linchpin_kit::{Provenance, ToolError, ToolOutput, without_hidden};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Most bytes of a dialog's text.
@@ -32,6 +33,9 @@ pub(crate) struct Seen {
     /// The dialog that the page waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dialog: Option<String>,
+    /// Files that it downloaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) downloads: Vec<String>,
 }
 
 /// The provenance of what is shown.
@@ -52,13 +56,13 @@ pub(crate) async fn acted(
             let tab = session.known.of(&page);
             let mut tab = tab.lock().await;
             tab.prepare(&page).await?;
-            let (count, watch) = (tabs.pages().len(), Watch::new(&page));
+            let (count, watch) = (tabs.pages().len(), Watch::new(&page, &tab));
             let mut actor = Actor { page: &page, tab: &mut tab };
             match unless_dialog(&page, actor.perform(action)).await {
                 Err(dialog) => return Ok(of_dialog(&page, &dialog, said)),
                 Ok(done) => done?,
             }
-            watch.settle().await;
+            let downloads = watch.settle().await;
             let mut notes = vec![said];
             if tabs.pages().len() > count {
                 notes.push("It opened a new tab: see browser_tabs.".to_owned());
@@ -66,9 +70,29 @@ pub(crate) async fn acted(
             if tab.chooser_is_open() {
                 notes.push("It asks for files: use browser_file_upload.".to_owned());
             }
-            changed(&page, &mut tab, notes).await
+            Ok(with_downloads(changed(&page, &mut tab, notes).await?, &downloads))
         })
         .await
+}
+
+/// Adds the files that the page had the browser download. Their names are the page's.
+fn with_downloads(mut output: ToolOutput<Seen>, downloads: &[Download]) -> ToolOutput<Seen> {
+    if downloads.is_empty() {
+        return output;
+    }
+    let files = downloads.iter().map(|download| {
+        let name = quoted(linchpin_kit::clip(&without_hidden(&download.name), DIALOG_BYTES_MAX).text);
+        match (&download.file, download.pending) {
+            (Some(file), _) => format!("{name} as {}", quoted(&without_hidden(file))),
+            (None, true) => format!("{name} is being saved"),
+            (None, false) => format!("{name} was not saved"),
+        }
+    });
+    output.value.downloads = files.collect();
+    let text = output.text.get_or_insert_default();
+    let _ = write!(text, "\nDownload: {}", output.value.downloads.join("; "));
+    output.provenance = Provenance::ThirdParty;
+    output
 }
 
 /// The state of the page after something was done.
@@ -116,7 +140,7 @@ pub(crate) fn of_snapshot(page: &Page, tab: &Tab, snapshot: Snapshot, mut notes:
         changes: snapshot.kind != Kind::Whole,
         snapshot: snapshot.text,
         next_cursor: snapshot.next,
-        dialog: None,
+        ..Seen::default()
     };
     ToolOutput::outside(text, value).notice(Some(notes.join(" ")))
 }

@@ -27,7 +27,7 @@ const fn acts(name: &'static str, title: &'static str, description: &'static str
 const NAVIGATE: ToolSpec = looks("browser_navigate", "Navigate", "Opens a URL and returns a snapshot of the page.");
 const NAVIGATE_BACK: ToolSpec =
     looks("browser_navigate_back", "Go back", "Goes back in the history; or forward, or reloads.");
-const SNAPSHOT: ToolSpec = looks(
+pub(crate) const SNAPSHOT: ToolSpec = looks(
     "browser_snapshot",
     "Page snapshot",
     "Returns the page as an outline of its elements. Their refs (e12) are targets of other tools, which answer with what changed since.",

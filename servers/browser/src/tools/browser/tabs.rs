@@ -38,7 +38,7 @@ pub(crate) async fn navigate(session: &Arc<Session>, args: Navigate) -> Result<T
             no_dialog(&page)?;
             let tab = session.known.of(&page);
             let mut tab = tab.lock().await;
-            let watch = Watch::new(&page);
+            let watch = Watch::new(&page, &tab);
             let there = match unless_dialog(&page, page.navigate(url.as_str(), &shared.egress)).await {
                 Ok(done) => done?,
                 Err(dialog) => return Ok(of_dialog(&page, &dialog, "The page did not finish loading.".to_owned())),
@@ -78,7 +78,7 @@ pub(crate) async fn navigate_back(session: &Arc<Session>, args: NavigateBack) ->
             let tab = session.known.of(&page);
             let mut tab = tab.lock().await;
             tab.prepare(&page).await?;
-            let watch = Watch::new(&page);
+            let watch = Watch::new(&page, &tab);
             match unless_dialog(&page, go(&page, args.direction)).await {
                 Ok(done) => done?,
                 Err(dialog) => return Ok(of_dialog(&page, &dialog, "The page was not left.".to_owned())),
@@ -137,7 +137,7 @@ pub(crate) async fn handle_dialog(session: &Arc<Session>, args: HandleDialog) ->
             let Some(open) = dialog.borrow_and_update().clone() else {
                 return Err(ToolError::conflict("No dialog is open"));
             };
-            let watch = Watch::new(&page);
+            let watch = Watch::new(&page, &tab);
             page.answer_dialog(args.accept, args.prompt_text.as_deref());
             let gone = dialog.wait_for(|now| now.as_ref() != Some(&open));
             if tokio::time::timeout(Duration::from_secs(5), gone).await.is_err() {
@@ -171,7 +171,7 @@ pub(crate) async fn resize(session: &Arc<Session>, args: Resize) -> Result<ToolO
             no_dialog(&page)?;
             let tab = session.known.of(&page);
             let mut tab = tab.lock().await;
-            let watch = Watch::new(&page);
+            let watch = Watch::new(&page, &tab);
             page.resize(args.width, args.height).await?;
             watch.settle().await;
             changed(&page, &mut tab, vec![format!("The viewport is {}x{}.", args.width, args.height)]).await
