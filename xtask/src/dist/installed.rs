@@ -136,7 +136,7 @@ impl Steps<'_> {
         Ok(Outcome::Calls(1))
     }
 
-    /// Started as a host does: `${__dirname}` and the person's answers put into the manifest's command.
+    /// Started as a host does: `${__dirname}` and the user's answers put into the manifest's command.
     fn bundles(&self, home: &Path) -> Result<Outcome> {
         let mut calls = 0;
         for file in self.files(|name| name.ends_with(".mcpb"))? {
