@@ -13,6 +13,8 @@ linchpin_kit::options! {
     pub struct Config {
         /// URL that all requests begin with, instead of the API's own.
         pub api_url: Option<String> = None => flag::url("URL"),
+        /// URLs of the API's [further bases](Api::bases), by their names. For an option of the server's own.
+        pub base_urls: Vec<(&'static str, String)> = Vec::new(),
         /// The key.
         pub key: Option<Secret> = None,
         /// How the key is sent instead of as the API says: the name of a header, and what comes before the key. For an option of
@@ -72,6 +74,9 @@ impl Config {
 
     /// The URL of a further base. If the API's own was replaced, it is below that one.
     pub(crate) fn further_base(&self, api: &Api, base: &Base) -> Result<Url, ToolError> {
+        if let Some((_, url)) = self.base_urls.iter().find(|(name, _)| *name == base.name) {
+            return self.checked_url(url);
+        }
         if self.api_url.is_none() {
             return self.checked_url(base.url);
         }

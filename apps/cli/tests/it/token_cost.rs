@@ -200,7 +200,7 @@ async fn under_its_published_name_a_server_offers_the_published_tools_for_at_mos
 
         let all = row.words().into_iter().chain(words(&["--toolsets", "all"])).collect::<Vec<_>>();
         let connection = over_pipe(&link, home.path(), &all, &row.env, REVISIONS[0]).await;
-        let has_no_more = matches!(row.name, "fetch" | "google-maps" | "everart" | "aws-kb");
+        let has_no_more = matches!(row.name, "fetch" | "google-maps" | "everart");
         assert!(connection.tools().await.unwrap().len() > names.len() || has_no_more, "{}", row.name);
         connection.close().await;
     }

@@ -25,12 +25,12 @@ fn home() -> PathBuf {
 const PROGRAM: &str = r#"
 import json, sys, datetime
 import botocore.auth, botocore.awsrequest, botocore.credentials, botocore.loaders, botocore.model, botocore.validate
-api = botocore.loaders.Loader().load_service_model("bedrock-agent-runtime", "service-2")
-shape = botocore.model.ServiceModel(api).operation_model("Retrieve").input_shape
 said = []
 for one in json.load(sys.stdin):
-    body = json.loads(one["body"])
-    problems = botocore.validate.ParamValidator().validate({"knowledgeBaseId": one["id"], **body}, shape)
+    model = botocore.loaders.Loader().load_service_model(one["service"], "service-2")
+    shape = botocore.model.ServiceModel(model).operation_model(one["operation"]).input_shape
+    named = {"knowledgeBaseId": one["id"]} if one["id"] else {}
+    problems = botocore.validate.ParamValidator().validate({**named, **json.loads(one["body"])}, shape)
     at = datetime.datetime.strptime(one["headers"]["x-amz-date"], "%Y%m%dT%H%M%SZ")
     class Then(datetime.datetime):
         @classmethod
@@ -73,26 +73,31 @@ async fn botocore_accepts_our_parameters_and_computes_our_signatures() {
         let given = if token.is_empty() { &environment[..2] } else { &environment };
         let connection = connected(config(&site, given)).await;
         for arguments in [
+            json!({ "limit": 1_000 }),
             json!({ "query": "holidays & \"more\" ä", "knowledgeBaseId": "ABCDE12345" }),
             json!({
                 "query": "x", "knowledgeBaseId": "ABCDE12345", "n": 100, "search_type": "SEMANTIC", "rerank_model": arn,
                 "filter": { "andAll": [{ "equals": { "key": "a", "value": 1 } }, { "in": { "key": "b", "value": ["c"] } }] },
             }),
         ] {
-            let answer = call(&connection, "retrieve_from_aws_kb", arguments.clone()).await;
+            let (tool, service, operation) = match &arguments["limit"] {
+                Value::Null => ("retrieve_from_aws_kb", "bedrock-agent-runtime", "Retrieve"),
+                _ => ("aws_kb_list", "bedrock-agent", "ListKnowledgeBases"),
+            };
+            let answer = call(&connection, tool, arguments.clone()).await;
             assert!(!answer.failed, "{}", answer.result);
             let seen = site.requests().pop().unwrap();
             let headers: serde_json::Map<String, Value> =
                 seen.headers.iter().map(|(name, value)| (name.to_lowercase(), json!(value))).collect();
             requests.push(json!({
-                "id": arguments["knowledgeBaseId"], "body": String::from_utf8_lossy(&seen.body), "headers": headers,
+                "service": service, "operation": operation, "id": arguments["knowledgeBaseId"], "body": String::from_utf8_lossy(&seen.body), "headers": headers,
                 "url": site.url(&seen.target), "key": "AKIDEXAMPLE", "secret": KEY,
                 "token": if token.is_empty() { Value::Null } else { json!(token) },
             }));
         }
     }
     // What must be found.
-    let mut wrong = requests[0].clone();
+    let mut wrong = requests[1].clone();
     wrong["body"] = json!(
         r#"{"retrievalQuery":{"text":"x"},"retrievalConfiguration":{"vectorSearchConfiguration":{"numberOfResults":"x"}}}"#
     );
@@ -116,7 +121,7 @@ async fn the_archived_server_has_the_same_tool_and_arguments() {
     let site = suite().site().await;
     let ours = suite().connect(suite().config(&site)).await;
     let (theirs, ours) = (theirs.tools().await.unwrap(), ours.tools().await.unwrap());
-    assert_eq!((theirs.len(), &theirs[0].name), (1, &ours[0].name));
+    assert_eq!((theirs.len(), &theirs[0].name), (1, &ours[0].name), "the published one is the first");
     let schema = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     let (their, our) = (schema(theirs[0].input_schema.get()), schema(ours[0].input_schema.get()));
     assert_eq!(their["required"], our["required"]);

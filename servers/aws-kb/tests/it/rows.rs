@@ -47,6 +47,40 @@ async fn what_bedrock_would_refuse_and_other_knowledge_bases_are_refused_before_
     assert!(!call(&connection, "retrieve_from_aws_kb", json!({ "query": "x", "knowledgeBaseId": id })).await.failed);
 }
 
+#[tokio::test]
+async fn of_the_knowledge_bases_those_are_listed_that_are_allowed() {
+    let site = suite().site().await;
+    for (only, names) in [(vec![], vec!["handbook", "secret"]), (vec!["ABCDE12345".to_owned()], vec!["handbook"])] {
+        let connection = suite().connect(suite().config(&site).with(|config| config.only = only)).await;
+        let told = call(&connection, "aws_kb_list", json!({})).await;
+        let listed = told.structured["knowledge_bases"].as_array().unwrap().iter().map(|one| &one["name"]);
+        assert_eq!(listed.collect::<Vec<_>>(), names, "{}", told.result);
+    }
+}
+
+#[tokio::test]
+async fn both_apis_are_those_of_the_region_or_of_the_variables_of_aws() {
+    let key = [("AWS_REGION", "cn-north-1"), ("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    for (variables, want) in [
+        (vec![], ["bedrock-agent.cn-north-1.amazonaws.com.cn", "bedrock-agent-runtime.cn-north-1.amazonaws.com.cn"]),
+        (vec![("AWS_ENDPOINT_URL", "https://both.example")], ["both.example", "both.example"]),
+        (
+            vec![
+                ("AWS_ENDPOINT_URL_BEDROCK_AGENT", "https://one.example"),
+                ("AWS_ENDPOINT_URL", "https://two.example"),
+            ],
+            ["one.example", "two.example"],
+        ),
+    ] {
+        let all = key.iter().chain(&variables);
+        let get = |name: &str| all.clone().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let rest = open(Config::from_env(Vars::new(&get)).unwrap()).unwrap();
+        let given = rest.config();
+        let hosts = [given.base_urls[0].1.as_str(), given.api_url.as_deref().unwrap()];
+        assert_eq!(hosts.map(|url| url.trim_start_matches("https://")), want);
+    }
+}
+
 #[test]
 fn a_region_is_needed_and_is_that_of_the_options_of_aws() {
     let home = tempfile::tempdir().unwrap();
