@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::issuer::TrustedIssuer;
 use crate::keys::Keys;
-use crate::proof::Dpop;
+use crate::mode::Dpop;
 use linchpin_oauth::Scopes;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

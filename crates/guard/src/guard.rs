@@ -7,7 +7,7 @@ use crate::fetch::Fetch;
 use crate::issuer::TrustedIssuer;
 use crate::keys::Keys;
 use crate::layer::GuardLayer;
-use crate::proof::Dpop;
+use crate::mode::Dpop;
 use crate::refuse::PROOF_ALGS;
 use bytes::Bytes;
 use http::{StatusCode, request};

@@ -14,14 +14,15 @@
 // Files import downwards, in this order:
 //
 // ```text
-// layer
 // guard
+// checker  layer
 // config
-// checker
-// introspect  jwt
+// introspect
+// jwt
 // issuer
-// fetch  keys  proof  refuse
-// clock  credentials  limit  remembered  replay
+// keys  proof
+// refuse
+// clock  credentials  fetch  limit  mode  remembered  replay
 // ```
 
 mod checker;
@@ -36,6 +37,7 @@ mod jwt;
 mod keys;
 mod layer;
 mod limit;
+mod mode;
 mod proof;
 mod refuse;
 mod remembered;
@@ -48,4 +50,4 @@ pub use issuer::{Introspection, TrustedIssuer};
 pub use keys::{Key, Keys, KeysError, NewKey};
 pub use layer::{GuardLayer, Guarded};
 pub use linchpin_oauth::{Claims, JwkSet, Scopes, Secret, Signer};
-pub use proof::Dpop;
+pub use mode::Dpop;

@@ -1,5 +1,6 @@
 //! DPoP: whether the sender of a token has the key that the token is bound to.
 
+use crate::mode::Dpop;
 use crate::refuse::Refusals;
 use crate::replay::{Replay, Use};
 use base64::Engine as _;
@@ -7,31 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use linchpin_core::gate::Refusal;
 use linchpin_oauth::dpop::{self, Expected};
 use linchpin_oauth::{Thumbprint, sha256};
-
-/// Whether access tokens are bound to keys (DPoP, RFC 9449).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dpop {
-    /// Tokens that are bound to a key are refused, all others are bearer tokens.
-    #[default]
-    Off,
-    /// Tokens that are bound to a key need a proof, all others are bearer tokens.
-    Accepted,
-    /// All tokens are bound to a key and need a proof.
-    Required,
-    /// The same, and each proof is for its body too (`content_digest`): the draft of the protocol's extension.
-    Profile,
-}
-
-impl Dpop {
-    pub(crate) fn is_on(self) -> bool {
-        self != Dpop::Off
-    }
-
-    pub(crate) fn is_required(self) -> bool {
-        matches!(self, Dpop::Required | Dpop::Profile)
-    }
-}
 
 /// Checks the proof of a request with a token that is bound to a key.
 pub(crate) fn check(

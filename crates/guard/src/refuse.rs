@@ -1,6 +1,6 @@
 //! What strangers are told: statuses and challenges. The sentences are a fixed list; none is of a library or of a token.
 
-use crate::proof::Dpop;
+use crate::mode::Dpop;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 const METADATA: &str = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 
+/// What it is, path, headers, status, challenge.
+type Row<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], u16, String);
+
 #[tokio::test]
 async fn each_situation_has_its_status_and_challenge() {
     let key = key(Alg::Es256, "k");
@@ -25,7 +28,7 @@ async fn each_situation_has_its_status_and_challenge() {
     let with = |changes: Value| format!("Bearer {}", key.sign("at+jwt", &claims(changes)));
     let (expired, narrow) = (with(json!({ "exp": NOW - 100 })), with(json!({ "scope": "mcp" })));
     let twice = malformed("there is more than one Authorization header");
-    let rows: [(&str, &str, &[(&str, &str)], u16, String); 9] = [
+    let rows: [Row<'_>; 9] = [
         ("no credentials", "/mcp", &[], 401, plain.clone()),
         ("other scheme", "/mcp", &[("authorization", "Basic YTpi")], 401, plain.clone()),
         ("DPoP where it is off", "/mcp", &[("authorization", "DPoP abc")], 401, plain),

@@ -25,21 +25,24 @@ enum Damage {
 fn ours(token: &str, signer: &Signer) -> bool {
     let Ok(jws) = Jws::read(token) else { return false };
     let jwk = signer.jwk();
-    let verified = jws.verify(&jwk).is_ok_and(|claims| {
+    jws.verify(&jwk).is_ok_and(|claims| {
         claims.check_times(NOW, LEEWAY_S).is_ok() && claims.texts("aud").is_some_and(|all| all.contains(&"a"))
-    });
-    verified
+    })
 }
 
-fn theirs(token: &str, signer: &Signer, alg: Algorithm) -> bool {
+fn their_key(signer: &Signer) -> DecodingKey {
     let jwk: TheirJwk = serde_json::from_value(signer.jwk().to_value()).unwrap();
+    DecodingKey::from_jwk(&jwk).unwrap()
+}
+
+fn theirs(token: &str, key: &DecodingKey, alg: Algorithm) -> bool {
     let mut rules = Validation::new(alg);
     // It goes by the system's clock: the times are compared here.
     rules.validate_exp = false;
     rules.validate_nbf = false;
     rules.set_audience(&["a"]);
     rules.set_required_spec_claims(&["exp", "aud"]);
-    let Ok(read) = jsonwebtoken::decode::<Value>(token, &DecodingKey::from_jwk(&jwk).unwrap(), &rules) else {
+    let Ok(read) = jsonwebtoken::decode::<Value>(token, key, &rules) else {
         return false;
     };
     let time = |name: &str| read.claims.get(name).map(|value| value.as_u64().unwrap());
@@ -47,7 +50,7 @@ fn theirs(token: &str, signer: &Signer, alg: Algorithm) -> bool {
         && ["nbf", "iat"].iter().all(|name| time(name).is_none_or(|from| from <= NOW + LEEWAY_S))
 }
 
-fn damaged(token: &str, other: &str, damage: &Damage) -> String {
+fn damaged(token: &str, other: impl FnOnce() -> String, damage: &Damage) -> String {
     match damage {
         Damage::None => token.to_owned(),
         Damage::Byte(at) => {
@@ -58,7 +61,7 @@ fn damaged(token: &str, other: &str, damage: &Damage) -> String {
         }
         Damage::Swap => {
             let (message, _) = token.rsplit_once('.').unwrap();
-            format!("{message}.{}", other.rsplit_once('.').unwrap().1)
+            format!("{message}.{}", other().rsplit_once('.').unwrap().1)
         }
         Damage::Cut(at) => token[..at % token.len()].to_owned(),
     }
@@ -70,7 +73,11 @@ fn ten_thousand_tokens_are_judged_as_another_library_judges_them() {
         (key(Alg::Es256, "a"), Algorithm::ES256),
         (key(Alg::Es384, "b"), Algorithm::ES384),
         (key(Alg::EdDsa, "c"), Algorithm::EdDSA),
-    ];
+    ]
+    .map(|(signer, alg)| {
+        let key = their_key(&signer);
+        (signer, key, alg)
+    });
     let others = [key(Alg::Es256, "a"), key(Alg::Es384, "b"), key(Alg::EdDsa, "c")];
     let damage = prop_oneof![
         4 => Just(Damage::None), 2 => any::<usize>().prop_map(Damage::Byte), 1 => Just(Damage::Swap),
@@ -78,22 +85,22 @@ fn ten_thousand_tokens_are_judged_as_another_library_judges_them() {
     ];
     let time = || prop::option::of((NOW - 70)..(NOW + 70));
     // Mostly the cheap ones: P-384 takes thirty times as long.
-    let which = prop_oneof![60 => Just(0_usize), 1 => Just(1_usize), 39 => Just(2_usize)];
+    let which = prop_oneof![30 => Just(0_usize), 1 => Just(1_usize), 69 => Just(2_usize)];
     let inputs = (which, damage, (time(), time(), time()), any::<bool>(), "[ab]{1,2}", "\\PC{0,9}");
     let config = Config { cases: TOKENS, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let accepted = std::cell::Cell::new(0);
     let outcome = runner.run(&inputs, |(which, damage, (exp, nbf, iat), list, aud, sub)| {
-        let (signer, alg) = &signers[which];
+        let (signer, their_key, alg) = &signers[which];
         let mut claims = json!({ "sub": sub, "aud": if list { json!([aud, "x"]) } else { json!(aud) } });
         for (name, value) in [("exp", exp), ("nbf", nbf), ("iat", iat)] {
             if let Some(value) = value {
                 claims[name] = json!(value);
             }
         }
-        let token = damaged(&signer.sign("JWT", &claims), &others[which].sign("JWT", &claims), &damage);
+        let token = damaged(&signer.sign("JWT", &claims), || others[which].sign("JWT", &claims), &damage);
         let judged = ours(&token, signer);
-        prop_assert_eq!(judged, theirs(&token, signer, *alg), "{}", shown(&token));
+        prop_assert_eq!(judged, theirs(&token, their_key, *alg), "{}", shown(&token));
         accepted.set(accepted.get() + u32::from(judged));
         Ok(())
     });
