@@ -1,0 +1,223 @@
+//! Logins at a provider: OpenID Connect, GitHub, and endpoints with a function of one's own.
+
+use crate::support::provider::Provider;
+use crate::support::{Browser, Got, ISSUER, Login, answer_of, enter, post, refresh, text};
+use http::StatusCode;
+use linchpin_issuer::{Client, Endpoints, Issuer, Person, Upstream, UpstreamError};
+use serde_json::{Value, json};
+
+fn issuer(upstream: Upstream) -> Issuer {
+    Issuer::new(ISSUER)
+        .upstream(upstream)
+        .scope("files:read", "read your files")
+        .client(Client::new("desktop").redirect_uri("http://127.0.0.1/cb"))
+}
+
+fn oidc(provider: &Provider) -> Issuer {
+    issuer(Upstream::oidc(&*provider.url, "our-id", "our-secret-canary")).allow("@acme.example")
+}
+
+/// Says yes, and returns where the browser is sent at the provider.
+async fn approve(browser: &mut Browser<'_>, login: &Login) -> String {
+    let page = browser.follow(&login.url(browser.issuer)).await;
+    assert!(page.body.contains("You will sign in at"), "{}", page.body);
+    let going = browser.answer(&page, "allow", "").await;
+    assert_eq!(going.status, StatusCode::OK, "{going:?}");
+    going.next().expect("the browser goes on")
+}
+
+/// Logs in as far as the answer to the callback.
+async fn callback(issuer: &Issuer, provider: &Provider, login: &Login) -> Got {
+    let mut browser = Browser::new(issuer);
+    let to = approve(&mut browser, login).await;
+    browser.get(&provider.log_in(&to)).await
+}
+
+async fn tokens(issuer: &Issuer, provider: &Provider) -> Value {
+    let login = Login::new("desktop");
+    let back = callback(issuer, provider, &login).await;
+    assert_eq!(back.status, StatusCode::FOUND, "{back:?}");
+    let got = login.redeem(issuer, &answer_of(&back)["code"]).await;
+    assert_eq!(got.status, StatusCode::OK, "{got:?}");
+    got.json()
+}
+
+#[tokio::test]
+async fn a_person_of_a_provider_comes_in_with_our_token_and_is_asked_about_at_each_refresh() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let first = tokens(&issuer, &provider).await;
+    let access = text(&first, "access_token");
+    let who = enter(&issuer, "/mcp", Some(&access)).await.unwrap();
+    assert_eq!((who.subject(), who.issuer(), who.client()), ("u-17", Some(&*provider.url), Some("desktop")));
+    let next = refresh(&issuer, "desktop", &text(&first, "refresh_token"), &[]).await;
+    assert_eq!(next.status, StatusCode::OK, "{next:?}");
+    assert_eq!(provider.asked("/token"), 2, "the code, and our refresh");
+    // Row 100: nothing of the provider is in anything that a client is sent.
+    for sent in [first.to_string(), next.body.clone()] {
+        assert!(!sent.contains("canary"), "{sent}");
+    }
+    // Row 99: away, the family stays; gone, it ends.
+    let token = text(&next.json(), "refresh_token");
+    provider.with(|state| state.away = true);
+    let away = refresh(&issuer, "desktop", &token, &[]).await;
+    assert_eq!((away.status, away.error().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"));
+    provider.with(|state| (state.away, state.gone) = (false, true));
+    assert_eq!(refresh(&issuer, "desktop", &token, &[]).await.error(), "invalid_grant");
+    provider.with(|state| state.gone = false);
+    assert_eq!(refresh(&issuer, "desktop", &token, &[]).await.error(), "invalid_grant");
+    assert!(enter(&issuer, "/mcp", Some(&access)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_revocation_is_told_to_the_provider_and_a_changed_person_may_be_out() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let first = tokens(&issuer, &provider).await;
+    let token = text(&first, "refresh_token");
+    post(&issuer, "revoke", None, &[("client_id", "desktop"), ("token", &token)]).await;
+    let told = provider.with(|state| state.log.last().cloned().unwrap());
+    assert_eq!((told.0.as_str(), told.1["token"].as_str()), ("/revoke", "upstream-refresh-canary"));
+    let second = tokens(&issuer, &provider).await;
+    provider.with(|state| state.claims["email"] = json!("ada@elsewhere.example"));
+    let out = refresh(&issuer, "desktop", &text(&second, "refresh_token"), &[]).await;
+    assert_eq!(out.error(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn github_is_asked_for_the_person_and_their_organizations() {
+    let provider = Provider::start().await;
+    let upstream = || Upstream::github_enterprise(&provider.url, "our-id", "our-secret-canary");
+    let issuer = issuer(upstream()).allow("org:acme");
+    // Row 97: outside the rule.
+    let login = Login::new("desktop");
+    let out = callback(&issuer, &provider, &login).await;
+    assert_eq!((out.status, out.next()), (StatusCode::FORBIDDEN, None));
+    assert!(out.body.contains("org:acme") && out.body.contains("Octo"), "{}", out.body);
+    assert_eq!(provider.asked("/api/v3/applications/our-id/token"), 1, "its token is not kept");
+    provider.with(|state| state.orgs = vec!["acme".to_owned()]);
+    let first = tokens(&issuer, &provider).await;
+    let who = enter(&issuer, "/mcp", Some(&text(&first, "access_token"))).await.unwrap();
+    assert_eq!(who.subject(), "583231", "the number, not the name, which can be given away");
+    // Nothing expires there, so each refresh asks.
+    provider.with(|state| state.orgs.clear());
+    let gone = refresh(&issuer, "desktop", &text(&first, "refresh_token"), &[]).await;
+    assert_eq!(gone.error(), "invalid_grant");
+    let mut browser = Browser::new(&issuer);
+    let to = approve(&mut browser, &Login::new("desktop")).await;
+    assert!(to.contains("read%3Aorg") && to.starts_with(&format!("{}/login/oauth/authorize?", provider.url)), "{to}");
+}
+
+#[tokio::test]
+async fn endpoints_and_a_function_are_a_provider_too() {
+    let provider = Provider::start().await;
+    let own = provider.url.clone();
+    let endpoints = Endpoints::new(format!("{own}/authorize"), format!("{own}/token"), |token| async move {
+        match token.expose() {
+            "upstream-access-canary" => Ok(Person::new("https://idp.example", "ada")),
+            _ => Err(UpstreamError::Away),
+        }
+    });
+    let issuer = issuer(Upstream::endpoints(endpoints.revoke(format!("{own}/revoke")), "our-id", "s")).allow_anyone();
+    let first = tokens(&issuer, &provider).await;
+    let who = enter(&issuer, "/mcp", Some(&text(&first, "access_token"))).await.unwrap();
+    assert_eq!((who.subject(), who.issuer()), ("ada", Some("https://idp.example")));
+    let form = provider.with(|state| state.log.iter().find(|(path, _)| path == "/token").unwrap().1.clone());
+    assert_eq!((form["client_id"].as_str(), form["client_secret"].as_str()), ("our-id", "s"));
+    assert_eq!(form["redirect_uri"], format!("{ISSUER}/callback"));
+}
+
+/// Rows 65, 66, 68 to 70: without our question nothing comes of a login at the provider, and only the browser that answered
+/// it comes back.
+#[tokio::test]
+async fn rows_65_to_70_the_way_to_the_provider_and_back_belongs_to_one_browser() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let login = Login::new("desktop");
+    let mut attacker = Browser::new(&issuer);
+    let to = approve(&mut attacker, &login).await;
+    let back = provider.log_in(&to);
+    // 65, 66: the victim has been here, even logs in at the same time, and follows the attacker's link.
+    let mut victim = Browser::new(&issuer);
+    let own = approve(&mut victim, &login).await;
+    let got = victim.get(&back).await;
+    assert_eq!((got.status, got.next()), (StatusCode::FORBIDDEN, None), "row 66");
+    let with = |state: &str| format!("{ISSUER}/callback?code=x&state={state}");
+    let state_of = |url: &str| {
+        url::Url::parse(url).unwrap().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned()
+    };
+    let name = state_of(&own).split_once('.').unwrap().0.to_owned();
+    let rows = [
+        (68, with(&format!("{name}.{}", state_of(&to).split_once('.').unwrap().1))),
+        (68, with("unknown.unknown")),
+        (69, format!("{ISSUER}/callback?code=x")),
+    ];
+    for (row, url) in rows {
+        let got = victim.get(&url).await;
+        assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None), "row {row}");
+    }
+    let fine = victim.get(&provider.log_in(&own)).await;
+    assert_eq!(fine.status, StatusCode::FOUND, "{fine:?}");
+    let twice = victim.get(&with(&state_of(&own))).await;
+    assert_eq!((twice.status, twice.next()), (StatusCode::BAD_REQUEST, None), "row 70");
+    assert_eq!(provider.asked("/token"), 1, "nothing else was redeemed");
+}
+
+/// Row 71.
+#[tokio::test]
+async fn row_71_an_id_token_of_another_login_client_key_or_issuer_is_not_believed() {
+    let rows = ["nonce", "aud", "iss", "key", "nobody"];
+    for row in rows {
+        let provider = Provider::start().await;
+        let issuer = oidc(&provider);
+        provider.with(|state| match row {
+            "nonce" => state.claims["nonce"] = json!("another"),
+            "aud" => state.claims["aud"] = json!("another-client"),
+            "iss" => state.claims["iss"] = json!("https://other.example"),
+            "nobody" => state.claims["sub"] = json!(""),
+            _ => state.forges = true,
+        });
+        let got = callback(&issuer, &provider, &Login::new("desktop")).await;
+        assert_eq!((got.status, got.next()), (StatusCode::FORBIDDEN, None), "{row}");
+    }
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let mut browser = Browser::new(&issuer);
+    let to = approve(&mut browser, &Login::new("desktop")).await;
+    let back = format!("{}&iss=https://other.example", provider.log_in(&to));
+    assert_eq!(browser.get(&back).await.status, StatusCode::FORBIDDEN, "iss of another provider");
+    assert_eq!(provider.asked("/token"), 0);
+}
+
+/// Row 97, with a mail address that nobody verified.
+#[tokio::test]
+async fn row_97_an_unverified_mail_address_is_none() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    provider.with(|state| state.claims["email_verified"] = json!(false));
+    let got = callback(&issuer, &provider, &Login::new("desktop")).await;
+    assert_eq!(got.status, StatusCode::FORBIDDEN);
+    assert!(got.body.contains("@acme.example"), "{}", got.body);
+}
+
+/// Row 98, and a person who says no at the provider.
+#[tokio::test]
+async fn row_98_a_provider_that_was_away_is_tried_again_without_a_new_question() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let login = Login::new("desktop");
+    let mut browser = Browser::new(&issuer);
+    let to = approve(&mut browser, &login).await;
+    provider.with(|state| state.away = true);
+    let away = browser.get(&provider.log_in(&to)).await;
+    assert_eq!(away.status, StatusCode::SERVICE_UNAVAILABLE);
+    let again = away.body.split_once("href=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    provider.with(|state| state.away = false);
+    let next = browser.get(&again).await.next().unwrap();
+    assert!(next.starts_with(&provider.url) && next != to, "{next}");
+    assert_eq!(browser.get(&provider.log_in(&next)).await.status, StatusCode::FOUND);
+    let mut browser = Browser::new(&issuer);
+    let to = approve(&mut browser, &login).await;
+    let no = provider.log_in(&to).replace("code=upstream-code-canary", "error=access_denied");
+    assert_eq!(answer_of(&browser.get(&no).await)["error"], "access_denied");
+}
