@@ -52,6 +52,12 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["server", "http", "macros", "guard"]),
         crates_max: 145,
     },
+    Budget {
+        what: "an HTTP server with an authorization server of its own",
+        package: "linchpin",
+        features: Some(&["server", "http", "macros", "issuer"]),
+        crates_max: 175,
+    },
     Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
     Budget {
         what: "an HTTP client with OAuth",

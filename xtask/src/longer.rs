@@ -24,6 +24,7 @@ const LIBRARIES: &[&str] = &[
     "linchpin-process",
     "linchpin-auth",
     "linchpin-guard",
+    "linchpin-issuer",
 ];
 
 /// The crates whose types are part of theirs.

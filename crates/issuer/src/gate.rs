@@ -285,6 +285,10 @@ pub(crate) fn missing(started: &Started, principal: Option<&Principal>, scopes: 
 }
 
 impl Gate for crate::issuer::Issuer {
+    fn check(&self) -> Result<(), String> {
+        self.started().map(drop).map_err(ToString::to_string)
+    }
+
     fn admit(&self, head: &request::Parts, _peer: Option<SocketAddr>) -> Admit {
         match self.started() {
             Ok(started) => started.admit(head),

@@ -69,6 +69,7 @@
 //! | `tls` | | HTTPS for servers |
 //! | `keys` | | keys for servers over HTTP, and issuers whose key sets are given |
 //! | `guard` | | access tokens of authorization servers, for servers over HTTP |
+//! | `issuer` | | an authorization server of one's own: an OAuth proxy over a provider, or users of one's own |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
@@ -92,6 +93,7 @@
 //! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
 //!   transports of your own implement.
 //! * `auth`: OAuth for clients. `guard`: OAuth and keys for servers.
+//!   `issuer`: an authorization server to put in front of them, and `store`, where it keeps what it must not forget.
 //! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
 //! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
@@ -109,6 +111,10 @@ pub use linchpin_auth as auth;
 pub use linchpin_client as client;
 #[cfg(feature = "keys")]
 pub use linchpin_guard as guard;
+#[cfg(feature = "issuer")]
+pub use linchpin_issuer as issuer;
+#[cfg(feature = "issuer")]
+pub use linchpin_store as store;
 /// # Example
 ///
 /// ```

@@ -95,6 +95,22 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin",
         ]),
     ),
+    (
+        "crates/issuer",
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "linchpin-proto",
+            "linchpin-types",
+            "linchpin-server",
+            "linchpin-client",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
+            "linchpin",
+        ]),
+    ),
     // None of them knows the protocol: any program could use them.
     ("crates/oauth", Only(&["base64", "http", "ring", "rustls-pki-types", "serde", "serde_json", "zeroize"])),
     (
@@ -169,6 +185,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-transport",
             "linchpin-auth",
             "linchpin-guard",
+            "linchpin-issuer",
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",
@@ -210,6 +227,7 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-oauth",
     "linchpin-auth",
     "linchpin-guard",
+    "linchpin-issuer",
     "linchpin-web",
     "linchpin-macros",
     "linchpin-middleware",
