@@ -118,7 +118,7 @@ async fn start(
     Ok(answer)
 }
 
-/// Finds out what the person has to do first, and returns the page for it.
+/// Finds out what the user has to do first, and returns the page for it.
 async fn prepare(shared: &Shared, incoming: &Incoming, transaction: &mut Transaction) -> Result<&'static str, Refused> {
     match &shared.config.login {
         Login::Nobody => Err(Refused::new("unauthorized_client", "no person can sign in here")),
@@ -133,7 +133,7 @@ async fn prepare(shared: &Shared, incoming: &Incoming, transaction: &mut Transac
                 Ok("consent")
             }
             Source::File(_) => {
-                transaction.user = crate::login::logged_in(shared, incoming).await?;
+                transaction.user = crate::session::logged_in(shared, incoming).await?;
                 Ok(if transaction.user.is_some() { "consent" } else { "login" })
             }
         },

@@ -5,12 +5,11 @@ use crate::audit::Entry;
 use crate::authorize::count;
 use crate::client::hash;
 use crate::code;
-use crate::login::not_allowed;
 use crate::pages::problem;
 use crate::params::Params;
 use crate::request::Incoming;
 use crate::shared::{Login, Shared};
-use crate::transaction::{Open, Step, StoredLeg, away, expired, foreign, page};
+use crate::transaction::{Open, Step, StoredLeg, away, expired, foreign, not_allowed, page};
 use crate::upstream::{Leg, Return, Upstream, UpstreamError};
 use http::StatusCode;
 use linchpin_oauth::{Pkce, Secret, random_text};
@@ -94,7 +93,7 @@ async fn arrive(
         open.transaction.step = Step::Answered;
         return match open.save(shared).await {
             Ok(()) => {
-                redirect(&open.transaction.error_url(shared, "access_denied", "the person said no at the provider"))
+                redirect(&open.transaction.error_url(shared, "access_denied", "the user said no at the provider"))
             }
             Err(answer) => answer,
         };

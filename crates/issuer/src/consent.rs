@@ -1,4 +1,4 @@
-//! The question whether a client may, and the person's answer.
+//! The question whether a client may, and the user's answer.
 
 use crate::answer::{Answer, html, redirect};
 use crate::audit::Entry;
@@ -6,14 +6,13 @@ use crate::authorize::count;
 use crate::client::hash;
 use crate::code;
 use crate::limits::CODE_TRIES_MAX;
-use crate::login::not_allowed;
 use crate::pages::{self, Form, Proof};
 use crate::params::Params;
 use crate::person::Person;
 use crate::records::Space;
 use crate::request::Incoming;
 use crate::shared::{Login, Shared};
-use crate::transaction::{Open, Step, answered, away, expired};
+use crate::transaction::{Open, Step, answered, away, expired, not_allowed};
 use crate::users::{Source, normal_code};
 use http::{Method, StatusCode};
 use linchpin_oauth::{Secret, random_text};
@@ -67,7 +66,7 @@ fn show(shared: &Shared, open: &Open, error: Option<&str>) -> Answer {
     html(status, pages::consent(&shared.config.site, &open.transaction.about(&texts), &form, &proof))
 }
 
-/// The person of users of one's own.
+/// The user of users of one's own.
 fn person(shared: &Shared, open: &Open) -> Option<Person> {
     match &shared.config.login {
         Login::Users(users) => match &users.0 {
@@ -84,7 +83,7 @@ async fn deny(shared: &Shared, incoming: &Incoming, mut open: Open) -> Answer {
         return answer;
     }
     Entry { client: &open.transaction.client.id, ..Entry::new("consent", "denied", incoming.from) }.write();
-    let to = open.transaction.error_url(shared, "access_denied", "the person said no");
+    let to = open.transaction.error_url(shared, "access_denied", "the user said no");
     onward(shared, &open, &to)
 }
 

@@ -44,7 +44,7 @@ impl Documents {
         Documents { web, loopback, schemes, turns: Semaphore::new(DOCUMENTS_AT_ONCE), known: Mutex::default() }
     }
 
-    /// Returns the client whose document is at `id`. The error is for the person.
+    /// Returns the client whose document is at `id`. The error is for the user.
     pub(crate) async fn client(&self, id: &str, records: &Records, now: u64) -> Result<Arc<Client>, &'static str> {
         if let Some(found) = self.known(id, now) {
             return found;
@@ -78,7 +78,7 @@ impl Documents {
 
     async fn fetch(&self, id: &str) -> Result<(Client, u64), &'static str> {
         let (body, fresh_s) = self.get(id).await?;
-        let document = parse_object(&body).ok_or("what is at its address is no JSON object")?;
+        let document = parse_object(&body).ok_or("what is at its address is not a JSON object")?;
         Ok((of_document(id, &document, &self.schemes)?, fresh_s))
     }
 
@@ -103,7 +103,7 @@ impl Documents {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if kind != "application/json" && !kind.ends_with("+json") {
-            return Err("what is at its address is no JSON");
+            return Err("what is at its address is not valid JSON");
         }
         let fresh_s = freshness(headers);
         let body = response.body.read_all(DOCUMENT_BYTES_MAX).await;

@@ -13,12 +13,11 @@ use crate::token::token;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode, request};
+use linchpin_core::Principal;
 use linchpin_core::gate::{Admit, Document, Page, Refusal};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Principal, gate::Gate};
 use linchpin_oauth::{Claims, Jws, ResourceMetadata, Scopes};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use url::Url;
@@ -141,7 +140,7 @@ impl Started {
     }
 }
 
-/// Who a token is for: `sub` names who vouches for the person, and their subject there.
+/// Who a token is for: `sub` names who vouches for the user, and their subject there.
 fn principal(claims: &Claims) -> Option<Principal> {
     let (issuer, subject) = claims.text("sub")?.split_once('#')?;
     let scopes = Scopes::parse(claims.text("scope").unwrap_or_default());
@@ -281,29 +280,5 @@ pub(crate) fn missing(started: &Started, principal: Option<&Principal>, scopes: 
     match HeaderValue::try_from(challenge) {
         Ok(challenge) => refusal.with_challenge(challenge),
         Err(_) => refusal,
-    }
-}
-
-impl Gate for crate::issuer::Issuer {
-    fn check(&self) -> Result<(), String> {
-        self.started().map(drop).map_err(ToString::to_string)
-    }
-
-    fn admit(&self, head: &request::Parts, _peer: Option<SocketAddr>) -> Admit {
-        match self.started() {
-            Ok(started) => started.admit(head),
-            Err(_) => Admit::No(not_started()),
-        }
-    }
-
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
-        match self.started() {
-            Ok(started) => missing(started, principal, scopes),
-            Err(_) => not_started(),
-        }
-    }
-
-    fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
-        self.started().ok()?.page(path)
     }
 }

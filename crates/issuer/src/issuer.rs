@@ -2,14 +2,18 @@
 
 use crate::answer::Cookies;
 use crate::client::Client;
-use crate::gate::Started;
+use crate::gate::{self, Started};
 use crate::pages::Site;
 use crate::person::{Allow, SetupError};
 use crate::shared::{Config, Login, Shared};
 use crate::upstream::Upstream;
 use crate::users::Users;
+use http::request;
+use linchpin_core::Principal;
+use linchpin_core::gate::{Admit, Gate, Page, Refusal};
 use linchpin_store::{Clock, Store, SystemClock};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
@@ -165,7 +169,7 @@ impl Issuer {
         self.with(|options| options.schemes.push(scheme.into()))
     }
 
-    /// Sets how long access tokens last: 15 minutes by default, a day at most. Refreshing asks again whether the person may.
+    /// Sets how long access tokens last: 15 minutes by default, a day at most. Refreshing asks again whether the user may.
     #[must_use]
     pub fn access_life(self, life: Duration) -> Issuer {
         self.with(|options| options.access_life = life.min(Duration::from_secs(86_400)))
@@ -203,6 +207,30 @@ impl Issuer {
             })
         };
         self.started.get_or_init(start).as_ref()
+    }
+}
+
+impl Gate for Issuer {
+    fn check(&self) -> Result<(), String> {
+        self.started().map(drop).map_err(ToString::to_string)
+    }
+
+    fn admit(&self, head: &request::Parts, _peer: Option<SocketAddr>) -> Admit {
+        match self.started() {
+            Ok(started) => started.admit(head),
+            Err(_) => Admit::No(gate::not_started()),
+        }
+    }
+
+    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        match self.started() {
+            Ok(started) => gate::missing(started, principal, scopes),
+            Err(_) => gate::not_started(),
+        }
+    }
+
+    fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
+        self.started().ok()?.page(path)
     }
 }
 

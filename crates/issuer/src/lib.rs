@@ -2,27 +2,33 @@
 //!
 //! This crate must not know methods of MCP, the server crate, or which transport its pages are on. It hands out tokens; what
 //! they open is decided by the gate and the server.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! gate issuer
-//! consent token endpoints
-//! callback
-//! code login
-//! authorize authenticate
-//! transaction
-//! tokens
-//! shared
-//! documents revoked keys
-//! records request
-//! upstream users
-//! pages answer
-//! client person
-//! redirect params audit
-//! limits
-//! ```
 
+// Files import downwards, in this order:
+//
+// ```text
+// issuer  admin
+// gate
+// consent  endpoints
+// token
+// login
+// callback
+// code
+// authorize  authenticate
+// session
+// transaction
+// tokens
+// shared
+// documents  revoked  keys
+// records  request
+// upstream  users
+// pages
+// answer
+// client  person
+// redirect  params  audit
+// limits
+// ```
+
+mod admin;
 mod answer;
 mod audit;
 mod authenticate;
@@ -45,6 +51,7 @@ mod records;
 mod redirect;
 mod request;
 mod revoked;
+mod session;
 mod shared;
 mod token;
 mod tokens;
@@ -52,6 +59,7 @@ mod transaction;
 mod upstream;
 mod users;
 
+pub use admin::{Admin, AdminError, Grant};
 pub use client::Client;
 pub use issuer::Issuer;
 pub use person::{Allow, Person, SetupError};

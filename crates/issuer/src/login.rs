@@ -4,25 +4,16 @@ use crate::answer::{Answer, html, redirect};
 use crate::audit::Entry;
 use crate::authorize::count;
 use crate::client::hash;
-use crate::limits::LOGIN_LIFE;
 use crate::pages::{self, Form};
 use crate::records::{Away, Space};
 use crate::request::Incoming;
+use crate::session;
 use crate::shared::{Login, Shared};
-use crate::transaction::{Open, Step, answered, away, expired, page};
+use crate::transaction::{Open, Step, answered, away, expired};
 use http::{Method, StatusCode};
-use linchpin_oauth::{Secret, random_text};
+use linchpin_oauth::Secret;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// The cookie of a login in a browser.
-const LOGIN: &str = "login";
-
-/// A login in a browser.
-#[derive(Serialize, Deserialize)]
-struct Session {
-    user: String,
-}
 
 /// How often a name or address was wrong, and since when it may try again.
 #[derive(Default, Serialize, Deserialize)]
@@ -34,15 +25,6 @@ struct Failures {
 const FAILURES_PER_USER: u32 = 5;
 const FAILURES_PER_ADDRESS: u32 = 20;
 const DELAY_S_MAX: u64 = 900;
-
-/// Returns the user who is logged in in this browser.
-pub(crate) async fn logged_in(shared: &Shared, incoming: &Incoming) -> Result<Option<String>, Away> {
-    let Some(cookie) = shared.config.cookies.get(&incoming.headers, LOGIN) else { return Ok(None) };
-    let found = shared.records.get::<Session>(Space::Login, &hash(cookie)).await?;
-    let Some(file) = shared.config.users_file() else { return Ok(None) };
-    let user = found.map(|(session, _)| session.user);
-    Ok(user.filter(|user| file.users().person(user, &shared.config.issuer).is_some()))
-}
 
 /// Shows the page, or takes its form.
 pub(crate) async fn login(shared: &Shared, incoming: &Incoming) -> Answer {
@@ -103,11 +85,7 @@ fn form_page(shared: &Shared, open: &Open, error: Option<&str>) -> Answer {
 
 /// Goes on to the question, and remembers the login in this browser.
 async fn enter(shared: &Shared, mut open: Open, user: String) -> Answer {
-    let cookie = random_text();
-    let session = Session { user: user.clone() };
-    if shared.records.put(Space::Login, &hash(&cookie), &session, LOGIN_LIFE).await.is_err() {
-        return away(shared);
-    }
+    let Ok(cookie) = session::remember(shared, &user).await else { return away(shared) };
     open.transaction.user = Some(user);
     if open.transaction.step != Step::Asked {
         return answered(shared);
@@ -117,7 +95,7 @@ async fn enter(shared: &Shared, mut open: Open, user: String) -> Answer {
     }
     let to = format!("{}?t={}", shared.url("consent"), open.name);
     let mut answer = html(StatusCode::OK, pages::onward(&shared.config.site, &to, "the next question"));
-    shared.config.cookies.set(&mut answer, LOGIN, &cookie, Some(LOGIN_LIFE));
+    session::set(shared, &mut answer, &cookie);
     answer
 }
 
@@ -168,11 +146,4 @@ async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
 
 fn failures(what: &str) -> String {
     format!("failures-{}", hash(what))
-}
-
-/// Says that a person may not come in, and who may.
-pub(crate) fn not_allowed(shared: &Shared, shown: &str) -> Answer {
-    let rules: Vec<String> = shared.config.allow.iter().map(ToString::to_string).collect();
-    let text = format!("You are signed in as {shown}. This server is only for {}.", rules.join(", "));
-    page(shared, StatusCode::FORBIDDEN, "You may not use this server", &text)
 }

@@ -61,9 +61,9 @@ pub(crate) fn login(site: &Site, about: &About<'_>, form: &Form<'_>) -> String {
     page("Sign in", None, &body)
 }
 
-/// What stands between the person and the answer on the page that asks.
+/// What stands between the user and the answer on the page that asks.
 pub(crate) enum Proof<'a> {
-    /// The person is logged in here.
+    /// The user is logged in here.
     LoggedIn(&'a str),
     /// The code that the terminal shows.
     Code,

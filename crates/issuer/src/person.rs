@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Person {
     /// Who vouches for the subject: the issuer of the provider.
     pub issuer: String,
-    /// What identifies the person there, for ever.
+    /// What identifies the user there, for ever.
     pub subject: String,
     /// The login name, if the provider has such names.
     pub login: Option<String>,
@@ -41,7 +41,7 @@ pub struct Person {
     pub orgs: Vec<String>,
     /// Groups and roles.
     pub groups: Vec<String>,
-    /// The only scopes that the person may be given. `None`: all.
+    /// The only scopes that the user may be given. `None`: all.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -63,7 +63,7 @@ impl Person {
         format!("{}#{}", self.issuer, self.subject)
     }
 
-    /// What the person is called on pages.
+    /// What the user is called on pages.
     pub(crate) fn shown(&self) -> &str {
         let names = [&self.name, &self.login, &self.email];
         names.into_iter().flatten().next().map_or(&self.subject, |name| name.as_str())

@@ -63,7 +63,7 @@ pub(crate) struct Shared {
 
 /// Why there is no such client.
 pub(crate) enum NoClient {
-    /// The text is for the person.
+    /// The text is for the user.
     Unknown(&'static str),
     Away,
 }
@@ -144,7 +144,7 @@ impl Shared {
         all.iter().find(|own| is_same_resource(own, first)).map(String::as_str)
     }
 
-    /// The scopes to ask the person about. `None`: none of those that were asked for exists.
+    /// The scopes to ask the user about. `None`: none of those that were asked for exists.
     pub(crate) fn scopes(&self, asked: Option<&str>) -> Option<Scopes> {
         let all = || self.config.scopes.iter().map(|(scope, _)| scope.as_str());
         let asked = asked.map(Scopes::parse).unwrap_or_default();

@@ -147,7 +147,7 @@ enum Still {
     Changed,
 }
 
-/// Asks whether the person may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
+/// Asks whether the user may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
 /// good once only.
 async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
     let person = &family.grant.person;

@@ -41,9 +41,9 @@ pub(crate) struct Transaction {
 /// How far a login is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Step {
-    /// The person has not answered.
+    /// The user has not answered.
     Asked,
-    /// The person said yes, and is at the provider.
+    /// The user said yes, and is at the provider.
     Approved,
     /// The client was answered.
     Answered,
@@ -179,4 +179,11 @@ pub(crate) fn answered(shared: &Shared) -> Answer {
 pub(crate) fn away(shared: &Shared) -> Answer {
     let text = "This server cannot answer now. Try again in a moment.";
     page(shared, StatusCode::SERVICE_UNAVAILABLE, "Not now", text)
+}
+
+/// Says that a person may not come in, and who may.
+pub(crate) fn not_allowed(shared: &Shared, shown: &str) -> Answer {
+    let rules: Vec<String> = shared.config.allow.iter().map(ToString::to_string).collect();
+    let text = format!("You are signed in as {shown}. This server is only for {}.", rules.join(", "));
+    page(shared, StatusCode::FORBIDDEN, "You may not use this server", &text)
 }

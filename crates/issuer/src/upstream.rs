@@ -267,7 +267,7 @@ impl Upstream {
         }
     }
 
-    /// Refreshes at the provider or, where nothing expires there, asks who the person is. `Refused`: the person is gone.
+    /// Refreshes at the provider or, where nothing expires there, asks who the user is. `Refused`: the user is gone.
     pub(crate) async fn still(
         &self,
         person: &Person,
@@ -385,7 +385,7 @@ impl UpstreamClient {
         self.post(endpoint, &[("token", token.expose())], auth).await.map(drop)
     }
 
-    /// Posts a form in the name of the client. An answer that is no JSON is empty.
+    /// Posts a form in the name of the client. An answer that is not valid JSON is empty.
     async fn post(
         &self,
         endpoint: &str,

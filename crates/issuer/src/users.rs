@@ -191,7 +191,7 @@ impl UserTable {
         Ok(user)
     }
 
-    /// The person of this name, if they may log in.
+    /// The user of this name, if they may log in.
     pub(crate) fn person(&self, name: &str, issuer: &str) -> Option<Person> {
         let user = self.users.get(name).filter(|user| !user.disabled)?;
         Some(Person::new(issuer, name).with(|person| {

@@ -186,6 +186,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-auth",
             "linchpin-guard",
             "linchpin-issuer",
+            "linchpin-store",
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",

@@ -66,7 +66,7 @@ impl GitHub {
 
     /// The verified primary address.
     async fn mail(&self, client: &UpstreamClient, token: &Secret) -> Result<Option<String>, UpstreamError> {
-        // A token without `user:email` is refused here, which says nothing of the person.
+        // A token without `user:email` is refused here, which says nothing of the user.
         let found = match self.list(client, token, "user/emails").await {
             Err(UpstreamError::Refused(_)) => Vec::new(),
             other => other?,

@@ -27,7 +27,7 @@ pub(crate) struct Oidc {
     scopes: Vec<&'static str>,
     extra: &'static [(&'static str, &'static str)],
     openness: Openness,
-    /// The person is `tid` and `oid`, because `sub` differs from client to client.
+    /// The user is `tid` and `oid`, because `sub` differs from client to client.
     entra: bool,
     metadata: Remembered<AuthorizationServerMetadata>,
     keys: Remembered<JwkSet>,
@@ -118,7 +118,7 @@ impl Oidc {
         Ok((self.person(&claims)?, tokens))
     }
 
-    /// Refreshes. A new ID token says what has changed about the person; without one they are as they were.
+    /// Refreshes. A new ID token says what has changed about the user; without one they are as they were.
     pub(crate) async fn still(
         &self,
         client: &UpstreamClient,
@@ -131,7 +131,7 @@ impl Oidc {
             let url = metadata.userinfo_endpoint.as_deref().ok_or(UpstreamError::Refused("no refresh token"))?;
             let answer = client.get(url, Some(&tokens.access)).await?;
             let same = self.entra || answer.get("sub").and_then(Value::as_str) == Some(&person.subject);
-            let gone = UpstreamError::Refused("the provider knows the person by another subject");
+            let gone = UpstreamError::Refused("the provider knows the user by another subject");
             return if same { Ok((person.clone(), tokens.clone())) } else { Err(gone) };
         };
         let endpoint = metadata.token_endpoint.as_deref().ok_or(UpstreamError::Away)?;
@@ -194,7 +194,7 @@ impl Oidc {
         }
     }
 
-    /// Reads the person out of an ID token.
+    /// Reads the user out of an ID token.
     fn person(&self, claims: &Claims) -> Result<Person, UpstreamError> {
         let nobody = UpstreamError::Refused("the ID token does not say whose it is");
         let issuer = claims.text("iss").ok_or(nobody)?;

@@ -90,7 +90,7 @@ async fn five_wrong_codes_end_a_login() {
     assert_eq!(browser.answer(&page, "allow", &code).await.status, StatusCode::BAD_REQUEST, "it is over");
 }
 
-/// Row 67: the page shows our name and URL; it also says no to the client when the person does.
+/// Row 67: the page shows our name and URL; it also says no to the client when the user does.
 #[tokio::test]
 async fn row_67_every_page_names_this_server_and_a_no_is_told() {
     let (issuer, _) = once();

@@ -50,7 +50,7 @@ impl Provider {
         change(&mut self.state.lock().unwrap())
     }
 
-    /// The person logs in at the provider: where their browser is sent back to.
+    /// The user logs in at the provider: where their browser is sent back to.
     pub(crate) fn log_in(&self, url: &str) -> String {
         let asked: BTreeMap<String, String> = Url::parse(url).unwrap().query_pairs().into_owned().collect();
         assert_eq!((asked["client_id"].as_str(), asked["code_challenge_method"].as_str()), ("our-id", "S256"));

@@ -1,0 +1,156 @@
+//! What an operator does beside a running issuer, in the same store: clients, logins, keys.
+
+use crate::client::{Client, Kind, hash};
+use crate::keys::Keys;
+use crate::records::{Away, Records, Space};
+use crate::revoked::TOPIC;
+use crate::tokens::{Family, mark};
+use linchpin_store::{Clock as _, Store, SystemClock};
+use std::fmt;
+use std::time::Duration;
+
+/// An issuer's store, for its operator. What is changed holds for running issuers at once, or within a minute for keys.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_issuer::AdminError> {
+/// use linchpin_issuer::{Admin, Client};
+/// use linchpin_store::Store;
+///
+/// let admin = Admin::new(&Store::memory());
+/// admin.add_client(&Client::new("desktop").redirect_uri("http://127.0.0.1/callback")).await?;
+/// assert_eq!(admin.clients().await?[0].id(), "desktop");
+/// assert!(admin.remove_client("desktop").await?);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Admin {
+    records: Records,
+}
+
+/// The store does not answer, or its records are sealed with another secret. The cause is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdminError(());
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the store of the authorization server cannot be read or written")
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<Away> for AdminError {
+    fn from(_: Away) -> AdminError {
+        AdminError(())
+    }
+}
+
+/// A login that lasts: a person, a client, and its refresh tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// By which it is revoked: no part of a token.
+    pub id: String,
+    /// Who: issuer, `#`, subject.
+    pub principal: String,
+    /// The client's id.
+    pub client: String,
+    /// What it may do.
+    pub scopes: String,
+    /// The server that its tokens are for.
+    pub resource: String,
+    /// When it began, in seconds since 1970.
+    pub since: u64,
+}
+
+const CLIENT_LIFE: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MOST: usize = 100_000;
+
+impl Admin {
+    /// Opens the store of an issuer.
+    pub fn new(store: &Store) -> Admin {
+        Admin { records: Records::new(store) }
+    }
+
+    /// Lists the clients that were added here, or registered themselves.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn clients(&self) -> Result<Vec<Client>, AdminError> {
+        let all = self.records.all::<Client>(Space::Client, "", MOST).await?;
+        Ok(all.into_iter().map(|(_, client)| client).collect())
+    }
+
+    /// Adds a client, or replaces the one of this id.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn add_client(&self, client: &Client) -> Result<(), AdminError> {
+        let client = Client { kind: Kind::Known, ..client.clone() };
+        Ok(self.records.put(Space::Client, &hash(&client.id), &client, CLIENT_LIFE).await?)
+    }
+
+    /// Removes a client and ends its logins; `false` if there is none.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn remove_client(&self, id: &str) -> Result<bool, AdminError> {
+        let removed = self.records.delete(Space::Client, &hash(id)).await?;
+        self.revoke_if(|grant| grant.client == id).await?;
+        Ok(removed)
+    }
+
+    /// Lists the logins that last.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn grants(&self) -> Result<Vec<Grant>, AdminError> {
+        let all = self.records.all::<Family>(Space::Family, "", MOST).await?;
+        Ok(all.iter().map(|(name, family)| described(name, family)).collect())
+    }
+
+    /// Ends logins, with their access tokens: the one of this [`Grant::id`], or all of a principal. Returns how many.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn revoke(&self, id_or_principal: &str) -> Result<usize, AdminError> {
+        self.revoke_if(|grant| grant.id == id_or_principal || grant.principal == id_or_principal).await
+    }
+
+    async fn revoke_if(&self, which: impl Fn(&Grant) -> bool) -> Result<usize, AdminError> {
+        let all = self.records.all::<Family>(Space::Family, "", MOST).await?;
+        let mut ended = 0;
+        for (name, _) in all.iter().filter(|(name, family)| which(&described(name, family))) {
+            // A day is the longest life of an access token.
+            self.records.put(Space::Revoked, &mark(name), &(), Duration::from_secs(86_520)).await?;
+            self.records.delete(Space::Family, name).await?;
+            ended += 1;
+        }
+        if ended > 0 && self.records.store().topic().publish(TOPIC).await.is_err() {
+            tracing::warn!("running servers learn of the revocation late");
+        }
+        Ok(ended)
+    }
+
+    /// Creates a key that signs from now on; the others stay published until their tokens have expired. Returns its id.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn rotate_key(&self) -> Result<String, AdminError> {
+        let now = SystemClock::new().now().as_secs();
+        let ring = Keys::default().rotate(&self.records, now).await?;
+        Ok(ring.signer(now).map(|signer| signer.jwk().thumbprint().to_string()).unwrap_or_default())
+    }
+}
+
+fn described(name: &str, family: &Family) -> Grant {
+    Grant {
+        id: mark(name),
+        principal: family.grant.person.principal(),
+        client: family.grant.client.clone(),
+        scopes: family.grant.scopes.clone(),
+        resource: family.grant.resource.clone(),
+        since: family.since,
+    }
+}

@@ -1,0 +1,32 @@
+//! An OAuth proxy: people log in at GitHub, which knows no registration of clients; clients register here, and get tokens of
+//! this server only.
+//!
+//! `LINCHPIN_CLIENT_ID=… LINCHPIN_CLIENT_SECRET=… cargo run -p linchpin-examples --example oauth-proxy -- https://mcp.example.com acme`
+//!
+//! The OAuth app at GitHub has the callback URL `https://mcp.example.com/callback`.
+
+use linchpin::BoxError;
+use linchpin::issuer::{Issuer, Upstream};
+use linchpin::prelude::*;
+use linchpin::store::Store;
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let mut args = std::env::args().skip(1);
+    let (Some(url), Some(organization)) = (args.next(), args.next()) else {
+        return Err("usage: oauth-proxy URL ORGANIZATION".into());
+    };
+    let (id, secret) = (std::env::var("LINCHPIN_CLIENT_ID")?, std::env::var("LINCHPIN_CLIENT_SECRET")?);
+    let issuer = Issuer::new(&url)
+        .upstream(Upstream::github(id, secret))
+        .allow(&format!("org:{organization}"))
+        .store(Store::sqlite("auth.db")?);
+    let host = url.trim_start_matches("https://").to_owned();
+    let server = Server::new("proxied", "1.0").tool(("whoami", "Says who calls."), whoami);
+    server.serve(http("127.0.0.1:8931").gate(issuer).allow_host(host)).await?;
+    Ok(())
+}
+
+async fn whoami(cx: &Cx) -> String {
+    cx.principal().map_or_else(|| "nobody".to_owned(), |who| who.subject().to_owned())
+}
