@@ -86,6 +86,7 @@ impl Open {
     }
 
     /// Checks that a form of this transaction was sent by a page of ours, from this browser.
+    #[expect(clippy::result_large_err, reason = "the error is the page, made once in a request")]
     pub(crate) fn check_form(&self, shared: &Shared, incoming: &Incoming, token: Option<&str>) -> Result<(), Answer> {
         let own = token.is_some_and(|token| shared.is_form_token(token, &self.name, &self.browser));
         match own && incoming.is_from_our_page(&shared.config.origin) {
