@@ -6,9 +6,8 @@
 //! The OAuth app at GitHub has the callback URL `https://mcp.example.com/callback`.
 
 use linchpin::BoxError;
-use linchpin::issuer::{Issuer, Upstream};
+use linchpin::issuer::{Issuer, Store, Upstream};
 use linchpin::prelude::*;
-use linchpin::store::Store;
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {

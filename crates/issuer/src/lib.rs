@@ -62,6 +62,7 @@ mod users;
 pub use admin::{Admin, AdminError, Grant};
 pub use client::Client;
 pub use issuer::Issuer;
+pub use linchpin_store::{Secrets, Store};
 pub use person::{Allow, Person, SetupError};
 pub use upstream::{Endpoints, Upstream, UpstreamError};
 pub use users::{User, UserTable, Users};

@@ -93,7 +93,7 @@
 //! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
 //!   transports of your own implement.
 //! * `auth`: OAuth for clients. `guard`: OAuth and keys for servers.
-//!   `issuer`: an authorization server to put in front of them, and `store`, where it keeps what it must not forget.
+//!   `issuer`: an authorization server to put in front of them.
 //! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
 //! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
@@ -113,8 +113,6 @@ pub use linchpin_client as client;
 pub use linchpin_guard as guard;
 #[cfg(feature = "issuer")]
 pub use linchpin_issuer as issuer;
-#[cfg(feature = "issuer")]
-pub use linchpin_store as store;
 /// # Example
 ///
 /// ```

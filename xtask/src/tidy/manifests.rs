@@ -186,7 +186,6 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-auth",
             "linchpin-guard",
             "linchpin-issuer",
-            "linchpin-store",
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",

@@ -1,5 +1,7 @@
 //! Who may use a server over HTTP: `--auth` and its kin.
 
+#[cfg(feature = "web")]
+use super::issuer::{IssuerArgs, Place};
 use super::place::Clients;
 use crate::fail::Failure;
 use clap::Args;
@@ -21,6 +23,9 @@ pub(crate) enum Auth {
     Keys(PathBuf),
     /// Access tokens of the authorization server with this URL.
     Issuer(String),
+    /// A login at an authorization server of our own.
+    #[cfg(feature = "web")]
+    Login(Place),
 }
 
 impl FromStr for Auth {
@@ -31,17 +36,25 @@ impl FromStr for Auth {
             None if text == "token" => Ok(Auth::Token),
             Some(("keys", file)) if !file.is_empty() => Ok(Auth::Keys(file.into())),
             Some(("https" | "http", rest)) if rest.starts_with("//") => Ok(Auth::Issuer(text.to_owned())),
-            _ => Err("expected token, keys:FILE, or the URL of an authorization server".to_owned()),
+            #[cfg(feature = "web")]
+            _ => text.parse().map(Auth::Login).map_err(|_| EXPECTED.to_owned()),
+            #[cfg(not(feature = "web"))]
+            _ => Err(EXPECTED.to_owned()),
         }
     }
 }
+
+const EXPECTED: &str = "expected token, keys:FILE, login, login:USERS.toml, github, google, entra:TENANT, auth0:DOMAIN, \
+                        okta:DOMAIN, keycloak:URL, workos:DOMAIN, oidc:URL, or the URL of an authorization server";
 
 /// Who may use the server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct AuthArgs {
     /// Let in who has a token: token (one that is printed at start), keys:FILE (see `linchpin auth key new`), or the
-    /// URL of an authorization server. May be repeated.
+    /// URL of an authorization server; may be repeated. Or who logs in here: login (with a code that is printed),
+    /// login:USERS.toml, or at a provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL,
+    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET.
     #[arg(long, value_name = "HOW", requires = "http")]
     auth: Vec<Auth>,
 
@@ -61,6 +74,10 @@ pub(crate) struct AuthArgs {
     /// Listen beyond this machine although everybody who reaches the address may use the server.
     #[arg(long, requires = "http", conflicts_with = "auth")]
     no_auth_i_know: bool,
+
+    #[cfg(feature = "web")]
+    #[command(flatten)]
+    issuer: IssuerArgs,
 }
 
 fn tool_scope(text: &str) -> Result<(String, String), String> {
@@ -132,6 +149,18 @@ impl AuthArgs {
             return Ok(None);
         }
         let url = self.url(addr, tls)?;
+        #[cfg(feature = "web")]
+        if let Some(place) =
+            self.auth.iter().find_map(|auth| if let Auth::Login(place) = auth { Some(place) } else { None })
+        {
+            if self.auth.len() > 1 {
+                return Err(Failure::usage("--auth with a login stands alone"));
+            }
+            let url = url.unwrap_or_default();
+            let gate = self.issuer.gate(place, &url, &self.all_scopes())?;
+            let host = host(&url).map(str::to_owned);
+            return Ok(Some(Door { gate, host, pass: Pass::Login(url) }));
+        }
         let mut guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
         let mut pass = Pass::Nothing;
         for auth in &self.auth {
@@ -141,6 +170,8 @@ impl AuthArgs {
                     (guard.keys(keys), Pass::Token(token.expose().to_owned()))
                 }
                 Auth::Keys(file) => (guard.keys(Keys::file(file).map_err(Failure::usage)?), Pass::Key),
+                #[cfg(feature = "web")]
+                Auth::Login(_) => continue,
                 Auth::Issuer(issuer) => (guard.issuer(issuer.as_str()), Pass::Login(url.clone().unwrap_or_default())),
             };
             guard = with;
@@ -162,13 +193,13 @@ impl AuthArgs {
         if self.public_url.is_some() {
             return Ok(self.public_url.clone());
         }
-        if !self.auth.iter().any(|auth| matches!(auth, Auth::Issuer(_))) {
+        if self.auth.iter().all(|auth| matches!(auth, Auth::Token | Auth::Keys(_))) {
             return Ok(None);
         }
         if is_local(addr) && !addr.ends_with(":0") {
             return Ok(Some(format!("{}://{addr}/mcp", if tls { "https" } else { "http" })));
         }
-        Err(Failure::usage("--auth URL needs --public-url, for example --public-url https://mcp.example.com/mcp")
+        Err(Failure::usage("this --auth needs --public-url, for example --public-url https://mcp.example.com/mcp")
             .hint("it is the URL that clients connect to, and that their tokens must be for"))
     }
 

@@ -4,6 +4,8 @@ mod auth;
 #[cfg(feature = "fetch")]
 pub(crate) mod convert;
 mod entry;
+#[cfg(feature = "web")]
+mod issuer;
 mod keyring;
 mod login;
 mod native;

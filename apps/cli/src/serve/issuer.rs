@@ -1,0 +1,160 @@
+//! `--auth login` and `--auth github`, `google`, …: an authorization server of the program's own, in front of the server.
+
+use super::keyring::keyring;
+use crate::fail::Failure;
+use clap::{Args, ValueHint};
+use linchpin::guard::Scopes;
+use linchpin::issuer::{Issuer, Secrets, Store, Upstream, Users};
+use linchpin::transport::Gate;
+use linchpin_kit::Vars;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Where people log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Here: whoever reads the terminal, or the users of a file.
+    Here(Option<PathBuf>),
+    /// At a provider, and which account, tenant or URL of it.
+    Provider(&'static str, String),
+}
+
+/// Providers, and what their names are followed by.
+const PROVIDERS: [(&str, Option<&str>); 8] = [
+    ("github", None),
+    ("google", None),
+    ("entra", Some("TENANT")),
+    ("auth0", Some("DOMAIN")),
+    ("okta", Some("DOMAIN")),
+    ("keycloak", Some("URL of a realm")),
+    ("workos", Some("DOMAIN")),
+    ("oidc", Some("URL")),
+];
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Place, String> {
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        if name == "login" && rest != Some("") {
+            return Ok(Place::Here(rest.map(PathBuf::from)));
+        }
+        match (PROVIDERS.iter().find(|(known, _)| *known == name), rest) {
+            (Some((known, None)), None) => Ok(Place::Provider(known, String::new())),
+            (Some((known, Some(_))), Some(rest)) if !rest.is_empty() => Ok(Place::Provider(known, rest.to_owned())),
+            (Some((known, Some(what))), _) => Err(format!("expected {known}:{what}")),
+            _ => Err("not a place to log in at".to_owned()),
+        }
+    }
+}
+
+/// What an authorization server of the program's own is told.
+#[derive(Debug, Args)]
+pub(crate) struct IssuerArgs {
+    /// With a provider, let in only accounts that this fits: @example.com (a verified address), user:NAME, org:NAME,
+    /// group:NAME or tenant:ID. May be repeated.
+    #[arg(long, value_name = "RULE", requires = "auth")]
+    allow: Vec<String>,
+
+    /// Where clients and logins are kept: memory (until the end), or sqlite:FILE.
+    #[arg(long, value_name = "WHERE", requires = "auth", default_value = "memory", value_parser = stored)]
+    store: String,
+
+    /// The file with the secret that everything in the store is sealed with. By default it is made beside the store.
+    #[arg(long, value_name = "FILE", requires = "auth", value_hint = ValueHint::FilePath)]
+    key_file: Option<PathBuf>,
+}
+
+fn stored(text: &str) -> Result<String, String> {
+    match text.strip_prefix("sqlite:") {
+        Some(file) if !file.is_empty() => Ok(text.to_owned()),
+        None if text == "memory" => Ok(text.to_owned()),
+        _ => Err("expected memory or sqlite:FILE".to_owned()),
+    }
+}
+
+impl IssuerArgs {
+    /// Returns the gate of a server at `url`, whose tools demand these scopes.
+    pub(crate) fn gate(&self, place: &Place, url: &str, scopes: &Scopes) -> Result<Arc<dyn Gate>, Failure> {
+        let end = url.find("://").map_or(0, |at| at + 3);
+        let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
+        let mut issuer = Issuer::new(origin).resource(url).store(self.open()?);
+        for scope in scopes.iter() {
+            let sentence = match scope {
+                "read" => "use the tools that only read",
+                "write" => "use the tools that change something",
+                _ => "",
+            };
+            issuer = issuer.scope(scope, sentence);
+        }
+        for rule in &self.allow {
+            issuer = issuer.allow(rule);
+        }
+        let issuer = match place {
+            Place::Here(None) => issuer.users(Users::once()),
+            Place::Here(Some(file)) => issuer.users(Users::file(file).map_err(Failure::usage)?),
+            Place::Provider(name, at) => issuer.upstream(provider(name, at)?),
+        };
+        issuer.check().map_err(Failure::usage)?;
+        Ok(Arc::new(issuer))
+    }
+
+    fn open(&self) -> Result<Store, Failure> {
+        let mut builder = Store::builder();
+        if let Some(file) = &self.key_file {
+            builder = builder.secrets(Secrets::from_file_or_new(file).map_err(Failure::usage)?);
+        }
+        match self.store.strip_prefix("sqlite:") {
+            Some(file) => builder.sqlite(file).map_err(Failure::usage),
+            None => Ok(builder.memory()),
+        }
+    }
+}
+
+/// The provider, with the client that this program is there.
+fn provider(name: &str, at: &str) -> Result<Upstream, Failure> {
+    let get = |name: &str| std::env::var(name).ok();
+    let vars = Vars::new(&get).keyring(&keyring);
+    let missing = |what: &str| {
+        Failure::usage(format!("{what} is not set: it is that of the client which {name} knows this program by"))
+            .hint("register one there, with the callback URL ORIGIN/callback, and set LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET")
+    };
+    let id = vars.text("LINCHPIN_CLIENT_ID").ok_or_else(|| missing("LINCHPIN_CLIENT_ID"))?;
+    let secret = vars.secret("LINCHPIN_CLIENT_SECRET").map_err(|error| Failure::usage(error.to_string()))?;
+    let secret = secret.ok_or_else(|| missing("LINCHPIN_CLIENT_SECRET"))?;
+    let secret = secret.reveal();
+    Ok(match name {
+        "github" => Upstream::github(id, secret),
+        "google" => Upstream::google(id, secret),
+        "entra" => Upstream::entra(at, id, secret),
+        "auth0" => Upstream::auth0(at, id, secret),
+        "okta" => Upstream::okta(at, id, secret),
+        "keycloak" => Upstream::keycloak(at, id, secret),
+        "workos" => Upstream::workos(at, id, secret),
+        _ => Upstream::oidc(at, id, secret),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_to_log_in_at_are_read_as_they_are_written() {
+        let rows = [
+            ("login", Some(Place::Here(None))),
+            ("login:users.toml", Some(Place::Here(Some("users.toml".into())))),
+            ("github", Some(Place::Provider("github", String::new()))),
+            ("keycloak:https://k/realms/m", Some(Place::Provider("keycloak", "https://k/realms/m".into()))),
+            ("login:", None),
+            ("github:x", None),
+            ("entra", None),
+            ("okta:", None),
+            ("gitlab", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text.parse::<Place>().ok(), expected, "{text}");
+        }
+    }
+}
