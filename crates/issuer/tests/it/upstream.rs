@@ -221,3 +221,33 @@ async fn row_98_a_provider_that_was_away_is_tried_again_without_a_new_question()
     let no = provider.log_in(&to).replace("code=upstream-code-canary", "error=access_denied");
     assert_eq!(answer_of(&browser.get(&no).await)["error"], "access_denied");
 }
+
+/// A metadata document on this computer, which a server on this computer takes; row 59's other half.
+#[tokio::test]
+async fn a_client_with_a_metadata_document_logs_in_under_its_host() {
+    let provider = Provider::start().await;
+    let local = "http://127.0.0.1:8931";
+    let issuer = Issuer::new(local)
+        .resource(crate::support::RESOURCE)
+        .upstream(Upstream::oidc(&*provider.url, "our-id", "our-secret-canary"))
+        .allow_anyone()
+        .scope("files:read", "read your files");
+    let login = Login::new(&format!("{}/client.json", provider.url));
+    let mut browser = Browser::new(&issuer);
+    let page = browser.follow(&login.url(&issuer)).await;
+    assert!(page.body.contains("Documented of <strong>127.0.0.1</strong>"), "{}", page.body);
+    assert!(!page.body.contains("not verified"));
+    let to = browser.answer(&page, "allow", "").await.next().unwrap();
+    let code = answer_of(&browser.get(&provider.log_in(&to)).await)["code"].clone();
+    assert_eq!(login.redeem(&issuer, &code).await.status, StatusCode::OK);
+    assert_eq!(provider.asked("/client.json"), 1, "it is remembered");
+    let refused = [format!("{}/liar.json", provider.url), format!("{}/missing.json", provider.url)];
+    for id in refused {
+        let got = Browser::new(&issuer).get(&Login::new(&id).url(&issuer)).await;
+        assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None), "{id}");
+    }
+    // A server that is not on this computer takes no such address.
+    let got = Browser::new(&oidc(&provider)).get(&login.url(&oidc(&provider))).await;
+    assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None));
+    assert_eq!(provider.asked("/client.json"), 1);
+}

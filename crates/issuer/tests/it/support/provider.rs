@@ -140,6 +140,14 @@ fn respond(own: &str, path: &str, state: &State, signer: &Signer) -> (u16, Value
                 "token_type": "Bearer", "id_token": signer.sign("JWT", &claims) }),
             )
         }
+        "/client.json" => (
+            200,
+            json!({ "client_id": format!("{own}/client.json"), "client_name": "Documented",
+            "redirect_uris": ["http://127.0.0.1/cb"] }),
+        ),
+        "/liar.json" => {
+            (200, json!({ "client_id": format!("{own}/client.json"), "redirect_uris": ["http://127.0.0.1/cb"] }))
+        }
         "/login/oauth/access_token" => {
             (200, json!({ "access_token": "upstream-access-canary", "token_type": "bearer", "scope": "read:user" }))
         }
