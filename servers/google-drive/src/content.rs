@@ -6,7 +6,7 @@ use http::StatusCode;
 use linchpin::types::content::ResourceContents;
 use linchpin::{Cx, Error};
 use linchpin_kit::{ToolError, io_text};
-use linchpin_rest::{Answer, Args, Reply, Rest};
+use linchpin_rest::{Answer, Args, Reply, Rest, file_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,9 +43,12 @@ pub(crate) async fn read(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
     if offset > 0 && offset >= total {
         return Err(ToolError::invalid(format!("Invalid argument offset: the file has {total} bytes")));
     }
-    let (text, end) = window(&reply.body, begins, offset, max);
-    let mut told =
-        json!({ "id": file.id, "name": file.name, "mimeType": file.media_type, "text": reply.cleaned(&text) });
+    let (part, end) = window(&reply.body, begins, offset, max);
+    let (text, left_out) = text_of(rest, part);
+    let mut told = json!({ "id": file.id, "name": file.name, "mimeType": file.media_type, "text": text });
+    if left_out > 0 {
+        told["left_out"] = json!(format!("{left_out} control or invisible characters"));
+    }
     if end < total {
         told["next_offset"] = json!(end);
         told["total"] = json!(total);
@@ -67,8 +70,15 @@ async fn bytes(rest: &Rest, file: &File, part: Option<(u64, u64)>) -> Result<(Re
     Ok((reply, begins))
 }
 
-/// At most `max` bytes from `offset` on, whole characters, and where they end. `body` begins at `begins`.
-fn window(body: &[u8], begins: u64, offset: u64, max: u64) -> (String, u64) {
+/// The text, and how many characters that cannot be seen were left out. What is no text is shown as far as it is one.
+fn text_of(rest: &Rest, bytes: &[u8]) -> (String, usize) {
+    let lossy = |bytes: Vec<u8>| file_text(String::from_utf8_lossy(&bytes).replace('\0', "").into_bytes(), None);
+    let key = rest.config().key.as_ref();
+    file_text(bytes.to_vec(), key).or_else(lossy).unwrap_or_default()
+}
+
+/// At most `max` bytes from `offset` on, whole characters and line breaks, and where they end. `body` begins at `begins`.
+fn window(body: &[u8], begins: u64, offset: u64, max: u64) -> (&[u8], u64) {
     let index = |at: u64| usize::try_from(at.saturating_sub(begins)).unwrap_or(usize::MAX).min(body.len());
     let inside = |at: usize| body.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
     let (first, last) = (index(offset), index(offset.saturating_add(max)));
@@ -78,10 +88,11 @@ fn window(body: &[u8], begins: u64, offset: u64, max: u64) -> (String, u64) {
         from += usize::from(from < to && inside(from));
         to -= usize::from(from < to && inside(to));
     }
+    to -= usize::from(to > from + 1 && body[to - 1] == b'\r');
     if from >= to {
         (from, to) = (first, last.max(first));
     }
-    (String::from_utf8_lossy(&body[from..to]).into_owned(), begins + to as u64)
+    (&body[from..to], begins + to as u64)
 }
 
 /// What a URI of a resource holds.
@@ -106,7 +117,7 @@ async fn contents(rest: &Rest, id: &str, uri: &str) -> Result<ResourceContents, 
     let (reply, _) = bytes(rest, &file, None).await?;
     let is_text = file.media_type.starts_with("text/") || file.media_type == "application/json";
     let contents = match is_text {
-        true => ResourceContents::text(uri, reply.cleaned(&String::from_utf8_lossy(&reply.body))),
+        true => ResourceContents::text(uri, text_of(rest, &reply.body).0),
         false => ResourceContents::blob(uri, &reply.body),
     };
     Ok(contents.with_mime_type(file.media_type))
@@ -211,20 +222,20 @@ mod tests {
 
     #[test]
     fn a_text_is_read_to_its_end_in_parts_of_whole_characters() {
-        let whole = "aä€😀".repeat(50);
+        let whole = "aä€😀\r\n".repeat(50);
         for max in 4..40 {
             let (mut text, mut at) = (String::new(), 0);
             while at < whole.len() as u64 {
                 let begins = at;
                 let body = &whole.as_bytes()[begins as usize..whole.len().min((at + max + 3) as usize)];
                 let (part, end) = window(body, begins, at, max);
-                assert!(end > at && part.len() as u64 <= max);
-                (text, at) = (text + &part, end);
+                assert!(end > at && part.len() as u64 <= max && !part.ends_with(b"\r"));
+                (text, at) = (text + std::str::from_utf8(part).unwrap(), end);
             }
             assert_eq!(text, whole);
         }
-        assert_eq!(window(&[0xbf; 9], 0, 2, 4), ("\u{fffd}".repeat(4), 6), "what is no text has an end too");
-        assert_eq!(window(b"abc", 0, 9, 4), (String::new(), 3));
+        assert_eq!(window(&[0xbf; 9], 0, 2, 4), (&[0xbf; 4][..], 6), "what is no text has an end too");
+        assert_eq!(window(b"abc", 0, 9, 4), (&[][..], 3));
     }
 
     #[test]

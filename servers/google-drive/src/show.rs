@@ -1,7 +1,7 @@
 //! Results as text.
 
 use linchpin_kit::ToolError;
-use linchpin_rest::Rest;
+use linchpin_rest::{Rest, one_line};
 use serde_json::{Value, json};
 
 /// Adds the URIs of the resources that files are.
@@ -18,7 +18,7 @@ pub(crate) async fn with_uris(rest: &Rest, answer: &mut Value) -> Result<(), Too
 pub(crate) fn found(told: &Value) -> String {
     let files = told["files"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lines = files.iter().map(|file| {
-        let text = |name: &str| file[name].as_str().unwrap_or_default().replace(['\n', '\r'], " ");
+        let text = |name: &str| one_line(&file[name]);
         format!("{} ({}) — {}", text("name"), text("mimeType"), text("uri"))
     });
     let lines: Vec<String> = lines.collect();

@@ -81,6 +81,16 @@ async fn texts_are_read_in_parts_and_only_those_parts_are_asked_for() {
 }
 
 #[tokio::test]
+async fn line_breaks_stay_and_what_is_not_seen_is_counted() {
+    let (_site, connection) = holding(json!({ "mimeType": "text/plain" }), "a\r\nb\u{200b}\n".as_bytes()).await;
+    let told = call(&connection, "gdrive_read", json!({ "file_id": "1Txt" })).await;
+    assert_eq!(told.structured["text"], "a\r\nb\n");
+    assert_eq!(told.structured["left_out"], "1 control or invisible characters");
+    let (_site, connection) = holding(json!({ "mimeType": "text/plain" }), b"a\xff\0b").await;
+    assert_eq!(call(&connection, "gdrive_read", json!({ "file_id": "1Txt" })).await.text, "a\u{fffd}b");
+}
+
+#[tokio::test]
 async fn documents_are_markdown_unless_another_format_is_asked_for_and_what_is_no_text_says_so() {
     let doc = json!({ "name": "Plan", "mimeType": "application/vnd.google-apps.document" });
     let (site, connection) = holding(doc, "# Plan \u{202e}\u{200b}".as_bytes()).await;
