@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often a browser is asked whether it lives while it says other things.
+const PROBES_MAX: usize = 5;
 /// How long a new tab may take.
 const OPEN_TIME: Duration = Duration::from_secs(10);
 
@@ -147,10 +149,20 @@ impl Context {
         Ok(page)
     }
 
-    /// Whether the browser still does what it is told.
+    /// Whether the browser still does what it is told, at most this long after it said anything at all: an answer stands
+    /// behind everything that pages had to say before.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
-        let version = self.browser.cdp().browser();
-        version.call_within("Browser.getVersion", json!({}), limit).await.is_ok()
+        let cdp = self.browser.cdp();
+        for _ in 0..PROBES_MAX {
+            let before = cdp.heard();
+            if cdp.browser().call_within("Browser.getVersion", json!({}), limit).await.is_ok() {
+                return true;
+            }
+            if cdp.heard() == before {
+                return false;
+            }
+        }
+        false
     }
 }
 

@@ -43,6 +43,8 @@ struct Inner {
     pending: Mutex<HashMap<u64, Pending>>,
     subscribers: Subscribers,
     closed: watch::Sender<bool>,
+    /// How many messages were read.
+    heard: AtomicU64,
 }
 
 struct Pending {
@@ -68,6 +70,7 @@ impl Cdp {
             pending: Mutex::default(),
             subscribers: Subscribers::default(),
             closed: watch::Sender::new(false),
+            heard: AtomicU64::new(0),
         };
         let cdp = Cdp { inner: Arc::new(inner) };
         tokio::spawn(write(output, waiting, cdp.inner.queued.clone(), cdp.inner.closed.subscribe()));
@@ -88,6 +91,11 @@ impl Cdp {
     /// Whether the browser still listens.
     pub(crate) fn is_open(&self) -> bool {
         !*self.inner.closed.borrow()
+    }
+
+    /// How many messages were read so far.
+    pub(crate) fn heard(&self) -> u64 {
+        self.inner.heard.load(Ordering::Relaxed)
     }
 
     /// Ends the connection: all commands fail, all events end.
@@ -124,6 +132,7 @@ impl Cdp {
                 frame = frames.next() => frame,
                 _ = closed.wait_for(|closed| *closed) => break,
             };
+            self.inner.heard.fetch_add(1, Ordering::Relaxed);
             match frame {
                 Ok(Some(Incoming::Answer { id, result })) => self.answer(id, result),
                 Ok(Some(Incoming::Event(event))) => {
