@@ -57,6 +57,13 @@ pub(crate) struct Dialog {
     pub(crate) proposal: String,
 }
 
+impl Dialog {
+    /// Whether it may be accepted for anybody: to leave a page is what was asked for, and nothing else is confirmed.
+    pub(crate) fn is_harmless(&self) -> bool {
+        matches!(&*self.kind, "alert" | "beforeunload")
+    }
+}
+
 /// Where a navigation ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Navigated {

@@ -77,9 +77,16 @@ impl Tabs {
         self.changes.subscribe()
     }
 
-    /// Whether dialogs wait for an answer of the client.
+    /// Whether dialogs wait for an answer of the client; otherwise those that wait are answered.
     pub(crate) fn hold_dialogs(&self, hold: bool) {
         self.hold_dialogs.store(hold, Ordering::Relaxed);
+        if !hold {
+            for page in self.pages() {
+                if let Some(dialog) = page.dialog().borrow().clone() {
+                    page.answer_dialog(dialog.is_harmless(), None);
+                }
+            }
+        }
         for page in self.pages().into_iter().filter(|page| !hold && page.dialog().borrow().is_some()) {
             page.answer_dialog(false, None);
         }
@@ -376,8 +383,7 @@ fn hear_page(page: &Page, tabs: &Tabs, method: &str, params: &Value) {
                 return;
             }
             tabs.say("dialog", &format!("{}: {}", dialog.kind, dialog.message));
-            // To leave a page is what was asked for; nothing is confirmed for anybody.
-            page.answer_dialog(matches!(&*dialog.kind, "alert" | "beforeunload"), None);
+            page.answer_dialog(dialog.is_harmless(), None);
         }
         "Page.javascriptDialogClosed" => page.dialog_opened(None),
         "Inspector.targetCrashed" => page.close(),

@@ -3,6 +3,8 @@
 //! Ignored where nobody says that there is a browser: `cargo xtask test browser` installs one. Few tests, because each starts
 //! a browser.
 
+#![cfg(unix)]
+
 mod common;
 
 mod clients;
