@@ -5,6 +5,7 @@
 //! ```text
 //! cli
 //! commands
+//! foreign
 //! serve
 //! record/diff
 //! client
@@ -17,6 +18,7 @@
 //!
 //! - `cli`: the command line; `commands`: one file per subcommand; `deferred`: arguments that are built when they are needed;
 //! - `serve`: built-in servers, one or several in a process, and the transports they are served on;
+//! - `foreign`: command lines of other bridges;
 //! - `client`: connecting to other servers; `record`: traces, transcripts, replaying and comparing them;
 //! - `show`: output; `exit` and `fail`: exit codes and failures; `help`: short and long help.
 //!
@@ -32,6 +34,8 @@ mod duration;
 mod exit;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod fail;
+#[cfg(feature = "client")]
+mod foreign;
 mod help;
 mod log;
 #[cfg(feature = "client")]
@@ -55,6 +59,15 @@ fn main() -> ExitCode {
         Ok(Some(entry)) => return published(entry, given),
         Err(failure) => return failure.report(),
     }
+    #[cfg(feature = "client")]
+    let given = match foreign::Foreign::called(&given) {
+        None => given,
+        Some((foreign, words)) => match foreign.translated(words) {
+            Ok(Some(ours)) => ours,
+            Ok(None) => return ExitCode::SUCCESS,
+            Err(failure) => return failure.report(),
+        },
+    };
     let args = match cli::Cli::parsed(&given) {
         Ok(args) => args,
         Err(e) => return cli::usage(e, &given),

@@ -32,6 +32,10 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
+    /// Port of this machine that the browser comes back to after a login [default: a free one].
+    #[arg(long, value_name = "PORT")]
+    pub(crate) callback_port: Option<u16>,
+
     /// A person is there to log in, although there is no terminal.
     #[arg(skip)]
     pub(crate) opens_browser: bool,
@@ -77,9 +81,15 @@ impl LoginArgs {
         let person = person && !(self.no_browser && self.opens_browser);
         Ok(match (person, manual) {
             (false, _) => oauth,
-            (true, false) => oauth.login(Browser::new().notice(|url| {
-                note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
-            })),
+            (true, false) => {
+                let browser = Browser::new().notice(|url| {
+                    note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
+                });
+                oauth.login(match self.callback_port {
+                    Some(port) => browser.port(port),
+                    None => browser,
+                })
+            }
             (true, true) => oauth.login(ManualLogin::new(
                 |url| {
                     note(format!("The server requires login. Go to:\n  {url}"));

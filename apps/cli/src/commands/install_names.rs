@@ -14,7 +14,7 @@ pub(crate) struct InstallArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
 
-    /// Servers to install, for example git or mcp-server-git [default: all].
+    /// Servers to install, for example git or mcp-server-git [default: all], or bridges: supergateway, mcp-remote, mcp-proxy.
     #[arg(value_name = "NAMES")]
     names: Vec<String>,
 
@@ -139,6 +139,11 @@ fn wanted(names: &[String]) -> Result<Vec<String>, Failure> {
     }
     let mut wanted = Vec::new();
     for name in names {
+        #[cfg(feature = "client")]
+        if let Some((_, foreign)) = crate::foreign::ALL.iter().find(|(_, foreign)| foreign == name) {
+            wanted.push((*foreign).to_owned());
+            continue;
+        }
         let short = name.strip_prefix("mcp-server-").unwrap_or(name);
         let Some(entry) = ENTRIES.iter().find(|entry| [entry.name, entry.published_as].contains(&short)) else {
             let failure = Failure::usage(format!("unknown server {name}"));

@@ -2,14 +2,17 @@
 
 mod bytes;
 mod passes;
+mod places;
 
-use linchpin::Server;
-use linchpin::transport::{Bind, IntoService, in_process, memory};
+use linchpin::prelude::*;
+use linchpin::transport::{Bind, IntoService, Service, in_process, memory};
+use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
 use linchpin_core::Features;
 use linchpin_gateway::{Bridge, BridgeOptions};
 use linchpin_testing::TestClient;
 use linchpin_types::version::Revision;
 use serde_json::json;
+use std::sync::Arc;
 use tokio::io::DuplexStream;
 
 /// The two kinds of upstreams: those with sessions, and those whose requests are stateless.
@@ -22,8 +25,12 @@ pub(crate) fn revisions(stateless: bool) -> Vec<&'static Features> {
 
 /// The end of a client of this bridge.
 pub(crate) fn stream(bridge: Bridge) -> DuplexStream {
+    serve(bridge.into_shared().expect("the options are right"))
+}
+
+/// The end of a client of this service.
+pub(crate) fn serve(service: Arc<dyn Service>) -> DuplexStream {
     let (place, stream) = memory();
-    let service = bridge.into_shared().expect("the options are right");
     tokio::spawn(place.serve(service));
     stream
 }
@@ -44,4 +51,26 @@ pub(crate) fn bridge(server: Server, stateless: bool, change: impl FnOnce(&mut B
         options.upstream = revisions(stateless);
         change(options);
     })
+}
+
+/// A server that asks for everything, in whichever way its client's revision has.
+pub(crate) fn curious() -> Server {
+    Server::new("curious", "1").tool("sample", sample).tool("form", form).tool("roots", roots)
+}
+
+async fn sample(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    let asked = CreateMessageRequestParams::new([SamplingMessage::user("?")], 10);
+    let answer = cx.sample("model", asked).await?;
+    Ok(format!("sampled by {}", answer.model))
+}
+
+async fn form(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    let schema = json!({ "type": "object", "properties": { "username": { "type": "string" } } });
+    let answer = cx.elicit_raw("who", "who?", schema).await?;
+    Ok(format!("answered: {}", serde_json::to_string(&answer).unwrap_or_default()))
+}
+
+async fn roots(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    let roots = cx.roots("roots").await?;
+    Ok(format!("{} at {}", roots.len(), roots[0].uri))
 }

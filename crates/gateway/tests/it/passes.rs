@@ -1,9 +1,7 @@
 //! What a client is given through a bridge is what it is given directly, whatever the two revisions are.
 
-use crate::{UPSTREAMS, able, bridge, stream};
-use linchpin::prelude::*;
-use linchpin::transport::{Bind, IntoService};
-use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
+use crate::{UPSTREAMS, able, bridge, curious, stream};
+use linchpin::transport::{Bind, IntoService, memory};
 use linchpin_core::Features;
 use linchpin_testing::TestClient;
 use linchpin_types::version::Revision;
@@ -69,28 +67,6 @@ async fn every_client_gets_the_same_answers_through_a_bridge_to_every_upstream()
             }
         }
     }
-}
-
-/// A server that asks for everything, in whichever way its client's revision has.
-fn curious() -> Server {
-    Server::new("curious", "1").tool("sample", sample).tool("form", form).tool("roots", roots)
-}
-
-async fn sample(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let asked = CreateMessageRequestParams::new([SamplingMessage::user("?")], 10);
-    let answer = cx.sample("model", asked).await?;
-    Ok(format!("sampled by {}", answer.model))
-}
-
-async fn form(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let schema = json!({ "type": "object", "properties": { "username": { "type": "string" } } });
-    let answer = cx.elicit_raw("who", "who?", schema).await?;
-    Ok(format!("answered: {}", serde_json::to_string(&answer).unwrap_or_default()))
-}
-
-async fn roots(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let roots = cx.roots("roots").await?;
-    Ok(format!("{} at {}", roots.len(), roots[0].uri))
 }
 
 #[tokio::test]

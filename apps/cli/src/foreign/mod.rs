@@ -1,0 +1,307 @@
+//! Command lines of other bridges, which become command lines of `linchpin bridge`.
+//!
+//! What cannot be had stops the start with a sentence; what has no effect here is told. Their open interfaces are not
+//! followed: without a host, only this machine is listened to.
+
+mod mcp_proxy;
+mod mcp_remote;
+mod supergateway;
+
+use crate::fail::Failure;
+use crate::shell;
+use crate::show::out::{near, note, tell};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// A program whose command line is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    Supergateway,
+    McpRemote,
+    McpProxy,
+}
+
+/// The programs and their names.
+pub(crate) const ALL: [(Foreign, &str); 3] =
+    [(Foreign::Supergateway, "supergateway"), (Foreign::McpRemote, "mcp-remote"), (Foreign::McpProxy, "mcp-proxy")];
+
+impl Foreign {
+    /// The program meant by how this one was called, and the words of its command line: by the name of a symlink, or by the
+    /// first word.
+    pub(crate) fn called(given: &[OsString]) -> Option<(Foreign, Vec<OsString>)> {
+        let named = |name: &OsStr| ALL.iter().find(|(_, known)| *known == name).map(|(foreign, _)| *foreign);
+        let file = Path::new(given.first()?).file_stem()?;
+        if let Some(foreign) = named(file) {
+            return Some((foreign, given[1..].to_vec()));
+        }
+        let foreign = named(given.get(1)?)?;
+        Some((foreign, given[2..].to_vec()))
+    }
+
+    fn name(self) -> &'static str {
+        ALL.iter().find(|(foreign, _)| *foreign == self).map_or("", |(_, name)| name)
+    }
+
+    /// Our command line for theirs. `None` if it was only to be shown.
+    pub(crate) fn translated(self, words: Vec<OsString>) -> Result<Option<Vec<OsString>>, Failure> {
+        let unreadable = |_| Failure::usage("an argument is not UTF-8 text");
+        let mut words =
+            words.into_iter().map(OsString::into_string).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let shows = words[..end].iter().position(|word| word == "--show-as-linchpin");
+        shows.into_iter().for_each(|at| drop(words.remove(at)));
+        if words[..end.min(words.len())].iter().any(|word| word == "--help" || word == "-h") {
+            tell(&help(self));
+            return Ok(None);
+        }
+        let env = |name: &str| std::env::var(name).ok();
+        let mut made = match self {
+            Foreign::Supergateway => supergateway::translated(&words)?,
+            Foreign::McpRemote => mcp_remote::translated(&words, &env)?,
+            Foreign::McpProxy => mcp_proxy::translated(&words, &env)?,
+        };
+        made.words.splice(0..0, ["linchpin".to_owned(), "bridge".to_owned()]);
+        if shows.is_some() {
+            tell(&format!("{}\n", shell::joined(&made.words)));
+            return Ok(None);
+        }
+        for remark in &made.remarks {
+            note(format!("{}: {remark}", self.name()));
+        }
+        Ok(Some(made.words.into_iter().map(OsString::from).collect()))
+    }
+}
+
+fn help(foreign: Foreign) -> String {
+    let flags = match foreign {
+        Foreign::Supergateway => supergateway::FLAGS,
+        Foreign::McpRemote => mcp_remote::FLAGS,
+        Foreign::McpProxy => mcp_proxy::FLAGS,
+    };
+    let names: Vec<&str> = flags.iter().map(|flag| flag.names[0]).collect();
+    format!(
+        "Takes the command line of {0} and runs `linchpin bridge`.\n\n  linchpin {0} [FLAGS]...\n\nFlags: {1}\n\n\
+         --show-as-linchpin prints the command line of `linchpin bridge`, and runs nothing.\n",
+        foreign.name(),
+        names.join(" ")
+    )
+}
+
+/// A command line of `linchpin bridge` as it is made.
+#[derive(Debug, Default)]
+struct Made {
+    words: Vec<String>,
+    /// What has no effect here.
+    remarks: Vec<String>,
+}
+
+impl Made {
+    fn flag(&mut self, name: &str, value: impl Into<String>) {
+        self.words.push(name.to_owned());
+        self.words.push(value.into());
+    }
+
+    fn remark(&mut self, flag: &str, why: &str) {
+        self.remarks.push(format!("{flag} has no effect: {why}"));
+    }
+
+    /// Listens on this port of this machine, or of `host` if there is one.
+    fn listens(&mut self, host: Option<&str>, port: &str) -> Result<(), Failure> {
+        if port.parse::<u16>().is_err() {
+            return Err(Failure::usage(format!("`{port}` is not a port")));
+        }
+        let host = host.unwrap_or("127.0.0.1");
+        let shown = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+        self.flag("--http", format!("{shown}:{port}"));
+        if !matches!(host, "127.0.0.1" | "::1" | "localhost") {
+            // It was named, so it is meant.
+            self.words.push("--no-auth-i-know".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The command that starts the server.
+    fn command(&mut self, words: &[String]) {
+        self.words.push("--".to_owned());
+        self.words.extend_from_slice(words);
+    }
+}
+
+/// A flag of another program.
+struct Flag {
+    /// Its names, with their hyphens.
+    names: &'static [&'static str],
+    /// How many values follow it.
+    values: usize,
+}
+
+const fn flag(names: &'static [&'static str], values: usize) -> Flag {
+    Flag { names, values }
+}
+
+/// A flag that was given: its first name, and its values.
+type Given<'a> = (&'static str, Vec<&'a str>);
+
+/// Takes a command line apart: flags, and the words that belong to none. With `command_ends`, everything from the first such
+/// word on is one command line; so is what follows `--`.
+fn parsed<'a>(
+    program: &str,
+    flags: &'static [Flag],
+    words: &'a [String],
+    command_ends: bool,
+) -> Result<(Vec<Given<'a>>, Vec<&'a str>), Failure> {
+    let (mut given, mut rest) = (Vec::new(), Vec::new());
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if word == "--" || (command_ends && (!word.starts_with('-') || word == "-")) {
+            rest.extend((word != "--").then_some(word));
+            rest.extend(words);
+            break;
+        }
+        if !word.starts_with('-') || word == "-" {
+            rest.push(word);
+            continue;
+        }
+        let (name, joined) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let Some(known) = flags.iter().find(|flag| flag.names.contains(&name)) else {
+            let failure = Failure::usage(format!("{program} has no flag {name} that is understood here"));
+            let all = flags.iter().flat_map(|flag| flag.names.iter().copied());
+            return Err(match near(name, all) {
+                Some(meant) => failure.hint(format!("did you mean {meant}?")),
+                None => failure.hint(format!("`linchpin {program} --help` lists those that are")),
+            });
+        };
+        let mut values: Vec<&str> = joined.into_iter().collect();
+        while values.len() < known.values {
+            let missing = || Failure::usage(format!("{name} needs a value"));
+            values.push(words.next().ok_or_else(missing)?);
+        }
+        given.push((known.names[0], values));
+    }
+    Ok((given, rest))
+}
+
+/// A flag that stops the start.
+fn refused(flag: &str, why: &str) -> Failure {
+    Failure::usage(format!("{flag}: {why}"))
+}
+
+/// Takes `NAME: VALUE` or `NAME:VALUE`, with `${VAR}` filled in.
+fn header(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, Failure> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, behind) = after.split_once('}').ok_or_else(|| refused("--header", "`${` without `}`"))?;
+        out.push_str(before);
+        let unset = || refused("--header", &format!("the environment variable {name} is not set"));
+        out.push_str(&env(name).ok_or_else(unset)?);
+        rest = behind;
+    }
+    out.push_str(rest);
+    if out.contains(':') { Ok(out) } else { Err(refused("--header", "expected 'Name: value'")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(foreign: Foreign, line: &str) -> Result<String, String> {
+        let words = shell::split(line).unwrap();
+        let env = |name: &str| (name == "KEY").then(|| "k3y".to_owned());
+        let made = match foreign {
+            Foreign::Supergateway => supergateway::translated(&words),
+            Foreign::McpRemote => mcp_remote::translated(&words, &env),
+            Foreign::McpProxy => mcp_proxy::translated(&words, &env),
+        };
+        made.map(|made| shell::joined(&made.words)).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn published_command_lines_become_ours() {
+        use Foreign::{McpProxy, McpRemote, Supergateway};
+        for (foreign, line, want) in [
+            (
+                Supergateway,
+                "--stdio 'npx -y @modelcontextprotocol/server-filesystem ./my-folder' --port 8000 --baseUrl http://localhost:8000 --ssePath /sse --messagePath /message",
+                "--http 127.0.0.1:8000 --sse --accept-host localhost:8000 -- npx -y @modelcontextprotocol/server-filesystem ./my-folder",
+            ),
+            (
+                Supergateway,
+                "--stdio 'npx server' --outputTransport streamableHttp --stateful --sessionTimeout 60000 --port 8000",
+                "--http 127.0.0.1:8000 --idle-stop 60000ms -- npx server",
+            ),
+            (
+                Supergateway,
+                "--sse 'https://example.com/sse' --header 'X-My: value' --oauth2Bearer t",
+                "--header 'X-My: value' --bearer t --transport sse --url https://example.com/sse",
+            ),
+            (
+                Supergateway,
+                "--streamableHttp https://example.com/mcp --logLevel debug",
+                "-v --transport http --url https://example.com/mcp",
+            ),
+            (McpRemote, "https://example.com/sse", "--era legacy --url https://example.com/sse"),
+            (
+                McpRemote,
+                "https://example.com/mcp 9696 --header Authorization:${KEY} --transport http-only --allow-http",
+                "--callback-port 9696 --header Authorization:k3y --transport http --allow-plain-http --era legacy --url https://example.com/mcp",
+            ),
+            (
+                McpRemote,
+                "https://example.com/sse --transport sse-only --protocol auto",
+                "--transport sse --era auto --url https://example.com/sse",
+            ),
+            (McpProxy, "http://127.0.0.1:8080/sse", "--transport sse --url http://127.0.0.1:8080/sse"),
+            (
+                McpProxy,
+                "--transport=streamablehttp --headers X-A b https://example.com/mcp",
+                "--header 'X-A: b' --transport http --url https://example.com/mcp",
+            ),
+            (McpProxy, "--port=8080 uvx mcp-server-fetch", "--http 127.0.0.1:8080 --sse -- uvx mcp-server-fetch"),
+            (
+                McpProxy,
+                "--port=8080 -e FOO BAR -- uvx mcp-server-fetch --user-agent=X",
+                "--env FOO=BAR --http 127.0.0.1:8080 --sse -- uvx mcp-server-fetch --user-agent=X",
+            ),
+            (McpProxy, "--host=0.0.0.0 --port 8080 uvx x", "--http 0.0.0.0:8080 --no-auth-i-know --sse -- uvx x"),
+            // The program of this name on npm.
+            (McpProxy, "--port 8080 --server stream tsx server.js", "--http 127.0.0.1:8080 -- tsx server.js"),
+        ] {
+            assert_eq!(shown(foreign, line), Ok(want.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_stops_the_start_in_a_sentence() {
+        use Foreign::{McpProxy, McpRemote, Supergateway};
+        for (foreign, line, want) in [
+            (Supergateway, "--stdio x --outputTransport ws", "no revision of the protocol has WebSockets"),
+            (Supergateway, "--stdio x --portt 1", "no flag --portt"),
+            (Supergateway, "--port 1", "one of --stdio, --sse and --streamableHttp"),
+            (Supergateway, "--stdio x --cors", "name the origins"),
+            (Supergateway, "--stdio x --ssePath /other", "is always /sse"),
+            (McpRemote, "https://example.com --ignore-tool x", "cannot be left out"),
+            (McpRemote, "", "the URL of the server"),
+            (McpProxy, "--named-server a 'uvx x'", "one server"),
+            (McpProxy, "--server sse --shell x", "--shell"),
+            (McpProxy, "--port x y", "`x` is not a port"),
+        ] {
+            let failed = shown(foreign, line).unwrap_err();
+            assert!(failed.contains(want), "{line}: {failed}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_meant_by_the_name_of_a_link_or_the_first_word() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
+        for (line, want) in [
+            ("/bin/supergateway --stdio x", Some((Foreign::Supergateway, 2))),
+            ("linchpin mcp-remote https://x", Some((Foreign::McpRemote, 1))),
+            ("/bin/mcp-proxy.exe x", Some((Foreign::McpProxy, 1))),
+            ("linchpin bridge mcp-proxy", None),
+            ("linchpin", None),
+        ] {
+            assert_eq!(Foreign::called(&words(line)).map(|(foreign, rest)| (foreign, rest.len())), want, "{line}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Every transport on either side, with questions, progress and isolation.
+
+use crate::{able, bridge, curious, revisions, stream};
+use linchpin::client::Client;
+use linchpin::transport::{Bind, Connector, IntoService, Service, http, in_process, remote, unix};
+use linchpin::types::elicit::ElicitResult;
+use linchpin::types::version::Revision;
+use linchpin_core::Features;
+use linchpin_gateway::{Bridge, Isolation};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Serves over HTTP, with HTTP+SSE beside it, and gives back the address.
+async fn listening(service: Arc<dyn Service>) -> String {
+    let (ready, address) = oneshot::channel();
+    let place = http("127.0.0.1:0").with_sse().on_ready(move |address| {
+        let _ = ready.send(address);
+    });
+    tokio::spawn(place.serve(service));
+    format!("http://{}", address.await.expect("it listens"))
+}
+
+async fn on_socket(service: Arc<dyn Service>, path: &Path) {
+    let (ready, listens) = oneshot::channel();
+    let place = unix(path).with_graceful_shutdown(std::future::pending()).on_ready(move || {
+        let _ = ready.send(());
+    });
+    tokio::spawn(place.serve(service));
+    listens.await.expect("it listens");
+}
+
+/// The ways to reach what is served, the same on both sides.
+async fn ways(
+    service: Arc<dyn Service>,
+    folder: &Path,
+    name: &str,
+) -> Vec<(&'static str, Box<dyn Fn() -> Arc<dyn Connector>>)> {
+    let url = listening(service.clone()).await;
+    let socket = folder.join(name);
+    on_socket(service.clone(), &socket).await;
+    let (streamable, sse) = (format!("{url}/mcp"), format!("{url}/sse"));
+    vec![
+        ("memory", Box::new(move || Arc::new(in_process(service.clone())))),
+        ("http", Box::new(move || Arc::new(remote(&streamable).unwrap()))),
+        ("sse", Box::new(move || Arc::new(remote(&sse).unwrap().sse()))),
+        ("unix", Box::new(move || Arc::new(unix(&socket)))),
+    ]
+}
+
+fn host(revision: Revision, name: &'static str) -> Client {
+    Client::new(name, "1")
+        .revisions(&[revision])
+        .on_elicitation(move |_| async move { ElicitResult::accept([("username", name)]) })
+}
+
+/// Asks its client for a name, and says what it was told.
+async fn asked_through(connector: Arc<dyn Connector>, revision: Revision, name: &'static str) -> String {
+    let connection = host(revision, name).connect_to(connector).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let result = connection.call("form", json!({})).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let text = result.text();
+    connection.close().await;
+    text
+}
+
+#[tokio::test]
+async fn questions_pass_over_every_pair_of_transports_and_eras() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = curious().into_shared().unwrap();
+    let upstreams = ways(server, folder.path(), "upstream").await;
+    let sessions = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let alone = Features::all().find(|features| features.stateless).unwrap().revision;
+    for (from, upstream) in &upstreams {
+        for stateless in [false, true] {
+            if *from == "sse" && stateless {
+                // That transport has sessions only.
+                continue;
+            }
+            let bridge = Bridge::to(upstream()).options(|options| options.upstream = revisions(stateless));
+            let name = format!("{from}-{stateless}");
+            for (to, place) in ways(bridge.into_shared().unwrap(), folder.path(), &name).await {
+                for revision in [sessions, alone] {
+                    if to == "sse" && revision == alone {
+                        continue;
+                    }
+                    let text = asked_through(place(), revision, "ada").await;
+                    assert!(text.contains("ada"), "{from} (stateless {stateless}) behind {to} for {revision}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_once_everybody_answers_their_own_questions() {
+    const NAMES: [&str; 6] = ["canary-a", "canary-b", "canary-c", "canary-d", "canary-e", "canary-f"];
+    for isolation in [Isolation::Auto, Isolation::Session] {
+        for stateless in [false, true] {
+            let service = bridge(curious(), stateless, |options| options.isolation = isolation).into_shared().unwrap();
+            let url = format!("{}/mcp", listening(service).await);
+            let mut all = tokio::task::JoinSet::new();
+            for (n, name) in NAMES.into_iter().enumerate() {
+                let revision = Features::all().nth(n % 3).unwrap().revision;
+                let url = url.clone();
+                all.spawn(async move {
+                    for _ in 0..5 {
+                        let text = asked_through(Arc::new(remote(&url).unwrap()), revision, name).await;
+                        assert!(text.contains(name), "{name} got {text}");
+                        let others = NAMES.iter().filter(|other| **other != name);
+                        assert!(others.into_iter().all(|other| !text.contains(other)), "{name} got {text}");
+                    }
+                });
+            }
+            while let Some(done) = all.join_next().await {
+                done.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_are_capped_and_idle_ones_give_way() {
+    let modern = Features::all().next().unwrap().revision;
+    let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let service = bridge(curious(), false, |options| {
+        options.instances_max = 1;
+        options.queue_ms_max = 50;
+    });
+    let service = service.into_shared().unwrap();
+    let mut first = able(crate::serve(service.clone()), legacy);
+    first.open().await;
+    assert!(first.call("roots", json!({})).await.is_ok());
+    let mut second = able(crate::serve(service), modern);
+    second.open().await;
+    assert!(second.call("roots", json!({})).await.is_ok());
+    // The first one's connection was closed; it is opened again, with what the session had.
+    assert!(first.call("roots", json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_be_reached_is_told_of_with_its_cause() {
+    let bridge = Bridge::new(linchpin::transport::child("linchpin-no-such-program").unwrap());
+    let probe = bridge.clone();
+    assert_eq!(probe.ready(), Ok(()));
+    for features in Features::all() {
+        let mut client = able(stream(bridge.clone()), features.revision);
+        let error = client.request(if features.stateless { "tools/list" } else { "initialize" }, json!({
+            "protocolVersion": features.revision.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+        })).await.unwrap_err();
+        assert_eq!(error.code, -31001, "{error}");
+        assert!(error.message.contains("linchpin-no-such-program"), "{error}");
+    }
+    assert!(probe.ready().is_err());
+}
