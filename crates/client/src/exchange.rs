@@ -90,7 +90,7 @@ impl ConnectionState {
             round.write(members);
         });
         out.about.clone_from(&request.about);
-        if let Some(arguments) = &request.arguments {
+        if let Some(arguments) = request.arguments.as_ref().filter(|_| live.agreed.features.header_params) {
             let text = std::str::from_utf8(&request.members.as_bytes()[arguments.clone()]).unwrap_or("{}");
             out.mirrored = self.tools.mirror(request.about.as_deref().unwrap_or(""), text);
         }

@@ -125,6 +125,9 @@ impl Service for Running {
         let listens = request.known() == Some(Method::SubscriptionsListen);
         let may_ask = request.caller.features().server_requests && request.known() != Some(Method::Initialize);
         let outlet = Outlet::new(request.id.clone(), token, listens, may_ask);
+        if request.caller.features().log_level_per_request {
+            outlet.set_logs(request.caller.log_level());
+        }
         let work = Box::pin(run(self.core.clone(), request, context, outlet.clone()));
         let mut call = Forwarded::new(work, outlet);
         match call.begin(cx) {
@@ -152,9 +155,9 @@ impl Service for Running {
         instance.send(translate::notification(&told, upstream, Claims::Keep));
     }
 
-    fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
-        // The upstream compares them.
-        None
+    fn header_params(&self, tool: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+        // Of upstreams that compare them themselves nothing is known.
+        self.core.mirrored.known(tool)
     }
 
     fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {

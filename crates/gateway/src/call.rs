@@ -4,6 +4,7 @@ use crate::lock;
 use bytes::Bytes;
 use linchpin_core::service::{CallEvent, Cancel, RunningCall, ServerRequest};
 use linchpin_core::{Id, Reply};
+use linchpin_types::logging::LoggingLevel;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,8 @@ pub(crate) struct Outlet {
     token: Mutex<Option<Box<str>>>,
     /// Takes the messages in place of this.
     relay: Option<Arc<dyn Relay>>,
+    /// The least severe log messages that a stateless client wants, or none; unknown of a session, whose upstream knows.
+    logs: Mutex<Option<Option<LoggingLevel>>>,
     /// The call is a stream of changes, which ends when its client says so.
     pub(crate) listens: bool,
     /// The client can be asked: its revision has requests of servers.
@@ -54,6 +57,7 @@ impl Outlet {
             id,
             token: Mutex::new(token),
             relay: None,
+            logs: Mutex::default(),
             listens,
             may_ask,
             queue: Mutex::default(),
@@ -68,12 +72,26 @@ impl Outlet {
             id,
             token: Mutex::new(token),
             relay: Some(relay),
+            logs: Mutex::default(),
             listens: false,
             may_ask: true,
             queue: Mutex::default(),
             touched: Notify::new(),
             finished: AtomicBool::new(false),
         })
+    }
+
+    pub(crate) fn set_logs(&self, level: Option<LoggingLevel>) {
+        *lock(&self.logs) = Some(level);
+    }
+
+    /// Whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Option<LoggingLevel>) -> bool {
+        match (*lock(&self.logs), level) {
+            (None, _) => true,
+            (Some(None), _) => false,
+            (Some(Some(least)), level) => level.is_none_or(|level| level >= least),
+        }
     }
 
     pub(crate) fn token(&self) -> Option<Box<str>> {

@@ -61,6 +61,7 @@ async fn park(core: &Arc<Core>, request: &Arc<Request>, context: &Arc<RequestCon
         return Refusal::internal("the system has no random numbers").reply(&request.id, &core.pool.name);
     };
     let source = Outlet::relayed(request.id.clone(), outlet.token(), parked.clone());
+    source.set_logs(request.caller.log_level());
     let work = {
         let (core, request, context) = (core.clone(), request.clone(), context.clone());
         let (source, parked) = (source.clone(), parked.clone());
@@ -132,7 +133,10 @@ async fn translated(
     match (client.has_sessions, upstream.has_sessions) {
         (true, false) => match listen::for_session(core, request, instance).await {
             Some(reply) => Ok(reply),
-            None => rounds::run(core, request, outlet, instance).await,
+            None => {
+                let own = own_headers(core, context, instance);
+                rounds::run(core, request, outlet, instance, &own).await
+            }
         },
         (false, true) if request.known() == Some(Method::ServerDiscover) => {
             Ok(Reply::with_result(&request.id, open::discovered(&instance.raw().agreed).into()))
@@ -141,6 +145,10 @@ async fn translated(
             listen::stateless(core, request, outlet, instance).await
         }
         (false, true) => {
+            if let Some(level) = request.caller.log_level() {
+                // A refusal is no reason not to call.
+                let _ = listen::least(core, instance, level).await?;
+            }
             let answer = sent(core, request, context, outlet, instance, Claims::Drop).await?;
             Ok(answered(request, &answer, |span| {
                 result::to_stateless(request, &answer.message, span, instance.server_info())
@@ -167,7 +175,7 @@ async fn sent(
     instance: &Arc<Instance>,
     claims: Claims<'_>,
 ) -> Result<Answer, Failure> {
-    let own = own_headers(core, context);
+    let own = own_headers(core, context, instance);
     let mut repeated = Vec::new();
     for attempt in 0..2 {
         let mut pending = begin(instance, outlet)?;
@@ -181,6 +189,14 @@ async fn sent(
         {
             repeated = headers;
             continue;
+        }
+        let compares = instance.features().header_params && instance.raw().transport.attributes();
+        if request.known() == Some(Method::ToolsList)
+            && !compares
+            && let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind
+        {
+            // What the upstream cannot compare is compared here.
+            core.mirrored.listed(answer.message.text(*span));
         }
         return Ok(answer);
     }
@@ -200,10 +216,12 @@ fn same(request: &Request, answer: &Answer) -> Reply {
     }
 }
 
-/// The client's headers that are sent on: arguments that are repeated, and those that the operator names.
-fn own_headers(core: &Core, context: &RequestContext) -> Vec<(Box<str>, String)> {
+/// The client's headers that are sent on: those that the operator names, and arguments that are repeated for a stateless
+/// upstream.
+fn own_headers(core: &Core, context: &RequestContext, instance: &Instance) -> Vec<(Box<str>, String)> {
     let named = &core.pool.options.forward_headers;
-    let wanted = |name: &str| name.starts_with("mcp-param-") || named.iter().any(|known| **known == *name);
+    let repeats = instance.features().header_params;
+    let wanted = |name: &str| (repeats && name.starts_with("mcp-param-")) || named.iter().any(|known| **known == *name);
     let all = context.headers.iter().filter(|(name, _)| wanted(name.as_str()));
     all.filter_map(|(name, value)| Some((name.as_str().into(), value.to_str().ok()?.to_owned()))).collect()
 }

@@ -311,8 +311,23 @@ impl Instance {
                     (None, None) => {}
                 }
             }
+            "notifications/message" => self.logged(message, during),
             _ => self.passed(message, during),
         }
+    }
+
+    /// A log message: not for a client that wants none.
+    fn logged(&self, message: &Message, during: Option<u64>) {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            level: Option<LoggingLevel>,
+        }
+        if let Some(outlet) = self.outlet(during).or_else(|| self.latest())
+            && !outlet.wants(serde_json::from_str::<Params>(message.params_text()).ok().and_then(|params| params.level))
+        {
+            return;
+        }
+        self.passed(message, during);
     }
 
     /// A notification of a listen stream: a client's, or one that is held for a session.
@@ -320,13 +335,23 @@ impl Instance {
         if let Some(outlet) = self.outlet(Some(id)) {
             return outlet.notify(notice::subscribed(message, &outlet.id));
         }
-        let Some(session) = self.session().filter(|_| self.held.id.load(Ordering::Acquire) == id) else { return };
+        if self.held.id.load(Ordering::Acquire) != id {
+            return;
+        }
         match method {
             "notifications/tools/list_changed" => self.changed(&ServerChange::Tools),
             "notifications/prompts/list_changed" => self.changed(&ServerChange::Prompts),
             "notifications/resources/list_changed" => self.changed(&ServerChange::Resources),
             "notifications/subscriptions/acknowledged" => drop(self.held.acknowledged.send_replace(true)),
-            _ => push(&session, notice::to_session(message)),
+            _ => match (self.session(), message.params().uri) {
+                (Some(session), _) => push(&session, notice::to_session(message)),
+                (None, Some(uri)) if self.is_shared() => {
+                    if let Some(uri) = linchpin_core::json::read_str(message.text(uri)) {
+                        self.changed(&ServerChange::Updated(uri.as_ref().into()));
+                    }
+                }
+                (None, _) => {}
+            },
         }
     }
 

@@ -72,9 +72,11 @@ pub(crate) async fn for_session(core: &Core, request: &Request, instance: &Insta
             let (Some(uri), Some(feed)) = (uri(request), session.feed()) else {
                 return Some(invalid(request, "`uri` must be the URI of a resource"));
             };
-            feed.feed().unsubscribe(&uri);
-            keep_count(session, instance);
-            instance.held.wanted.notify_one();
+            if feed.feed().subscriptions().iter().any(|known| **known == *uri) {
+                feed.feed().unsubscribe(&uri);
+                wants_less(session, instance, &uri);
+                instance.held.wanted.notify_one();
+            }
             Some(empty(request))
         }
         _ => None,
@@ -87,8 +89,14 @@ async fn subscribe(core: &Core, request: &Request, session: &Session, instance: 
         return invalid(request, "`uri` must be the URI of a resource");
     };
     let limits = &core.pool.options.limits;
+    if feed.feed().subscriptions().iter().any(|known| **known == *uri) {
+        return empty(request);
+    }
     if let Err(why) = feed.feed().subscribe(&uri, limits.subscriptions.resources_max, &core.budget) {
         return invalid(request, &why.to_string());
+    }
+    if instance.is_shared() {
+        *lock(&instance.watched).entry(uri.as_str().into()).or_insert(0) += 1;
     }
     keep_count(session, instance);
     instance.held.acknowledged.send_replace(false);
@@ -98,21 +106,38 @@ async fn subscribe(core: &Core, request: &Request, session: &Session, instance: 
         Ok(Ok(_)) => empty(request),
         _ => {
             feed.feed().unsubscribe(&uri);
-            keep_count(session, instance);
+            wants_less(session, instance, &uri);
             invalid(request, "the upstream does not acknowledge the subscription")
         }
     }
 }
 
+/// One session less wants to know of a resource.
+fn wants_less(session: &Session, instance: &Instance, uri: &str) {
+    if instance.is_shared() {
+        let mut watched = lock(&instance.watched);
+        if watched.get_mut(uri).is_some_and(|count| {
+            *count -= 1;
+            *count == 0
+        }) {
+            watched.remove(uri);
+        }
+    }
+    keep_count(session, instance);
+}
+
 /// An instance is not idle while its session has subscriptions.
 fn keep_count(session: &Session, instance: &Instance) {
-    let count = session.feed().map_or(0, |feed| feed.feed().subscriptions().len());
+    let count = match instance.is_shared() {
+        true => lock(&instance.watched).len(),
+        false => session.feed().map_or(0, |feed| feed.feed().subscriptions().len()),
+    };
     instance.subscriptions.store(count, Ordering::Relaxed);
 }
 
-/// Holds a stream of changes for a session, once for each connection.
+/// Holds a stream of changes for a session, or for all that share an upstream, once for each connection.
 pub(crate) fn hold(instance: &Arc<Instance>, session: &Arc<Session>) {
-    if instance.is_shared() || instance.held.begun.swap(true, Ordering::AcqRel) {
+    if instance.held.begun.swap(true, Ordering::AcqRel) {
         return;
     }
     tokio::spawn(keep_holding(Arc::downgrade(instance), Arc::downgrade(session)));
@@ -121,10 +146,14 @@ pub(crate) fn hold(instance: &Arc<Instance>, session: &Arc<Session>) {
 async fn keep_holding(instance: Weak<Instance>, session: Weak<Session>) {
     let mut pause = PAUSE.0;
     loop {
-        let (Some(open), Some(own)) = (instance.upgrade(), session.upgrade()) else { return };
+        let Some(open) = instance.upgrade() else { return };
+        let own = session.upgrade().filter(|_| !open.is_shared());
+        if own.is_none() && !open.is_shared() {
+            return;
+        }
         let id = open.next_id();
         let transport = open.raw().transport.clone();
-        let out = wanted(&open, &own, id);
+        let out = wanted(&open, own.as_ref(), id);
         open.held.id.store(id, Ordering::Release);
         drop(own);
         let began = Instant::now();
@@ -157,11 +186,16 @@ async fn keep_holding(instance: Weak<Instance>, session: Weak<Session>) {
     }
 }
 
-/// The request for the changes that a session wants: all lists, and the resources that it subscribed to.
-fn wanted(instance: &Instance, session: &Arc<Session>, id: u64) -> linchpin_core::Outgoing {
-    let caller = linchpin_core::Caller::of_session(session.clone());
-    let claims = translate::claims(instance.features(), caller.capabilities_json(), caller.client_info_json(), None);
-    let uris = session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default();
+/// The request for the changes that are wanted: all lists, and the resources that were subscribed to.
+fn wanted(instance: &Instance, session: Option<&Arc<Session>>, id: u64) -> linchpin_core::Outgoing {
+    let caller = session.map(|session| linchpin_core::Caller::of_session(session.clone()));
+    let capabilities = caller.as_ref().map_or("{}", |caller| caller.capabilities_json());
+    let info = caller.as_ref().and_then(|caller| caller.client_info_json());
+    let claims = translate::claims(instance.features(), capabilities, info, None);
+    let uris: Vec<Box<str>> = match session {
+        Some(session) => session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default(),
+        None => lock(&instance.watched).keys().cloned().collect(),
+    };
     let mut filter = json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true });
     if !uris.is_empty() {
         filter["resourceSubscriptions"] = uris.iter().map(|uri| &**uri).collect();
@@ -188,15 +222,7 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
             return Ok(invalid(request, "`level` must be a log level, for example \"warning\""));
         };
         session.set_log_level(level);
-        let lower = {
-            let mut lowest = lock(&instance.lowest);
-            let lower = lowest.is_none_or(|lowest| level < lowest);
-            if lower {
-                *lowest = Some(level);
-            }
-            lower
-        };
-        if lower && let Err(refused) = ask(core, instance, "logging/setLevel", "level", level.as_str()).await? {
+        if let Err(refused) = least(core, instance, level).await? {
             return Ok(refusal(request, refused));
         }
         return Ok(empty(request));
@@ -223,8 +249,27 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
     Ok(empty(request))
 }
 
+/// Asks an upstream with sessions for log messages from this level on, if those that were asked for are fewer.
+pub(crate) async fn least(
+    core: &Core,
+    instance: &Arc<Instance>,
+    level: LoggingLevel,
+) -> Result<Result<(), Refused>, Failure> {
+    if instance.raw().agreed.capabilities.logging.is_none() {
+        return Ok(Ok(()));
+    }
+    {
+        let mut lowest = lock(&instance.lowest);
+        if lowest.is_some_and(|lowest| lowest <= level) {
+            return Ok(Ok(()));
+        }
+        *lowest = Some(level);
+    }
+    ask(core, instance, "logging/setLevel", "level", level.as_str()).await
+}
+
 /// What the upstream refused with: an error object as JSON text.
-type Refused = String;
+pub(crate) type Refused = String;
 
 /// Asks the upstream to tell of a resource, for the first that wants it.
 async fn watch(core: &Core, instance: &Arc<Instance>, uri: &str) -> Result<Result<(), Refused>, Failure> {

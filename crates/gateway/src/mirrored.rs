@@ -22,12 +22,60 @@ use std::sync::{Arc, Mutex};
 /// Pages of a list of tools that are read.
 const PAGES_MAX: usize = 1_000;
 
+/// Tools that are remembered; beyond that, all are forgotten.
+const TOOLS_MAX: usize = 100_000;
+
+/// A page of a list of tools.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<Definition<'a>>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+}
+
 /// Which arguments tools of an upstream over HTTP want repeated in headers. The list is read when a call was refused for
 /// their lack.
 #[derive(Default)]
 pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Arc<[HeaderParam]>>>);
 
 impl Mirrored {
+    /// The arguments that this tool wants repeated, as far as it was listed.
+    pub(crate) fn known(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        lock(&self.0).get(tool).filter(|params| !params.is_empty()).cloned()
+    }
+
+    /// Learns from a list of tools that passes by.
+    pub(crate) fn listed(&self, result: &str) {
+        if result.contains("\"x-mcp-header\"")
+            && let Ok(page) = serde_json::from_str::<Page<'_>>(result)
+        {
+            self.keep(&page);
+        }
+    }
+
+    fn keep(&self, page: &Page<'_>) {
+        let mut known = lock(&self.0);
+        if known.len() >= TOOLS_MAX {
+            known.clear();
+        }
+        for tool in &page.tools {
+            if let Ok(params) = header_params(tool.input_schema.get()) {
+                known.insert(tool.name.as_ref().into(), params.into());
+            }
+        }
+    }
+
     /// The headers of a call that was refused because it lacks them.
     pub(crate) async fn wanted(
         &self,
@@ -51,22 +99,6 @@ impl Mirrored {
 
     /// Reads the list of tools.
     async fn learn(&self, limit_ms: u64, request: &Request, instance: &Arc<Instance>, claims: Claims<'_>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Page<'a> {
-            #[serde(borrow)]
-            tools: Vec<Definition<'a>>,
-            #[serde(default)]
-            next_cursor: Option<String>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Definition<'a> {
-            #[serde(borrow)]
-            name: Cow<'a, str>,
-            #[serde(borrow)]
-            input_schema: &'a RawValue,
-        }
         let own = translate::claims(instance.features(), "{}", request.caller.client_info_json(), None);
         let meta = match claims {
             Claims::Say(said) => String::from_utf8_lossy(said).into_owned(),
@@ -84,13 +116,7 @@ impl Mirrored {
             let Ok(answer) = exchange(limit_ms, instance, &outlet, &mut pending, out).await else { return };
             let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind else { return };
             let Ok(page) = serde_json::from_str::<Page<'_>>(answer.message.text(*span)) else { return };
-            let mut known = lock(&self.0);
-            for tool in page.tools {
-                if let Ok(params) = header_params(tool.input_schema.get()) {
-                    known.insert(tool.name.as_ref().into(), params.into());
-                }
-            }
-            drop(known);
+            self.keep(&page);
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return;

@@ -55,6 +55,7 @@ struct Inner {
     /// What the upstream wants to know, by the keys under which the client is asked.
     questions: BTreeMap<String, ServerRequest>,
     keys: u32,
+    rounds: u32,
     asked: Option<Instant>,
     /// The client's request that is being answered: the latest takes over.
     turn: u64,
@@ -77,10 +78,10 @@ impl Parking {
         context: &RequestContext,
     ) -> Option<Result<Arc<Parked>, &'static str>> {
         let state = request.string(request.params.request_state)?;
-        if !state.starts_with(PREFIX) {
-            return None;
-        }
-        let found = lock(&self.0).get(&*state).cloned();
+        let state = state.strip_prefix(PREFIX)?;
+        // Behind the number of the call is that of the round, so that no two states are alike.
+        let call = state.split_once('.').map_or(state, |(call, _)| call);
+        let found = lock(&self.0).get(call).cloned();
         let fits = |parked: &Arc<Parked>| *parked.identity == *identity(context) && parked.called == called(request);
         Some(found.filter(fits).ok_or("`requestState` is not valid for this request, or has expired"))
     }
@@ -123,7 +124,7 @@ impl Parked {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         Some(Arc::new(Parked {
-            state: format!("{PREFIX}{:032x}", u128::from_ne_bytes(random)).into(),
+            state: format!("{:032x}", u128::from_ne_bytes(random)).into(),
             identity: identity(context).into(),
             called: called(request),
             caps: request.caller.caps(),
@@ -229,9 +230,11 @@ impl Parked {
             return Look::Wait(Some(asked + TOGETHER));
         }
         inner.asked = None;
+        inner.rounds += 1;
+        let state = format!("{PREFIX}{}.{}", self.state, inner.rounds);
         let questions: Vec<(&str, &str, &str)> =
             inner.questions.iter().map(|(key, asked)| (key.as_str(), &*asked.method, asked.params.as_str())).collect();
-        let result = ask::input_required(&questions, &self.state);
+        let result = ask::input_required(&questions, &state);
         drop(inner);
         if !parking.park(self) {
             self.end();

@@ -159,6 +159,9 @@ impl Drop for Lent {
         if self.instance.lost().is_some() {
             return;
         }
+        if self.core.pool.options.isolation == Isolation::Session {
+            return self.instance.clone().close_later("it was for one call");
+        }
         let mut lent = lock(&self.core.lent);
         let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
         waiting.retain(|one| one.lost().is_none());

@@ -40,17 +40,18 @@ pub(crate) async fn run(
     request: &Arc<Request>,
     outlet: &Arc<Outlet>,
     instance: &Arc<Instance>,
+    own: &[(Box<str>, String)],
 ) -> Result<Reply, Failure> {
     let claims = claims(request, instance);
     let mut more: Vec<(&str, String)> = Vec::new();
-    let mut repeated = Vec::new();
+    let mut repeated: Vec<(Box<str>, String)> = Vec::new();
     let (mut listed, mut waits) = (false, 0);
     let mut refused: HashSet<String> = HashSet::new();
     for _ in 0..ROUNDS_MAX {
         let mut pending = begin(instance, outlet)?;
         let members: Vec<(&str, &str)> = more.iter().map(|(name, json)| (*name, json.as_str())).collect();
         let mut out = translate::request(request, pending.id, instance.features(), Claims::Say(&claims), &members);
-        out.mirrored.clone_from(&repeated);
+        out.mirrored.extend(own.iter().chain(&repeated).cloned());
         let answer = exchange(core.limit_ms(), instance, outlet, &mut pending, out).await?;
         drop(pending);
         if !listed

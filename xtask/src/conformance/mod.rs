@@ -39,20 +39,36 @@ pub(crate) struct Wanted<'a> {
     url: Option<&'a str>,
     /// Our server behind a guard, with a token added to each request.
     guarded: bool,
+    /// Test a bridge to our server, which it reaches in this way: `stdio`, `http` or `sse`.
+    through: Option<&'a str>,
+    /// The era that the bridge speaks with it: `auto`, `legacy` or `modern`.
+    era: Option<&'a str>,
 }
 
 /// `cargo xtask conformance`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--role", "--revision", "--scenario", "--url"], &["--guarded", "--no-build"])?;
+    let flags = Flags::parse(
+        words,
+        &["--role", "--revision", "--scenario", "--url", "--through", "--era"],
+        &["--guarded", "--no-build"],
+    )?;
     let guarded = flags.has("--guarded");
     let wanted = Wanted {
         guarded,
         // A server that is running already says nothing about our client.
-        role: flags.last("--role").or(flags.last("--url").and(Some("server"))).or(guarded.then_some("server")),
+        role: flags
+            .last("--role")
+            .or(flags.last("--url").or(flags.last("--through")).and(Some("server")))
+            .or(guarded.then_some("server")),
         revisions: flags.all("--revision"),
         scenario: flags.last("--scenario"),
         url: flags.last("--url"),
+        through: flags.last("--through"),
+        era: flags.last("--era"),
     };
+    if wanted.through.is_some_and(|way| !["stdio", "http", "sse"].contains(&way)) {
+        bail!("--through is `stdio`, `http` or `sse`");
+    }
     if wanted.role.is_some_and(|role| !["server", "client"].contains(&role)) {
         bail!("--role is `server` or `client`");
     }

@@ -35,14 +35,8 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
         return Ok(Vec::new());
     }
     let (running, url) = match wanted.url {
-        Some(url) => (None, url.to_string()),
-        None => {
-            let port = free_port()?;
-            let mut command = Command::new(context.binary("conformance-server"));
-            command.args([if wanted.guarded { "--guarded" } else { "--http" }, &port.to_string()]);
-            let running = Running::start(&mut command, port, &folder.join("server.log"))?;
-            (Some(running), format!("http://127.0.0.1:{port}/mcp"))
-        }
+        Some(url) => (Vec::new(), url.to_string()),
+        None => started(context, &folder, wanted)?,
     };
     let mut command = suite.command();
     command
@@ -65,6 +59,41 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
             None => Row::broken(name, "the suite wrote no checks.json"),
         })
         .collect())
+}
+
+/// Starts our server, or a bridge to it, and says where it is.
+fn started(context: &Context, folder: &Path, wanted: &Wanted<'_>) -> Result<(Vec<Running>, String)> {
+    let mut running = Vec::new();
+    let serve = |program: &str, words: &[&str], port: u16| {
+        let log = folder.join(format!("{program}.log"));
+        Running::start(Command::new(context.binary(program)).args(words), port, &log)
+    };
+    let port = free_port()?;
+    let text = port.to_string();
+    let server = context.binary("conformance-server").display().to_string();
+    let url = format!("http://127.0.0.1:{port}");
+    let (sse, mcp) = (format!("{url}/sse"), format!("{url}/mcp"));
+    let upstream: Vec<&str> = match wanted.through {
+        None | Some("http") => {
+            let place = if wanted.guarded { "--guarded" } else { "--http" };
+            running.push(serve("conformance-server", &[place, &text], port)?);
+            vec![&mcp]
+        }
+        Some("sse") => {
+            running.push(serve("conformance-server", &["--sse", &text], port)?);
+            vec!["--transport", "sse", &sse]
+        }
+        Some(_) => vec!["--", &server, "--stdio"],
+    };
+    if wanted.through.is_none() {
+        return Ok((running, mcp));
+    }
+    let port = free_port()?;
+    let place = format!("127.0.0.1:{port}");
+    let mut words = vec!["bridge", "--http", &place, "--era", wanted.era.unwrap_or("auto")];
+    words.extend(upstream);
+    running.push(serve("linchpin", &words, port)?);
+    Ok((running, format!("http://{place}/mcp")))
 }
 
 /// The text of every `checks.json` below `folder`, by scenario.

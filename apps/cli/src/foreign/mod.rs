@@ -9,7 +9,7 @@ mod supergateway;
 
 use crate::fail::Failure;
 use crate::shell;
-use crate::show::out::{near, note, tell};
+use crate::show::out::{Out, near, note};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -51,7 +51,9 @@ impl Foreign {
         let shows = words[..end].iter().position(|word| word == "--show-as-linchpin");
         shows.into_iter().for_each(|at| drop(words.remove(at)));
         if words[..end.min(words.len())].iter().any(|word| word == "--help" || word == "-h") {
-            tell(&help(self));
+            let mut out = Out::new();
+            out.line(help(self))?;
+            out.flush()?;
             return Ok(None);
         }
         let env = |name: &str| std::env::var(name).ok();
@@ -62,7 +64,9 @@ impl Foreign {
         };
         made.words.splice(0..0, ["linchpin".to_owned(), "bridge".to_owned()]);
         if shows.is_some() {
-            tell(&format!("{}\n", shell::joined(&made.words)));
+            let mut out = Out::new();
+            out.line(shell::joined(&made.words))?;
+            out.flush()?;
             return Ok(None);
         }
         for remark in &made.remarks {
@@ -81,7 +85,7 @@ fn help(foreign: Foreign) -> String {
     let names: Vec<&str> = flags.iter().map(|flag| flag.names[0]).collect();
     format!(
         "Takes the command line of {0} and runs `linchpin bridge`.\n\n  linchpin {0} [FLAGS]...\n\nFlags: {1}\n\n\
-         --show-as-linchpin prints the command line of `linchpin bridge`, and runs nothing.\n",
+         --show-as-linchpin prints the command line of `linchpin bridge`, and runs nothing.",
         foreign.name(),
         names.join(" ")
     )

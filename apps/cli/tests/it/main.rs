@@ -1,6 +1,7 @@
 //! The integration tests of `linchpin-cli`: one program, a module for each subject.
 
 mod arguments;
+mod bridge;
 mod browser;
 mod cli;
 #[path = "../../../../servers/postgres/tests/it/common/mod.rs"]

@@ -5,11 +5,14 @@ use linchpin::client::Client;
 use linchpin::transport::{Bind, Connector, IntoService, Service, http, in_process, remote, unix};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::version::Revision;
-use linchpin_core::Features;
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{ClientTransport, ConnectOptions, Features, TransportError};
 use linchpin_gateway::{Bridge, Isolation};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Serves over HTTP, with HTTP+SSE beside it, and gives back the address.
@@ -152,4 +155,74 @@ async fn an_upstream_that_cannot_be_reached_is_told_of_with_its_cause() {
         assert!(error.message.contains("linchpin-no-such-program"), "{error}");
     }
     assert!(probe.ready().is_err());
+}
+
+/// Counts how often it is connected to.
+struct Counted<C>(C, Arc<AtomicUsize>);
+
+impl<C: Connector> Connector for Counted<C> {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn key(&self) -> Option<String> {
+        self.0.key()
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.connect(options)
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_and_opened_again_when_they_are_needed() {
+    for features in Features::all() {
+        for stateless in [false, true] {
+            let count = Arc::<AtomicUsize>::default();
+            let server = linchpin_conformance::server().into_shared().unwrap();
+            let bridge = Bridge::new(Counted(in_process(server), count.clone())).options(|options| {
+                options.upstream = revisions(stateless);
+                options.idle_stop_ms = 50;
+            });
+            let mut client = able(stream(bridge), features.revision);
+            client.open().await;
+            if features.has_sessions {
+                client.request("logging/setLevel", json!({ "level": "debug" })).await.unwrap();
+            }
+            assert_eq!(count.load(Ordering::SeqCst), 1);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let name = if features.has_sessions { "test_tool_with_logging" } else { "test_simple_text" };
+            client.call(name, json!({})).await.unwrap();
+            if features.has_sessions {
+                // With the level that the session had set.
+                client.expect("notifications/message").await;
+            }
+            assert_eq!(count.load(Ordering::SeqCst), 2, "{} to {stateless}", features.revision);
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_sessions_of_a_shared_upstream_are_told_of_changes() {
+    for features in Features::all().filter(|features| features.has_sessions) {
+        for stateless in [false, true] {
+            let server = linchpin_conformance::server();
+            let bridge = bridge(server, stateless, |options| options.isolation = Isolation::Shared);
+            let service = bridge.into_shared().unwrap();
+            let mut clients = [
+                able(crate::serve(service.clone()), features.revision),
+                able(crate::serve(service), features.revision),
+            ];
+            for client in &mut clients {
+                client.open().await;
+                let watched = json!({ "uri": "test://watched-resource" });
+                client.request("resources/subscribe", watched).await.unwrap();
+            }
+            clients[0].call("test_trigger_prompt_change", json!({})).await.unwrap();
+            for client in &mut clients {
+                client.expect("notifications/prompts/list_changed").await;
+            }
+        }
+    }
 }

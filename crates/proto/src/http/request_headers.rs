@@ -15,22 +15,21 @@ pub fn headers(out: &Outgoing) -> HeaderMap {
     if features.version_header {
         headers.insert(VERSION, HeaderValue::from_static(features.revision.as_str()));
     }
-    if !features.method_headers || out.method.is_empty() {
-        return headers;
-    }
     let mut insert = |name: HeaderName, text: &str| {
         // Encoded text is visible ASCII, which every header may hold.
         if let Ok(value) = HeaderValue::from_str(text) {
             headers.insert(name, value);
         }
     };
-    insert(METHOD, &encode(&out.method));
-    if let Some(about) = &out.about {
-        insert(NAME, &encode(about));
-    }
     for (name, value) in &out.mirrored {
         if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
             insert(name, value);
+        }
+    }
+    if features.method_headers && !out.method.is_empty() {
+        insert(METHOD, &encode(&out.method));
+        if let Some(about) = &out.about {
+            insert(NAME, &encode(about));
         }
     }
     headers

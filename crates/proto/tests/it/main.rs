@@ -6,3 +6,4 @@ mod opening;
 #[path = "common/peer.rs"]
 mod peer;
 mod transcripts;
+mod translate;
