@@ -23,6 +23,8 @@ pub(crate) struct Owner {
     session: Mutex<Weak<Session>>,
     /// The client has said that it is ready, so that a new connection must be told at once.
     ready: AtomicBool,
+    /// There was a connection before.
+    opened: AtomicBool,
     /// The client has set a log level.
     pub(crate) has_level: AtomicBool,
 }
@@ -77,11 +79,11 @@ impl Owner {
             return Ok(instance);
         }
         let instance = pool.open(home(), who).await?;
-        let before = lock(&self.slot).replace(instance.clone());
+        *lock(&self.slot) = Some(instance.clone());
         if self.ready.load(Ordering::Acquire) {
             self.tell(&instance).await;
         }
-        if before.is_some() {
+        if self.opened.swap(true, Ordering::AcqRel) {
             self.restore(&instance).await;
         }
         Ok(instance)

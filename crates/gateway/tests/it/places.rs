@@ -226,3 +226,21 @@ async fn all_sessions_of_a_shared_upstream_are_told_of_changes() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeated() {
+    let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let server = linchpin_conformance::server().limits(|limits| limits.sessions.idle_ms_max = 100);
+    let url = format!("{}/mcp", listening(server.into_shared().unwrap()).await);
+    let count = Arc::<AtomicUsize>::default();
+    let bridge = Bridge::new(Counted(remote(&url).unwrap(), count.clone()));
+    let mut client = able(stream(bridge), revision);
+    client.open().await;
+    client.request("logging/setLevel", json!({ "level": "debug" })).await.unwrap();
+    for times in 2..4 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.call("test_tool_with_logging", json!({})).await.unwrap();
+        client.expect("notifications/message").await;
+        assert_eq!(count.load(Ordering::SeqCst), times);
+    }
+}
