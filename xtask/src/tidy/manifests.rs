@@ -213,7 +213,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-otel",
         ]),
     ),
-    ("xtask", Only(&["anyhow", "serde_json", "toml"])),
+    ("xtask", Only(&["anyhow", "base64", "flate2", "serde_json", "sha2", "tar", "toml", "zip"])),
 ];
 
 /// Servers, apps and examples use the facade, not the rooms behind it.

@@ -154,7 +154,7 @@ impl AuthArgs {
             self.auth.iter().find_map(|auth| if let Auth::Login(place) = auth { Some(place) } else { None })
         {
             if self.auth.len() > 1 {
-                return Err(Failure::usage("--auth with a login stands alone"));
+                return Err(Failure::usage("--auth with a login cannot be combined with another --auth"));
             }
             let url = url.unwrap_or_default();
             let gate = self.issuer.gate(place, &url, &self.all_scopes())?;
