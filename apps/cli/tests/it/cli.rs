@@ -58,7 +58,12 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
             "quote them",
         ),
         (&["serve", "everything", "--http", "nonsense"], 2, "error: ", "hint: expected HOST:PORT"),
-        (&["serve", "everything", "--http", "192.0.2.1:1"], 1, "192.0.2.1:1", "hint: this machine has no such address"),
+        (
+            &["serve", "everything", "--http", "192.0.2.1:1", "--no-auth-i-know"],
+            1,
+            "192.0.2.1:1",
+            "hint: this machine has no such address",
+        ),
     ];
     for (args, status, first, then) in cases {
         let (output, out, err) = run(args);
