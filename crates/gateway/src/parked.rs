@@ -80,10 +80,14 @@ impl Parking {
         let state = request.string(request.params.request_state)?;
         let state = state.strip_prefix(PREFIX)?;
         // Behind the number of the call is that of the round, so that no two states are alike.
-        let call = state.split_once('.').map_or(state, |(call, _)| call);
+        let (call, round) = state.split_once('.').unwrap_or((state, ""));
         let found = lock(&self.0).get(call).cloned();
+        let given = |parked: &Arc<Parked>| {
+            let rounds = lock(&parked.inner).rounds;
+            round.parse::<u32>().is_ok_and(|n| (1..=rounds).contains(&n) && n.to_string() == round)
+        };
         let fits = |parked: &Arc<Parked>| *parked.identity == *identity(context) && parked.called == called(request);
-        Some(found.filter(fits).ok_or("`requestState` is not valid for this request, or has expired"))
+        Some(found.filter(fits).filter(given).ok_or("`requestState` is not valid for this request, or has expired"))
     }
 
     /// Keeps a call that waits for its client. `false` if there are too many.

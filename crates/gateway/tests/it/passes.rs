@@ -185,9 +185,16 @@ async fn a_parked_call_runs_once_and_its_retries_end_alike() {
     let retry = |name: &str, state: &Value, responses: Value| json!({ "name": name, "arguments": {}, "inputResponses": responses, "requestState": state });
     let answer = json!({ "q1": { "action": "accept", "content": { "username": "ada" } } });
     // Another tool's state, one that was changed, and one that nobody gave, run nothing.
-    let changed = json!(state.as_str().unwrap_or_default().replace("parked-", "parked-0"));
+    let state_text = state.as_str().unwrap_or_default();
     assert_eq!(round(&mut client, &retry("roots", state, answer.clone())).await, Err(-32602));
-    assert_eq!(round(&mut client, &retry("form", &changed, answer.clone())).await, Err(-32602));
+    for changed in [
+        state_text.replace("parked-", "parked-0"),
+        format!("{state_text}0"),
+        format!("{state_text}x"),
+        "parked-".into(),
+    ] {
+        assert_eq!(round(&mut client, &retry("form", &json!(changed), answer.clone())).await, Err(-32602), "{changed}");
+    }
     // Without the answer, and with an unknown one, the rest is asked again.
     let again = round(&mut client, &retry("form", state, json!({ "q9": {} }))).await.unwrap();
     assert_eq!(again["inputRequests"], asked["inputRequests"]);

@@ -230,17 +230,26 @@ async fn all_sessions_of_a_shared_upstream_are_told_of_changes() {
 #[tokio::test]
 async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeated() {
     let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
-    let server = linchpin_conformance::server().limits(|limits| limits.sessions.idle_ms_max = 100);
-    let url = format!("{}/mcp", listening(server.into_shared().unwrap()).await);
+    let serve = async |address: String| {
+        let (ready, listens) = oneshot::channel();
+        let place = http(address).on_ready(move |address| {
+            let _ = ready.send(address);
+        });
+        let task = tokio::spawn(place.serve(linchpin_conformance::server().into_shared().unwrap()));
+        (task, listens.await.unwrap().to_string())
+    };
+    let (task, address) = serve("127.0.0.1:0".to_owned()).await;
     let count = Arc::<AtomicUsize>::default();
-    let bridge = Bridge::new(Counted(remote(&url).unwrap(), count.clone()));
-    let mut client = able(stream(bridge), revision);
+    let upstream = remote(&format!("http://{address}/mcp")).unwrap();
+    let mut client = able(stream(Bridge::new(Counted(upstream, count.clone()))), revision);
     client.open().await;
     client.request("logging/setLevel", json!({ "level": "debug" })).await.unwrap();
-    for times in 2..4 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        client.call("test_tool_with_logging", json!({})).await.unwrap();
-        client.expect("notifications/message").await;
-        assert_eq!(count.load(Ordering::SeqCst), times);
-    }
+    // Another process at the same address knows nothing of the session.
+    task.abort();
+    let _ = task.await;
+    let (_task, _) = serve(address).await;
+    client.call("test_tool_with_logging", json!({})).await.unwrap();
+    // With the level that the session had set.
+    client.expect("notifications/message").await;
+    assert_eq!(count.load(Ordering::SeqCst), 2);
 }
