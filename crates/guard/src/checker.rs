@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::config::{Config, implications};
 use crate::credentials::{self, Sent};
-use crate::introspect::{Failed, Questions};
+use crate::introspect::{About, Failed, Questions};
 use crate::issuer::Issuer;
 use crate::jwt::{self, Audiences, LEEWAY_S, Why};
 use crate::keys::Keys;
@@ -199,14 +199,13 @@ impl Checker {
     /// Asks the issuers about a token, one after the other.
     async fn ask(self: Arc<Self>, presented: Presented, hash: TokenHash) -> Result<Principal, Refusal> {
         let (mut away, mut why) = (false, INVALID);
+        let granted = |known| self.with_implied(known);
+        let about = About { audiences: &self.audiences, remembered: &self.remembered, granted: &granted };
         for (at, issuer) in self.issuers.iter().enumerate().filter(|(_, i)| i.trusted.introspection.is_some()) {
-            let asked = self.questions.ask(issuer, at, &presented.token, hash, &self.audiences, &self.remembered).await;
+            let asked = self.questions.ask(issuer, at, &presented.token, hash, &about).await;
             let now = self.clock.now();
             match asked {
-                Ok(known) => {
-                    let known = self.with_implied(known);
-                    return self.decide(&presented, known, now);
-                }
+                Ok(known) => return self.decide(&presented, known, now),
                 Err(Failed::Bad(said)) => why = said,
                 Err(Failed::Away) => away = true,
             }

@@ -33,6 +33,14 @@ pub(crate) enum Failed {
     Away,
 }
 
+/// What answers are judged by, and where they are kept.
+pub(crate) struct About<'a> {
+    pub(crate) audiences: &'a Audiences,
+    pub(crate) remembered: &'a Remembered,
+    /// Adds the scopes that are implied.
+    pub(crate) granted: &'a (dyn Fn(Known) -> Known + Send + Sync),
+}
+
 /// The questions under way.
 pub(crate) struct Questions {
     at_once: Semaphore,
@@ -54,60 +62,58 @@ impl Questions {
         at: usize,
         token: &str,
         hash: TokenHash,
-        audiences: &Audiences,
-        remembered: &Remembered,
+        about: &About<'_>,
     ) -> Result<Known, Failed> {
         let Ok(_permit) = self.at_once.try_acquire() else { return Err(Failed::Away) };
         let turn = self.lock().entry(hash).or_default().clone();
         let _turn = turn.lock().await;
-        let answer = match remembered.get(&hash, issuer.clock.now()) {
+        let answer = match about.remembered.get(&hash, issuer.clock.now()) {
             Some(Verdict::Good(known)) => Ok(known),
             Some(Verdict::Inactive) => Err(Failed::Bad(INVALID)),
-            None => self.answer(issuer, at, token, hash, audiences, remembered).await,
+            None => answer(issuer, at, token, hash, about).await,
         };
         // Those who wait hold the turn themselves.
         self.lock().remove(&hash);
         answer
     }
 
-    async fn answer(
-        &self,
-        issuer: &Arc<Issuer>,
-        at: usize,
-        token: &str,
-        hash: TokenHash,
-        audiences: &Audiences,
-        remembered: &Remembered,
-    ) -> Result<Known, Failed> {
-        let known = match issuer.known() {
-            Some(known) => Some(known),
-            None => issuer.learn().await,
-        };
-        let endpoint = known.and_then(|known| known.introspection.clone()).ok_or(Failed::Away)?;
-        let answered = tokio::time::timeout(ANSWER_TIME, claims(issuer, &endpoint, token)).await;
-        let claims = match answered.unwrap_or_else(|_| Err("it takes too long".to_owned())) {
-            Ok(claims) => claims,
-            Err(why) => {
-                tracing::warn!(issuer = issuer.trusted.url, why, "an issuer does not answer about a token");
-                return Err(Failed::Away);
-            }
-        };
-        let now = issuer.clock.now();
-        match judged(&claims, issuer, at, audiences, now) {
-            Ok(known) => {
-                let end = claims.time("exp").map_or(u64::MAX, |exp| exp.saturating_add(LEEWAY_S));
-                remembered.put(hash, Verdict::Good(known.clone()), end.min(now + ACTIVE_S));
-                Ok(known)
-            }
-            Err(why) => {
-                remembered.put(hash, Verdict::Inactive, now + INACTIVE_S);
-                Err(Failed::Bad(why))
-            }
-        }
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TokenHash, Arc<tokio::sync::Mutex<()>>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn answer(
+    issuer: &Arc<Issuer>,
+    at: usize,
+    token: &str,
+    hash: TokenHash,
+    about: &About<'_>,
+) -> Result<Known, Failed> {
+    let known = match issuer.known() {
+        Some(known) => Some(known),
+        None => issuer.learn().await,
+    };
+    let endpoint = known.and_then(|known| known.introspection.clone()).ok_or(Failed::Away)?;
+    let answered = tokio::time::timeout(ANSWER_TIME, claims(issuer, &endpoint, token)).await;
+    let claims = match answered.unwrap_or_else(|_| Err("it takes too long".to_owned())) {
+        Ok(claims) => claims,
+        Err(why) => {
+            tracing::warn!(issuer = issuer.trusted.url, why, "an issuer does not answer about a token");
+            return Err(Failed::Away);
+        }
+    };
+    let now = issuer.clock.now();
+    match judged(&claims, issuer, at, about.audiences, now) {
+        Ok(known) => {
+            let known = (about.granted)(known);
+            let end = claims.time("exp").map_or(u64::MAX, |exp| exp.saturating_add(LEEWAY_S));
+            about.remembered.put(hash, Verdict::Good(known.clone()), end.min(now + ACTIVE_S));
+            Ok(known)
+        }
+        Err(why) => {
+            about.remembered.put(hash, Verdict::Inactive, now + INACTIVE_S);
+            Err(Failed::Bad(why))
+        }
     }
 }
 

@@ -46,6 +46,16 @@ async fn an_answer_decides_and_is_remembered_for_a_minute() {
 }
 
 #[tokio::test]
+async fn implied_scopes_are_remembered_too() {
+    let world = world(&active(json!({ "scope": "files" })));
+    let guard = asks(&world, |i| i).implies("files", ["files:read"]).require(["files:read"]);
+    for _ in 0..2 {
+        assert!(bearer(&guard, "opaque").await.unwrap().has_scope("files:read"));
+    }
+    assert_eq!(world.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn answers_are_judged_like_tokens() {
     let rows = [
         (json!({ "active": "true" }), 401, "the token is not valid"),
