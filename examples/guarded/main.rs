@@ -23,5 +23,5 @@ impl Notes {
 async fn main() -> Result<(), ServeError> {
     let guard =
         Guard::new("http://127.0.0.1:8931/mcp").issuer("https://login.example.com/realms/main").require(["mcp"]);
-    Server::new("notes", "1.0").with(Notes).serve(http("127.0.0.1:8931").gate(guard)).await
+    Server::new("notes", "1.0").with(Notes).serve(http("127.0.0.1:8931").guard(guard)).await
 }

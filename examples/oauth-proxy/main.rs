@@ -22,7 +22,7 @@ async fn main() -> Result<(), BoxError> {
         .store(Store::sqlite("auth.db")?);
     let host = url.trim_start_matches("https://").to_owned();
     let server = Server::new("proxied", "1.0").tool(("whoami", "Says who calls."), whoami);
-    server.serve(http("127.0.0.1:8931").gate(issuer).allow_host(host)).await?;
+    server.serve(http("127.0.0.1:8931").guard(issuer).allow_host(host)).await?;
     Ok(())
 }
 

@@ -99,6 +99,6 @@ fn server() -> Result<Server, linchpin::ChangeError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let transport = http("127.0.0.1:8931").gate(Tokens::new()).with_graceful_shutdown(shutdown_signal());
+    let transport = http("127.0.0.1:8931").guard(Tokens::new()).with_graceful_shutdown(shutdown_signal());
     Ok(server()?.serve(transport).await?)
 }

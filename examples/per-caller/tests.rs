@@ -13,7 +13,7 @@ async fn names(connection: &Connection) -> Vec<String> {
 async fn each_caller_has_the_tools_and_rights_of_its_token() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
-    let serving = tokio::spawn(server().expect("a server").serve(http(listener).gate(Tokens::new())));
+    let serving = tokio::spawn(server().expect("a server").serve(http(listener).guard(Tokens::new())));
     let client = Client::new("test", "1.0").revisions(&[Revision::V2025_11_25]);
     let connect = async |token: &str| client.connect(remote(&url).expect("a URL").bearer(token)).await;
     assert!(connect("guessed").await.is_err());

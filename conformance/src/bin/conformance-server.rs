@@ -63,7 +63,7 @@ async fn main() -> ExitCode {
             Ok(place) => {
                 let place = match way {
                     "--sse" => place.with_sse(),
-                    "--guarded" => place.gate(WithToken::new().expect("a token can be signed")),
+                    "--guarded" => place.guard(WithToken::new().expect("a token can be signed")),
                     _ => place,
                 };
                 let place = place.with_graceful_shutdown(shutdown_signal());

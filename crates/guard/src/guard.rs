@@ -32,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 /// # Ok(()) }
 /// ```
 ///
-/// It is a [`Gate`]: `http(address).gate(guard)` puts it in front of a server, `HttpOptions::gate` in front of a mounted one,
+/// It is a [`Gate`]: `http(address).guard(guard)` puts it in front of a server, `HttpOptions::gate` in front of a mounted one,
 /// [`Guard::layer`] in front of any other service. Clones share what they know.
 #[derive(Clone)]
 pub struct Guard {

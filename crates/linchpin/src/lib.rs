@@ -228,7 +228,7 @@ pub mod transport {
     //!
     //! # Who may come in
     //!
-    //! `http(address).gate(…)` takes a [`Gate`], which decides about each request before its body is read.
+    //! `http(address).guard(…)` takes a [`Gate`], which decides about each request before its body is read.
 
     pub use linchpin_core::connector::{
         Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, TransportError,

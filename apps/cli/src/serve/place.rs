@@ -206,7 +206,7 @@ impl PlaceArgs {
             place = place.allow_origin(origin);
         }
         if let Some(door) = &self.door {
-            place = place.gate(door.gate.clone());
+            place = place.guard(door.gate.clone());
         }
         let pass = self.door.as_ref().map(|door| door.pass.clone()).unwrap_or_default();
         let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone(), pass };

@@ -138,7 +138,7 @@ async fn documents_are_for_those_who_may_reach_this_host_and_never_name_another(
 
 #[tokio::test]
 async fn a_guard_that_lets_nobody_in_does_not_listen() {
-    let transport = http("127.0.0.1:0").gate(Guard::new(SERVER));
+    let transport = http("127.0.0.1:0").guard(Guard::new(SERVER));
     let refused = Server::new("files", "1").serve(transport).await.unwrap_err().to_string();
     assert!(refused.contains("add .issuer(URL)"), "109: {refused}");
 }

@@ -144,7 +144,7 @@ impl Http {
         self
     }
 
-    /// Lets this gate decide who may send requests.
+    /// Lets this gate decide who may send requests: a `Guard`, an `Issuer`, or one of your own.
     ///
     /// ```
     /// use linchpin_core::Principal;
@@ -164,10 +164,11 @@ impl Http {
     ///     }
     /// }
     ///
-    /// let transport = http("127.0.0.1:8931").gate(Password);
+    /// let transport = http("127.0.0.1:8931").guard(Password);
     /// ```
     #[doc(alias = "auth")]
-    pub fn gate(mut self, gate: impl Gate) -> Http {
+    #[doc(alias = "gate")]
+    pub fn guard(mut self, gate: impl Gate) -> Http {
         self.options.gate = Some(Arc::new(gate));
         self
     }
@@ -389,7 +390,7 @@ impl Http {
     }
 }
 
-const NO_GATE: &str = "this server demands scopes, but nobody would be authenticated: add a gate, `http(…).gate(…)`";
+const NO_GATE: &str = "this server demands scopes, but nobody would be authenticated: add a gate, `http(…).guard(…)`";
 
 /// Ends remaining connections and sessions, also when the serving future is dropped.
 struct End {

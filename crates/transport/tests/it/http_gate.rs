@@ -245,7 +245,7 @@ async fn a_preflight_needs_no_token() {
 #[tokio::test]
 async fn the_gate_knows_the_clients_address() {
     let names = Arc::new(Names::default());
-    let server = Server::start_with(Fake::new(), |http| http.gate(names.clone())).await;
+    let server = Server::start_with(Fake::new(), |http| http.guard(names.clone())).await;
     assert_eq!(server.ask(&post(&[], &initialize("2025-11-25"))).await.status, 401);
     let r = server.ask(&post(&[("authorization", "Bearer ann")], &initialize("2025-11-25"))).await;
     assert_eq!(r.status, 200);

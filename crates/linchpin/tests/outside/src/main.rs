@@ -72,7 +72,7 @@ async fn main() -> Result<(), Failed> {
     });
     let (ready, address) = tokio::sync::oneshot::channel();
     let kept: Arc<dyn SessionStore> = Arc::new(sessions.clone());
-    let place = http("127.0.0.1:0").gate(Token).options(|options| options.sessions = Some(kept));
+    let place = http("127.0.0.1:0").guard(Token).options(|options| options.sessions = Some(kept));
     let serving = tokio::spawn(server.serve(place.on_ready(move |address| drop(ready.send(address)))));
     let url = format!("http://{}/mcp", address.await?);
 
