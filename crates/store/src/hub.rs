@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// The topics that are watched.
-    #[cfg(any(feature = "sqlite", feature = "redis"))]
+    #[cfg(feature = "sqlite")]
     pub(crate) fn watched(&self) -> Vec<String> {
         self.topics().keys().cloned().collect()
     }
