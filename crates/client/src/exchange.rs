@@ -117,10 +117,8 @@ impl ConnectionState {
         };
         let stated = if features.result_types { result_type(&answer.message)? } else { ResultType::Complete };
         // Declared extensions may have result types of their own; the host checks them.
-        if let ResultType::Other(name) = &stated
-            && self.recipe.extensions.is_empty()
-        {
-            let name: String = name.chars().take(80).collect();
+        if matches!(stated, ResultType::Task | ResultType::Other(_)) && self.recipe.extensions.is_empty() {
+            let name: String = stated.as_str().chars().take(80).collect();
             return Err(unknown_type(&format!("{name:?}")));
         }
         Ok(Response { message: answer.message, result, result_type: stated })

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::read::{eq_by_json, null_is_default};
 use crate::setters::setters;
+use crate::task::experimental::TasksCapability;
 
 /// A capability without members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub struct ClientCapabilities {
     pub elicitation: Option<ElicitationCapability>,
     /// Which of the server's requests may become tasks (2025-11-25 only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<Box<RawValue>>,
+    pub tasks: Option<TasksCapability>,
     /// Extensions by identifier, with their settings (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
@@ -60,6 +61,8 @@ setters!(ClientCapabilities {
     with_sampling = some sampling: SamplingCapability;
     /// Declares the capability for elicitation.
     with_elicitation = some elicitation: ElicitationCapability;
+    /// Declares which of the server's requests may become tasks (2025-11-25 only).
+    with_tasks = some tasks: TasksCapability;
 });
 
 /// The server's capabilities.
@@ -90,7 +93,7 @@ pub struct ServerCapabilities {
     pub completions: Option<EmptyCapability>,
     /// Which of the client's requests may become tasks (2025-11-25 only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<Box<RawValue>>,
+    pub tasks: Option<TasksCapability>,
     /// Extensions by identifier, with their settings (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
@@ -117,6 +120,8 @@ setters!(ServerCapabilities {
     with_logging = some logging: EmptyCapability;
     /// Declares the capability for completion (2025-03-26 and later).
     with_completions = some completions: EmptyCapability;
+    /// Declares which of the client's requests may become tasks (2025-11-25 only).
+    with_tasks = some tasks: TasksCapability;
 });
 
 eq_by_json!(ClientCapabilities, ServerCapabilities);

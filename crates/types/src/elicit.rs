@@ -87,7 +87,7 @@ pub struct ElicitRequestFormParams {
     pub message: String,
     /// The fields of the form.
     pub requested_schema: RequestedSchema,
-    /// Run it as a task (2025-11-25 only).
+    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (2025-06-18 and 2025-11-25).
@@ -139,7 +139,7 @@ pub struct ElicitRequestURLParams {
     /// The elicitation's id (2025-11-25 only, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// Run it as a task (2025-11-25 only).
+    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (2025-11-25 only).

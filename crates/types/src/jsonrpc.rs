@@ -73,16 +73,20 @@ pub mod method {
     pub const ELICITATION_CREATE: &str = "elicitation/create";
     /// A URL elicitation has ended (2025-11-25 only).
     pub const NOTIFICATIONS_ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-    /// Gets the state of a task (2025-11-25 only).
+    /// Gets the state of a task (2025-11-25, and the tasks extension of 2026-07-28).
     pub const TASKS_GET: &str = "tasks/get";
     /// Gets the result of a task (2025-11-25 only).
     pub const TASKS_RESULT: &str = "tasks/result";
     /// Lists tasks (2025-11-25 only).
     pub const TASKS_LIST: &str = "tasks/list";
-    /// Cancels a task (2025-11-25 only).
+    /// Answers questions of a task (the tasks extension of 2026-07-28).
+    pub const TASKS_UPDATE: &str = "tasks/update";
+    /// Cancels a task (2025-11-25, and the tasks extension of 2026-07-28).
     pub const TASKS_CANCEL: &str = "tasks/cancel";
     /// The state of a task changed (2025-11-25 only).
     pub const NOTIFICATIONS_TASKS_STATUS: &str = "notifications/tasks/status";
+    /// The state of a task changed (the tasks extension of 2026-07-28).
+    pub const NOTIFICATIONS_TASKS: &str = "notifications/tasks";
 }
 
 /// The id of a request: a string or an integer.

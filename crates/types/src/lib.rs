@@ -5,7 +5,7 @@
 //! revision lacks is optional and its documentation names the revisions that have it. What is anonymous in a schema
 //! (a nested object, the value of a form field) has the shortest descriptive name.
 //!
-//! **What it must never know.** Sockets, clocks, tasks, sessions, handlers, and the revision of a connection:
+//! **What it must never know.** Sockets, clocks, threads, sessions, handlers, and the revision of a connection:
 //! nothing here decides, waits or compares protocol versions. `linchpin-proto` leaves out fields that an older peer would not
 //! understand. The only dependencies are `serde`, `serde_json` and `base64`.
 //!
@@ -54,6 +54,7 @@ pub mod resource;
 pub mod root;
 pub mod sample;
 pub mod subscribe;
+pub mod task;
 pub mod tool;
 pub mod version;
 

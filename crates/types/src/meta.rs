@@ -30,6 +30,8 @@ pub mod key {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Which task a message belongs to (2025-11-25).
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+    /// What a host may tell its model while a task runs (2025-11-25, in the answer that makes the task).
+    pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
     /// The token under which the requester wants progress notifications (all revisions).
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context: the position in the trace.

@@ -92,7 +92,9 @@ pub enum ResultType {
     Complete,
     /// `input_required`: an [`InputRequiredResult`](crate::mrtr::InputRequiredResult).
     InputRequired,
-    /// A type of an extension.
+    /// `task`: a [`CreateTaskResult`](crate::task::CreateTaskResult) of the tasks extension.
+    Task,
+    /// A type of another extension.
     Other(String),
 }
 
@@ -102,6 +104,7 @@ impl ResultType {
         match self {
             ResultType::Complete => "complete",
             ResultType::InputRequired => "input_required",
+            ResultType::Task => "task",
             ResultType::Other(name) => name,
         }
     }
@@ -112,6 +115,7 @@ impl From<String> for ResultType {
         match name.as_str() {
             "complete" => ResultType::Complete,
             "input_required" => ResultType::InputRequired,
+            "task" => ResultType::Task,
             _ => ResultType::Other(name),
         }
     }

@@ -34,6 +34,9 @@ pub struct SubscriptionFilter {
     /// These resources, by URI.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub resource_subscriptions: Vec<String>,
+    /// These tasks, by their identifiers (the tasks extension).
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub task_ids: Vec<String>,
 }
 
 impl SubscriptionFilter {
@@ -52,6 +55,8 @@ setters!(SubscriptionFilter {
     with_resources_list_changed = some resources_list_changed: bool;
     /// Sets the resources, by URI.
     with_resource_subscriptions = list resource_subscriptions: String;
+    /// Sets the tasks, by their identifiers (the tasks extension).
+    with_task_ids = list task_ids: String;
 });
 
 /// The parameters of `subscriptions/listen` (2026-07-28).

@@ -261,7 +261,8 @@ pub struct CallToolRequestParams {
     /// What the server said at the previous round, unchanged (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Run it as a task (2025-11-25 only).
+    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata). Raw, because the
+    /// other revisions must ignore it whatever it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (required in 2026-07-28).

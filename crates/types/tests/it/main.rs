@@ -2,4 +2,5 @@
 
 mod lenient;
 mod round_trip;
+mod task;
 mod words;

@@ -68,6 +68,8 @@ fn codes_and_keys_are_pinned() {
         (key::LOG_LEVEL, "io.modelcontextprotocol/logLevel"),
         (key::SUBSCRIPTION_ID, "io.modelcontextprotocol/subscriptionId"),
         (key::SERVER_INFO, "io.modelcontextprotocol/serverInfo"),
+        (key::RELATED_TASK, "io.modelcontextprotocol/related-task"),
+        (key::MODEL_IMMEDIATE_RESPONSE, "io.modelcontextprotocol/model-immediate-response"),
         (key::PROGRESS_TOKEN, "progressToken"),
         (key::TRACEPARENT, "traceparent"),
         (key::TRACESTATE, "tracestate"),
