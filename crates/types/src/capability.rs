@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::read::{eq_by_json, null_is_default};
 use crate::setters::setters;
-use crate::task::experimental::TasksCapability;
 
 /// A capability without members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -271,3 +271,120 @@ setters!(PromptsCapability {
     /// Sets whether list changes are announced.
     with_list_changed = some list_changed: bool;
 });
+
+/// The capability `tasks` of servers and clients: which of the requests they receive may be tasks, and what can be done with
+/// these.
+///
+/// ```
+/// use linchpin_types::capability::TasksCapability;
+///
+/// let can = TasksCapability::new().with_cancel().with_tools_call();
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"cancel":{},"requests":{"tools":{"call":{}}}}"#);
+/// assert!(can.tools_call() && !can.sampling_create_message());
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TasksCapability {
+    /// `tasks/list` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
+    pub list: Option<EmptyCapability>,
+    /// `tasks/cancel` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
+    pub cancel: Option<EmptyCapability>,
+    /// Which requests may be tasks; those that are not named may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<TaskRequests>,
+}
+
+/// Which requests may be tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskRequests {
+    /// Those about tools (of servers).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolRequests>,
+    /// Those about sampling (of clients).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<SamplingRequests>,
+    /// Those about elicitation (of clients).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation: Option<ElicitationRequests>,
+}
+
+/// Which requests about tools may be tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolRequests {
+    /// `tools/call`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
+    pub call: Option<EmptyCapability>,
+}
+
+/// Which requests about sampling may be tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SamplingRequests {
+    /// `sampling/createMessage`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
+    pub create_message: Option<EmptyCapability>,
+}
+
+/// Which requests about elicitation may be tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ElicitationRequests {
+    /// `elicitation/create`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
+    pub create: Option<EmptyCapability>,
+}
+
+impl TasksCapability {
+    /// Nothing may be a task yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Declares `tasks/list`.
+    #[must_use]
+    pub fn with_list(mut self) -> Self {
+        self.list = Some(EmptyCapability::default());
+        self
+    }
+
+    /// Declares `tasks/cancel`.
+    #[must_use]
+    pub fn with_cancel(mut self) -> Self {
+        self.cancel = Some(EmptyCapability::default());
+        self
+    }
+
+    /// Declares that `tools/call` may be a task (servers).
+    #[must_use]
+    pub fn with_tools_call(mut self) -> Self {
+        let tools = ToolRequests { call: Some(EmptyCapability::default()) };
+        self.requests.get_or_insert_default().tools = Some(tools);
+        self
+    }
+
+    /// Whether `tools/call` may be a task.
+    pub fn tools_call(&self) -> bool {
+        self.requests.and_then(|requests| requests.tools).is_some_and(|tools| tools.call.is_some())
+    }
+
+    /// Whether `sampling/createMessage` may be a task.
+    pub fn sampling_create_message(&self) -> bool {
+        self.requests.and_then(|requests| requests.sampling).is_some_and(|sampling| sampling.create_message.is_some())
+    }
+
+    /// Whether `elicitation/create` may be a task.
+    pub fn elicitation_create(&self) -> bool {
+        self.requests.and_then(|requests| requests.elicitation).is_some_and(|elicitation| elicitation.create.is_some())
+    }
+}
+
+/// Reads a declaration: the schema says an object, the text says a boolean, and peers write either.
+fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EmptyCapability>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    Ok((!matches!(raw.get(), "null" | "false")).then(EmptyCapability::default))
+}

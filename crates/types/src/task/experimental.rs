@@ -1,133 +1,14 @@
 //! Tasks as 2025-11-25 had them in its core, where they were called experimental; the next revision has the extension instead.
-//! The requester decides that its request is a task, and fetches the result with `tasks/result`.
+//! The requester decides that its request is a task, and fetches the result with `tasks/result`. What is declared is
+//! [`TasksCapability`](crate::capability::TasksCapability).
 
-use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::TaskStatus;
-use crate::capability::EmptyCapability;
 use crate::meta::Meta;
 use crate::page::Cursor;
 use crate::read::lenient_ms;
 use crate::setters::setters;
-
-/// The capability `tasks` of servers and clients: which of the requests they receive may be tasks, and what can be done with
-/// these.
-///
-/// ```
-/// use linchpin_types::task::experimental::TasksCapability;
-///
-/// let can = TasksCapability::new().with_cancel().with_tools_call();
-/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"cancel":{},"requests":{"tools":{"call":{}}}}"#);
-/// assert!(can.tools_call() && !can.sampling_create_message());
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TasksCapability {
-    /// `tasks/list` is there.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
-    pub list: Option<EmptyCapability>,
-    /// `tasks/cancel` is there.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
-    pub cancel: Option<EmptyCapability>,
-    /// Which requests may be tasks; those that are not named may not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<TaskRequests>,
-}
-
-/// Which requests may be tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskRequests {
-    /// Those about tools (of servers).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolRequests>,
-    /// Those about sampling (of clients).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampling: Option<SamplingRequests>,
-    /// Those about elicitation (of clients).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elicitation: Option<ElicitationRequests>,
-}
-
-/// Which requests about tools may be tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ToolRequests {
-    /// `tools/call`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
-    pub call: Option<EmptyCapability>,
-}
-
-/// Which requests about sampling may be tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct SamplingRequests {
-    /// `sampling/createMessage`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
-    pub create_message: Option<EmptyCapability>,
-}
-
-/// Which requests about elicitation may be tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ElicitationRequests {
-    /// `elicitation/create`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
-    pub create: Option<EmptyCapability>,
-}
-
-impl TasksCapability {
-    /// Nothing may be a task yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Declares `tasks/list`.
-    #[must_use]
-    pub fn with_list(mut self) -> Self {
-        self.list = Some(EmptyCapability::default());
-        self
-    }
-
-    /// Declares `tasks/cancel`.
-    #[must_use]
-    pub fn with_cancel(mut self) -> Self {
-        self.cancel = Some(EmptyCapability::default());
-        self
-    }
-
-    /// Declares that `tools/call` may be a task (servers).
-    #[must_use]
-    pub fn with_tools_call(mut self) -> Self {
-        let tools = ToolRequests { call: Some(EmptyCapability::default()) };
-        self.requests.get_or_insert_default().tools = Some(tools);
-        self
-    }
-
-    /// Whether `tools/call` may be a task.
-    pub fn tools_call(&self) -> bool {
-        self.requests.and_then(|requests| requests.tools).is_some_and(|tools| tools.call.is_some())
-    }
-
-    /// Whether `sampling/createMessage` may be a task.
-    pub fn sampling_create_message(&self) -> bool {
-        self.requests.and_then(|requests| requests.sampling).is_some_and(|sampling| sampling.create_message.is_some())
-    }
-
-    /// Whether `elicitation/create` may be a task.
-    pub fn elicitation_create(&self) -> bool {
-        self.requests.and_then(|requests| requests.elicitation).is_some_and(|elicitation| elicitation.create.is_some())
-    }
-}
-
-/// Reads a declaration: the schema says an object, the text says a boolean, and peers write either.
-fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EmptyCapability>, D::Error> {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    Ok((!matches!(raw.get(), "null" | "false")).then(EmptyCapability::default))
-}
 
 /// The member `task` of a request's parameters: run this as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Tasks: the examples that the tasks extension and the core of 2025-11-25 publish are read, and written as they were.
 
 use linchpin_types::RawValue;
-use linchpin_types::capability::{ClientCapabilities, ServerCapabilities};
+use linchpin_types::capability::{ClientCapabilities, ServerCapabilities, TasksCapability};
 use linchpin_types::error::MissingRequiredClientCapabilityData;
 use linchpin_types::meta::key;
 use linchpin_types::page::ResultType;
@@ -170,7 +170,7 @@ fn odd_numbers_and_declarations_are_read_leniently() {
         (r#"{"requests":{}}"#, false, false),
         ("{}", false, false),
     ] {
-        let can: experimental::TasksCapability = serde_json::from_str(text).unwrap();
+        let can: TasksCapability = serde_json::from_str(text).unwrap();
         assert_eq!((can.list.is_some(), can.tools_call()), (list, call), "{text}");
     }
 }
