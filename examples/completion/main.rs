@@ -1,5 +1,5 @@
 //! Completion of prompt arguments, where the values of one argument depend on the others: rmcp's `completion` example,
-//! with Linchpin (`docs/migrating-from-rmcp.md`).
+//! with Linchpin (`docs/guide/src/from-rmcp.md`).
 //!
 //!     cargo run -p linchpin-examples --example completion
 

@@ -1,4 +1,4 @@
-//! A counter for each session: rmcp's `counter` example, with Linchpin (`docs/migrating-from-rmcp.md`).
+//! A counter for each session: rmcp's `counter` example, with Linchpin (`docs/guide/src/from-rmcp.md`).
 //!
 //!     cargo run -p linchpin-examples --example counter                          # standard input and output
 //!     cargo run -p linchpin-examples --example counter -- --http 127.0.0.1:8931

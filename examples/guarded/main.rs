@@ -23,5 +23,7 @@ impl Notes {
 async fn main() -> Result<(), ServeError> {
     let guard =
         Guard::new("http://127.0.0.1:8931/mcp").issuer("https://login.example.com/realms/main").require(["mcp"]);
-    Server::new("notes", "1.0").with(Notes).serve(http("127.0.0.1:8931").guard(guard)).await
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8931".to_owned());
+    let transport = http(address).guard(guard).on_ready(|address| eprintln!("http://{address}/mcp"));
+    Server::new("notes", "1.0").with(Notes).serve(transport).await
 }

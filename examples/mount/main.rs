@@ -21,7 +21,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .on_shutdown(|| async { eprintln!("the server has ended") })
         .into_service()?;
     let app = Router::new().route("/", get(|| async { "MCP is at /mcp" })).route_service("/mcp", mcp.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:8931").await?;
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8931".to_owned());
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    eprintln!("http://{}/mcp", listener.local_addr()?);
     // axum waits for open responses, and those of subscriptions end only when the service shuts down.
     let shutdown = async move {
         shutdown_signal().await;

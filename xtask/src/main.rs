@@ -12,9 +12,11 @@ mod context;
 mod deps;
 mod dist;
 mod fuzz;
+mod guide;
 mod interop;
 mod keyring;
 mod longer;
+mod markdown;
 mod msrv;
 mod postgres;
 mod process;
@@ -46,6 +48,8 @@ Examples
   cargo xtask interop-client             our client against servers of others
   cargo xtask tidy                       the house rules of ARCHITECTURE.md
   cargo xtask deps                       crates per build, against their budgets
+  cargo xtask guide [--write]            what README and the guide show, run again; --write keeps what is printed now
+  cargo xtask guide --html               the guide as a book under target/guide
   cargo xtask fuzz --seconds 60          every fuzz target for a while
   cargo xtask bench [ARGS]               bench/run.py with the same arguments
   cargo xtask bench client|servers       the same for our client, and for our servers beside the published ones
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::command(&context, &rest),
         "deps" => deps::command(&context, &rest),
         "msrv" => msrv::command(&context, &rest),
+        "guide" => guide::command(&context, &rest),
         "fuzz" => fuzz::command(&context, &rest),
         "dist" => dist::command(&context, &rest),
         "bench" => bench::command(&context, &rest),

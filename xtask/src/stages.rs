@@ -11,7 +11,7 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    browser, conformance, deps, dist, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times,
+    browser, conformance, deps, dist, fuzz, guide, interop, keyring, longer, msrv, postgres, process, published, tidy, times,
     tools,
 };
 
@@ -70,6 +70,7 @@ const STAGES: &[Stage] = &[
     stage("browser", &["build", "tools"], "the browser server with a real Chromium", browser::check),
     stage("keyring", &["build", "tools"], "tokens and secrets in a real keyring", keyring::check),
     stage("packages", &["build"], "each package, installed from its file, answers a call", dist::check),
+    stage("guide", &["build"], "what README and the guide show is what happens; the examples", guide::check),
     stage("doctests", &["build"], "examples in the documentation", doctests),
     stage("docs", &["build"], "cargo doc, warnings refused", docs),
     stage("fuzz", &["build"], "every fuzz target for a few seconds, with --all for a minute", |context| {

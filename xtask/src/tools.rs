@@ -61,6 +61,7 @@ pub(crate) fn sqlite3(context: &Context) -> Result<bool> {
 pub(crate) const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.143");
 pub(crate) const HACK: (&str, &str) = ("cargo-hack", "0.6.46");
 pub(crate) const DENY: (&str, &str) = ("cargo-deny", "0.20.2");
+pub(crate) const MDBOOK: (&str, &str) = ("mdbook", "0.5.4");
 pub(crate) const SEMVER: (&str, &str) = ("cargo-semver-checks", "0.51.0");
 pub(crate) const EXTERNAL_TYPES: (&str, &str) = ("cargo-check-external-types", "0.5.0");
 

@@ -96,7 +96,7 @@
 //!   `issuer`: an authorization server to put in front of them.
 //! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
-//! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
+//! * `docs/guide` in the repository: a guide, from a first server to deployment, and from other SDKs to this one.
 
 // This crate must never hold code: what is missing here belongs in one of the crates that it re-exports. It names what is
 // public, each thing at one path; only the prelude repeats.
@@ -304,8 +304,3 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme_of_the_crate {}
-
-/// The examples of the guide for users of rmcp, compiled by the doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/migrating-from-rmcp.md")]
-mod migrating_from_rmcp {}

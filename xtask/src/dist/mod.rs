@@ -11,7 +11,7 @@ mod installed;
 mod linux;
 mod npm;
 mod payload;
-mod places;
+pub(crate) mod places;
 mod sbom;
 mod wheel;
 

@@ -3,6 +3,7 @@
 //! Each rule is a function from text to findings, so that it is tested with small strings.
 
 mod docs;
+mod guide;
 mod layers;
 mod manifests;
 mod requirements;
@@ -68,6 +69,9 @@ const RULES: &[Rule] = &[
     ("no retired words", words::retired),
     ("every limit is in docs/LIMITS.md", docs::limits),
     ("README code is compiled by the facade's doc tests", docs::readme),
+    ("relative links in documents lead somewhere", guide::links),
+    ("every chapter of the guide is in its summary and its doc tests", guide::summary),
+    ("every code block of README and the guide is checked", guide::code),
     ("docs/REQUIREMENTS.md names proofs that exist", requirements::check),
 ];
 

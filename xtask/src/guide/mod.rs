@@ -1,0 +1,62 @@
+//! `cargo xtask guide`: what README and the guide show is what happens.
+//!
+//! Their commands are run and compared, their command lines are parsed by the program, the picture is made anew, and the
+//! examples are started. That code compiles is the doc tests' affair, that links lead somewhere is tidy's.
+//!
+//! ```text
+//! mod ─► book, examples, picture, sessions ─► shell
+//! ```
+
+mod book;
+mod examples;
+mod picture;
+mod sessions;
+mod shell;
+
+use anyhow::Result;
+
+use crate::context::{Context, Flags};
+use crate::report::{Counts, Report};
+use crate::world;
+use shell::Shell;
+
+/// Where the guide's chapters are.
+pub(crate) const GUIDE: &str = "docs/guide/src/";
+
+/// `cargo xtask guide`.
+pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
+    let flags = Flags::parse(words, &[], &["--write", "--html"])?;
+    if flags.has("--html") {
+        return Ok(book::html(context)?.print());
+    }
+    world::programs(context)?;
+    Ok(run(context, flags.has("--write"))?.print())
+}
+
+/// The stage `guide`.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let mut report = run(context, false)?;
+    if context.all {
+        let html = book::html(context)?;
+        report.counts.add(html.counts);
+        report.text.push_str(&html.text);
+    }
+    Ok(report)
+}
+
+fn run(context: &Context, write: bool) -> Result<Report> {
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let shell = Shell::new(context)?;
+    sessions::check(context, &shell, write, &mut report)?;
+    picture::check(context, &shell, write, &mut report)?;
+    examples::check(context, &shell, &mut report)?;
+    Ok(report)
+}
+
+/// Notes the outcome of one check.
+fn note(report: &mut Report, what: &str, wrong: Option<String>) {
+    report.counts.add(Counts::one(wrong.is_none()));
+    if let Some(wrong) = wrong {
+        report.text.push_str(&format!("not so: {what}\n{}\n", wrong.trim_end()));
+    }
+}

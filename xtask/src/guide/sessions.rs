@@ -1,0 +1,130 @@
+//! Blocks of `console`: `$ ` and a command, then what it prints. `…` stands for any text.
+//! And command lines in blocks of `sh`: the program must know each flag.
+
+use anyhow::{Context as _, Result};
+
+use super::{GUIDE, Shell, note};
+use crate::context::Context;
+use crate::markdown::{Block, blocks};
+use crate::report::Report;
+
+pub(super) fn check(context: &Context, shell: &Shell, write: bool, report: &mut Report) -> Result<()> {
+    let mut documents = vec!["README.md".to_owned()];
+    for entry in std::fs::read_dir(context.root.join(GUIDE)).context("cannot read the guide")? {
+        documents.push(format!("{GUIDE}{}", entry?.file_name().to_string_lossy()));
+    }
+    documents.sort();
+    for path in documents {
+        let place = context.root.join(&path);
+        let mut text = std::fs::read_to_string(&place).with_context(|| format!("cannot read {path}"))?;
+        for Block { line, language, code } in blocks(&text.clone()) {
+            let place = format!("{path}:{line}");
+            match language.as_str() {
+                "console" => {
+                    let now = session(shell, &code, write)?;
+                    let same = now == code;
+                    if write && !same {
+                        text = text.replacen(&code, &now, 1);
+                    }
+                    let wrong = (!same && !write).then(|| format!("--- written\n{code}--- now\n{now}"));
+                    note(report, &place, wrong);
+                }
+                "sh" => {
+                    for command in command_lines(&code) {
+                        let done = shell.run(&command, &[])?;
+                        let wrong = (!done.ok).then(|| format!("$ {command}\n{}", done.output));
+                        note(report, &format!("{place}: the program understands its command line"), wrong);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if write {
+            std::fs::write(&place, text).with_context(|| format!("cannot write {path}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The block with what its commands print now, where that is something else.
+fn session(shell: &Shell, code: &str, write: bool) -> Result<String> {
+    let mut now = String::new();
+    let mut lines = code.lines().peekable();
+    while let Some(line) = lines.next() {
+        now.push_str(line);
+        now.push('\n');
+        let Some(command) = line.strip_prefix("$ ") else { continue };
+        let mut expected = String::new();
+        while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
+            expected.push_str(line);
+            expected.push('\n');
+        }
+        let printed = shell.run(command, &[])?.output;
+        let fill = write && expected == "…\n";
+        now.push_str(if !fill && fits(&expected, &printed) { &expected } else { &printed });
+    }
+    Ok(now)
+}
+
+/// Whether a text is as written, where `…` is any text.
+fn fits(written: &str, text: &str) -> bool {
+    let mut parts = written.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            // The line end after a `…` that stands for nothing.
+            return rest.ends_with(part) || (part == "\n" && rest.is_empty());
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+/// The program's command lines in a block, each with `--help` at the end of its own words, where it is read last.
+fn command_lines(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in code.replace("\\\n", " ").lines() {
+        let line = line.split("  #").next().unwrap_or_default().trim();
+        let words = line.strip_prefix("cargo run -p linchpin-cli -- ").map(|rest| format!("linchpin {rest}"));
+        let words = match words {
+            Some(words) => words,
+            None if line.starts_with("linchpin ") => line.to_owned(),
+            None => match line.find("-- linchpin ") {
+                Some(at) => line[at + 3..].to_owned(),
+                None => continue,
+            },
+        };
+        found.push(match words.split_once(" -- ") {
+            Some((own, others)) => format!("{own} --help -- {others}"),
+            None => format!("{words} --help"),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_stand_for_any_text() {
+        assert!(fits("a\n…\nd\n", "a\nb\nc\nd\n") && fits("at …, \"b\"\n", "at 12:30, \"b\"\n"));
+        assert!(fits("…\n", "anything\n") && fits("…\n", "") && fits("", ""));
+        assert!(!fits("a…\n", "b\n") && !fits("a\n", "a\nb\n") && !fits("a…c…b\n", "axb\n"));
+    }
+
+    #[test]
+    fn the_programs_words_end_before_those_of_others() {
+        let code = "linchpin tools -- npx x  # lists\nclaude mcp add n -- linchpin serve git .\ncargo build\n\
+                    cargo run -p linchpin-cli -- serve time \\\n    --http 1:2\n";
+        let lines = command_lines(code);
+        assert_eq!(lines[0], "linchpin tools --help -- npx x");
+        assert_eq!(lines[1], "linchpin serve git . --help");
+        assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>().join(" "), "linchpin serve time --http 1:2 --help");
+    }
+}
