@@ -11,8 +11,8 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    browser, conformance, deps, dist, fuzz, guide, interop, keyring, longer, msrv, postgres, process, published, tidy, times,
-    tools,
+    browser, conformance, deps, dist, fuzz, guide, interop, keyring, longer, msrv, postgres, process, published, tidy,
+    times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.

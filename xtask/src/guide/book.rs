@@ -21,7 +21,8 @@ pub(super) fn html(context: &Context) -> Result<Report> {
     let _ = std::fs::remove_dir_all(&source);
     std::fs::create_dir_all(source.join("src"))?;
     let toml = context.root.join("docs/guide/book.toml");
-    let _ = std::fs::copy(&toml, source.join("book.toml")).with_context(|| format!("cannot copy {}", toml.display()))?;
+    let _ =
+        std::fs::copy(&toml, source.join("book.toml")).with_context(|| format!("cannot copy {}", toml.display()))?;
     for entry in std::fs::read_dir(context.root.join(GUIDE))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(context.root.join(GUIDE).join(&name))?;

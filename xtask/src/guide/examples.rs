@@ -21,7 +21,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("$EXAMPLES/method", "buy milk"),
     ("$EXAMPLES/typed", "Oslo: [11.0, 12.0, 13.0]"),
     ("$EXAMPLES/errors", "refund: "),
-    ("$EXAMPLES/crawl", "two speaks 2026-07-28: 1 tools"),
+    ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
     ("$EXAMPLES/login; true", "usage"),
     ("$EXAMPLES/tls 2>&1; true", "usage"),
@@ -32,7 +32,7 @@ const COMMANDS: &[(&str, &str)] = &[
 /// what that must print.
 const SERVERS: &[(&str, &str, &str)] = &[
     ("mount", "linchpin call $URL greet name=Ada", "Hello, Ada!"),
-    ("guarded", "linchpin tools $URL 2>&1; true", "requires"),
+    ("guarded", "linchpin tools $URL 2>&1; true", "linchpin auth login"),
 ];
 
 pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Result<()> {
@@ -43,7 +43,8 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
         note(report, command, (!right).then(|| format!("it must print `{expected}`:\n{}", done.output)));
     }
     for (name, command, expected) in SERVERS {
-        let (_served, url) = serve(shell, &format!("{folder}/{name}")).with_context(|| format!("the example {name}"))?;
+        let (_served, url) =
+            serve(shell, &format!("{folder}/{name}")).with_context(|| format!("the example {name}"))?;
         let done = shell.run(command, &[("URL", &url)])?;
         let right = done.ok && done.output.contains(expected);
         note(report, command, (!right).then(|| format!("{name} must answer `{expected}`:\n{}", done.output)));

@@ -77,9 +77,7 @@ fn session(context: &Context, shell: &Shell) -> Result<Vec<String>> {
     let mut screen = vec![format!("$ linchpin {} &", SERVE.join(" "))];
     screen.extend(printed.iter().map(|line| line.replace(port, PORT)));
     screen.push("…".to_owned());
-    let words = |words: &[&str]| -> Vec<String> {
-        words.iter().map(|word| word.replace("URL", &url)).collect()
-    };
+    let words = |words: &[&str]| -> Vec<String> { words.iter().map(|word| word.replace("URL", &url)).collect() };
     let rows: Vec<_> = CLIENTS
         .iter()
         .map(|client| {
@@ -90,6 +88,7 @@ fn session(context: &Context, shell: &Shell) -> Result<Vec<String>> {
         })
         .collect();
     for (client, shown) in CLIENTS.iter().zip(on_terminals(context, &json!(rows))?) {
+        screen.push(String::new());
         screen.push(format!("$ linchpin {}", words(client).join(" ").replace(port, PORT)));
         let mut lines: Vec<String> = shown.replace("\r\n", "\n").lines().map(|line| line.replace(port, PORT)).collect();
         if lines.len() > LINES_MAX {
@@ -177,7 +176,10 @@ mod tests {
 
     #[test]
     fn styles_of_the_terminal_become_those_of_the_picture() {
-        assert_eq!(styled("\u{1b}[1ma\u{1b}[0m <b>"), "<tspan font-weight=\"bold\" fill=\"#ffffff\">a</tspan> &lt;b&gt;");
+        assert_eq!(
+            styled("\u{1b}[1ma\u{1b}[0m <b>"),
+            "<tspan font-weight=\"bold\" fill=\"#ffffff\">a</tspan> &lt;b&gt;"
+        );
         assert_eq!(styled("plain"), "plain");
     }
 }
