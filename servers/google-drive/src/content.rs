@@ -5,12 +5,11 @@ use crate::files::{File, is_id};
 use http::StatusCode;
 use linchpin::types::content::ResourceContents;
 use linchpin::{Cx, Error};
-use linchpin_kit::{ToolError, io_text};
+use linchpin_kit::{ToolError, io_text, new_file};
 use linchpin_rest::{Answer, Args, Reply, Rest, file_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +18,6 @@ const CHUNK: u64 = 8 << 20;
 
 /// Longest download, in bytes.
 const DOWNLOAD_MAX: u64 = 1 << 30;
-
-/// How many files of the same name there may be.
-const SAME_NAMES: usize = 100;
 
 /// A part of a file as text.
 pub(crate) async fn read(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
@@ -141,7 +137,7 @@ pub(crate) async fn download(rest: &Rest, args: Args) -> Result<Answer, ToolErro
     let chunk = CHUNK.min(rest.config().body_bytes_max as u64);
     let long = file.export.is_none() && file.size.is_some_and(|size| size > chunk);
     let (mut part, _) = bytes(rest, &file, long.then_some((0, chunk))).await?;
-    let (path, mut saved) = create(directory, &name)?;
+    let (path, mut saved) = new_file(directory, &name).map_err(|error| cannot_write(directory, &error))?;
     let mut unfinished = Unfinished(Some(path.clone()));
     let mut written = 0;
     loop {
@@ -178,42 +174,8 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, ToolError> {
     if real.is_dir() { Ok(real) } else { Err(ToolError::new(format!("{} is no directory", path.display()))) }
 }
 
-/// A new file of about this name. What is there is neither replaced nor followed.
-fn create(directory: &Path, name: &str) -> Result<(PathBuf, std::fs::File), ToolError> {
-    let name = safe_name(name);
-    let (stem, extension) = match name.rsplit_once('.') {
-        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
-        _ => (name.as_str(), String::new()),
-    };
-    for n in 0..SAME_NAMES {
-        let own = if n == 0 { name.clone() } else { format!("{stem} ({n}){extension}") };
-        let path = directory.join(own);
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot_write(&path, &error)),
-        }
-    }
-    Err(ToolError::conflict("There are too many files of that name in the download directory"))
-}
-
 fn cannot_write(path: &Path, error: &std::io::Error) -> ToolError {
     ToolError::new(format!("Cannot write to {}: {}", path.display(), io_text(error)))
-}
-
-/// A name of one file on every system: no separators, no hidden files, none of Windows' devices.
-fn safe_name(name: &str) -> String {
-    let plain = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
-    let name: String = linchpin_kit::without_hidden(name).chars().map(plain).take(60).collect();
-    let name = name.trim_matches(|c: char| c == '.' || c.is_whitespace());
-    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let is_device = matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
-        || stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt"));
-    match (name.is_empty(), is_device) {
-        (true, _) => "file".to_owned(),
-        (_, true) => format!("_{name}"),
-        _ => name.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -236,28 +198,5 @@ mod tests {
         }
         assert_eq!(window(&[0xbf; 9], 0, 2, 4), (&[0xbf; 4][..], 6), "what is no text has an end too");
         assert_eq!(window(b"abc", 0, 9, 4), (&[][..], 3));
-    }
-
-    #[test]
-    fn names_stay_in_the_directory() {
-        for (name, want) in [
-            ("Plan.md", "Plan.md"),
-            ("../../etc/passwd", "_.._etc_passwd"),
-            ("/etc/passwd", "_etc_passwd"),
-            (".bashrc", "bashrc"),
-            ("..", "file"),
-            ("a\nb:c", "a_b_c"),
-            ("CON.txt", "_CON.txt"),
-            ("", "file"),
-        ] {
-            assert_eq!(safe_name(name), want);
-        }
-        let home = tempfile::tempdir().unwrap();
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("/etc/passwd", home.path().join("x.md")).unwrap();
-        #[cfg(not(unix))]
-        std::fs::write(home.path().join("x.md"), "").unwrap();
-        let (path, _) = create(home.path(), "x.md").unwrap();
-        assert_eq!(path, home.path().join("x (1).md"));
     }
 }

@@ -10,7 +10,7 @@
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
 //!   resolution;
 //! - [`json`]: the layout of JSON text, with its digits as they are;
-//! - [`near`]: the nearest name to an unknown one;
+//! - [`near`]: the nearest name to an unknown one; [`new_file`]: a new file under a name of others;
 //! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed;
 //! - [`options!`], [`flag`], [`Options`]: the options of a configuration, each declared once for its variable, its flag
 //!   and its help text; [`cli`] (feature `cli`): the same as arguments of clap,
@@ -29,6 +29,7 @@ pub mod flag;
 pub mod json;
 mod names;
 mod near;
+mod new_file;
 mod options;
 mod output;
 mod output_schema;
@@ -50,6 +51,7 @@ pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unk
 pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError, io_text};
 pub use names::as_listed;
 pub use near::near;
+pub use new_file::new_file;
 pub use options::{ConfigOption, Given, Options};
 pub use output::{Provenance, ToolOutput, from_outside};
 pub use redact::redact_urls;
