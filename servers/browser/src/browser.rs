@@ -2,6 +2,7 @@
 
 use crate::cdp::{Cdp, CdpError};
 use crate::config::Config;
+use crate::downloads::Downloads;
 use crate::egress::Egress;
 use crate::launch;
 use crate::page::page_error;
@@ -58,7 +59,9 @@ impl Browser {
         let running = launch::start(config, &folder, &proxy)?;
         let (user, password) = proxy.credential();
         let credential = (proxy.address(), user, password.to_owned());
-        let routes = Arc::new(Routes::new(egress.clone(), config.viewport, credential));
+        let downloads =
+            Downloads::new(config.download_dir.as_deref().and_then(|folder| std::path::absolute(folder).ok()));
+        let routes = Arc::new(Routes::new(egress.clone(), config.viewport, credential, downloads));
         let heard = routes.clone();
         let cdp = Cdp::open(running.stdout, running.stdin, Box::new(move |cdp, event| heard.hear(cdp, event)));
         let parts = Parts { process: running.process, proxy, profile };

@@ -65,7 +65,7 @@ impl Context {
         let unusable = |e| ToolError::new(format!("--download-dir {}: {}", folder.display(), io_text(&e)));
         std::fs::create_dir_all(folder).map_err(unusable)?;
         let folder = std::path::absolute(folder).map_err(unusable)?;
-        let allow = json!({"behavior": "allow", "downloadPath": folder, "eventsEnabled": true});
+        let allow = json!({"behavior": "allowAndName", "downloadPath": folder, "eventsEnabled": true});
         self.browser.call("Browser.setDownloadBehavior", self.params(allow)).await.map(drop)
     }
 

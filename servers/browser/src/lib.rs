@@ -9,6 +9,7 @@
 //! - `launch`: finds a browser and starts it: safe flags, a fresh profile, no TCP port, no process that outlives us;
 //! - `egress`: where it may connect, enforced twice: for each request that the browser announces (CDP `Fetch`), and in a
 //!   local proxy (`ForwardProxy`) that connects to checked addresses only, without which the browser reaches nothing;
+//! - `downloads`: the names of files that pages download;
 //! - `browser`: a running browser, and what happens in it before anybody asks (`Fetch`, dialogs, consoles, new targets);
 //! - `context`: what one client sees of it: its cookies, its `Page`s (tabs), its console, its requests;
 //! - `page`: one tab: navigation, evaluation, input, pictures;
@@ -50,7 +51,7 @@
 // page
 // launch
 // egress
-// config  console  storage
+// config  console  downloads  storage
 // cdp
 // cdp/wire
 // cdp/events  cdp/error
@@ -62,6 +63,7 @@ mod cdp;
 mod config;
 mod console;
 mod context;
+mod downloads;
 mod egress;
 mod launch;
 mod page;

@@ -4,6 +4,7 @@
 use crate::cdp::{Cdp, CdpSession, Event};
 use crate::config::Viewport;
 use crate::console::{self, Log};
+use crate::downloads::Downloads;
 use crate::egress::Egress;
 use crate::page::{Dialog, Page, thrown};
 use serde_json::{Value, json};
@@ -87,9 +88,6 @@ impl Tabs {
                 }
             }
         }
-        for page in self.pages().into_iter().filter(|page| !hold && page.dialog().borrow().is_some()) {
-            page.answer_dialog(false, None);
-        }
     }
 
     fn add(&self, page: Page) {
@@ -129,6 +127,7 @@ pub(crate) struct Routes {
     viewport: Viewport,
     /// The proxy's address, user and password.
     proxy: (String, &'static str, String),
+    downloads: Downloads,
     known: Mutex<Known>,
 }
 
@@ -152,8 +151,13 @@ struct Owner {
 }
 
 impl Routes {
-    pub(crate) fn new(egress: Arc<Egress>, viewport: Viewport, proxy: (String, &'static str, String)) -> Self {
-        Self { egress, viewport, proxy, known: Mutex::default() }
+    pub(crate) fn new(
+        egress: Arc<Egress>,
+        viewport: Viewport,
+        proxy: (String, &'static str, String),
+        downloads: Downloads,
+    ) -> Self {
+        Self { egress, viewport, proxy, downloads, known: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -182,7 +186,10 @@ impl Routes {
     }
 
     /// The hook of the connection. Never waits.
-    pub(crate) fn hear(&self, cdp: &Cdp, event: &Event) {
+    pub(crate) fn hear(&self, cdp: &Cdp, event: &mut Event) {
+        if event.session.is_none() && event.method.starts_with("Browser.download") {
+            return self.downloads.hear(&event.method, &mut event.params);
+        }
         let params = &event.params;
         match &*event.method {
             "Target.attachedToTarget" => self.attached(cdp, event),

@@ -52,8 +52,8 @@ struct Pending {
     answer: oneshot::Sender<Result<Value, CdpError>>,
 }
 
-/// Is shown every event first, by the reading task: it must not block.
-pub(crate) type Hook = Box<dyn Fn(&Cdp, &Event) + Send + Sync>;
+/// Is shown every event first, by the reading task, and may add to it: it must not block.
+pub(crate) type Hook = Box<dyn Fn(&Cdp, &mut Event) + Send + Sync>;
 
 impl Cdp {
     /// Opens a connection over these streams: `input` is what the browser writes. Must be called in a tokio runtime.
@@ -135,8 +135,8 @@ impl Cdp {
             self.inner.heard.fetch_add(1, Ordering::Relaxed);
             match frame {
                 Ok(Some(Incoming::Answer { id, result })) => self.answer(id, result),
-                Ok(Some(Incoming::Event(event))) => {
-                    hook(&self, &event);
+                Ok(Some(Incoming::Event(mut event))) => {
+                    hook(&self, &mut event);
                     if &*event.method == "Target.detachedFromTarget" {
                         self.detached(event.params["sessionId"].as_str().unwrap_or_default());
                     }

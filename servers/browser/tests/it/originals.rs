@@ -105,6 +105,10 @@ async fn downloads_are_saved_where_the_operator_says_and_nowhere_else() {
     let page = "<a id=a href=/file>file</a>".to_owned();
     let site = site(&[("/", HTML, page), ("/file", head, "some bytes".to_owned())]).await;
     let dir = tempfile::tempdir().unwrap();
+    // A page cannot replace what is there.
+    let (kept, saved_as) = (dir.path().join("new/a.bin"), dir.path().join("new/a (1).bin"));
+    std::fs::create_dir(dir.path().join("new")).unwrap();
+    std::fs::write(&kept, "the operator's").unwrap();
     let allowed = config(&[&site]).with(|config| config.download_dir = Some(dir.path().join("new")));
     for (config, is_saved) in [(config(&[&site]), false), (allowed, true)] {
         let caller = Caller::of(config).await;
@@ -112,11 +116,7 @@ async fn downloads_are_saved_where_the_operator_says_and_nowhere_else() {
         assert!(aborted.starts_with("net::ERR_ABORTED at "), "{aborted}");
         caller.go(&site.url("/")).await;
         caller.text("puppeteer_click", json!({"selector": "#a"})).await;
-        let saved = || {
-            std::fs::read_dir(dir.path().join("new")).is_ok_and(|all| {
-                all.flatten().any(|file| std::fs::read(file.path()).is_ok_and(|bytes| bytes == b"some bytes"))
-            })
-        };
+        let saved = || std::fs::read(&saved_as).is_ok_and(|bytes| bytes == b"some bytes");
         for _ in 0..if is_saved { 250 } else { 10 } {
             if saved() {
                 break;
@@ -124,5 +124,6 @@ async fn downloads_are_saved_where_the_operator_says_and_nowhere_else() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         assert_eq!(saved(), is_saved);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "the operator's");
     }
 }
