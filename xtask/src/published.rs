@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::context::Context;
 use crate::report::Report;
-use crate::{postgres, stages, tools};
+use crate::{browser, postgres, stages, tools};
 
 /// What the published fetch server wants of npm.
 const READABILITY: &str = "readability";
@@ -32,6 +32,10 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
             tests.push_str(&format!(" - package(linchpin-{})", postgres::SERVER));
             skips.push(format!("{}: {why}", postgres::SERVER));
         }
+    }
+    if !browser::installed(context)? {
+        tests.push_str(" - package(linchpin-browser)");
+        skips.push("browser: there is none, and none can be installed".to_owned());
     }
     let mut report = stages::ignored_tests(context, SET, &tests, &variables, TESTS_S_MAX)?;
     report.counts.skipped += u64::try_from(skips.len()).unwrap_or(u64::MAX);

@@ -139,6 +139,8 @@ fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
         .env("npm_config_cache", &cache)
         .env("npm_config_update_notifier", "false")
+        // It would bring a browser of its own.
+        .env("PUPPETEER_SKIP_DOWNLOAD", "true")
         .current_dir(folder);
     install(&mut npm, what, log)?;
     // What was unpacked is not unpacked again.

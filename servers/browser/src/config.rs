@@ -200,9 +200,12 @@ const HARMLESS: &[&str] = &[
 
 /// Flags that confine the browser, or start it: nobody else may set these.
 const OURS: &[&str] = &[
+    "--enable-quic",
+    "--force-webrtc-ip-handling-policy",
     "--host-resolver-rules",
     "--host-rules",
     "--no-proxy-server",
+    "--origin-to-force-quic-on",
     "--proxy-auto-detect",
     "--proxy-bypass-list",
     "--proxy-pac-url",
@@ -213,6 +216,7 @@ const OURS: &[&str] = &[
     "--remote-debugging-port",
     "--remote-debugging-socket-name",
     "--user-data-dir",
+    "--webrtc-ip-handling-policy",
 ];
 
 #[cfg(test)]
@@ -255,9 +259,15 @@ mod tests {
             assert!(refused.message().contains("not known to be harmless"), "{refused}");
             assert!(of(&[("PUPPETEER_LAUNCH_OPTIONS", &args), ("ALLOW_DANGEROUS", "true")]).is_ok());
         }
-        for flag in
-            ["--remote-debugging-port=1", "--user-data-dir=/x", "--proxy-server=x", "--no-proxy-server", "x", "-x"]
-        {
+        for flag in [
+            "--remote-debugging-port=1",
+            "--user-data-dir=/x",
+            "--proxy-server=x",
+            "--no-proxy-server",
+            "--webrtc-ip-handling-policy=default",
+            "x",
+            "-x",
+        ] {
             for dangerous in ["true", "false"] {
                 let args = format!("{{\"args\": [\"{flag}\"]}}");
                 let vars = [("PUPPETEER_LAUNCH_OPTIONS", &*args), ("ALLOW_DANGEROUS", dangerous)];

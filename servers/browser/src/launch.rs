@@ -78,8 +78,11 @@ const FLAGS: &[&str] = &[
 /// The browser that the configuration names, or the first that is found.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or this system has no way to start one.
 pub(crate) fn executable(config: &Config) -> Result<PathBuf, ToolError> {
+    if !cfg!(unix) {
+        return Err(ToolError::new("Browsers are not started on this system: only where there are Unix pipes"));
+    }
     let missing = |message: String| {
         ToolError::new(message).kind(ErrorKind::NotFound).hint(
             "The operator can install Chrome, Chromium, Edge or chrome-headless-shell, or name one with --executable.",
@@ -121,9 +124,6 @@ fn is_program(file: &Path) -> bool {
 /// # Errors
 /// When it cannot be started.
 pub(crate) fn start(config: &Config, profile: &Path, proxy: &ForwardProxy) -> Result<Running, ToolError> {
-    if !cfg!(unix) {
-        return Err(ToolError::new("Browsers are not started on this system: only where there are Unix pipes"));
-    }
     let program = executable(config)?;
     let mut command = Command::new("/bin/sh");
     let script = "exec 3<&0 4>&1 </dev/null >&2 && exec \"$@\"";

@@ -91,6 +91,19 @@ async fn a_message_that_is_too_long_is_skipped_and_fails_only_its_command() {
 }
 
 #[tokio::test]
+async fn a_list_that_would_take_many_times_its_length_in_memory_fails_only_its_command() {
+    let count = (4 << 20) + 1;
+    let text = format!(
+        "{{\"id\":1,\"result\":[{}0]}}\0{{\"id\":2,\"result\":\"{}\"}}\0",
+        "0,".repeat(count),
+        "0;".repeat(count)
+    );
+    let mut frames = Frames::new(text.as_bytes(), MESSAGE_BYTES_MAX);
+    assert!(matches!(frames.next().await, Ok(Some(Incoming::Answer { id: 1, result: Err(CdpError::TooLarge) }))));
+    assert!(matches!(frames.next().await, Ok(Some(Incoming::Answer { id: 2, result: Ok(_) }))), "a text is one value");
+}
+
+#[tokio::test]
 async fn a_subscriber_that_does_not_read_loses_events_and_holds_nobody_up() {
     let (cdp, _from, mut to) = pair();
     let mut slow = cdp.browser().events(&["a"]);

@@ -14,6 +14,9 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Where the id of a long response stands.
 const HEAD_BYTES: usize = 64;
 
+/// Most elements and members of a message.
+const ELEMENTS_MAX: usize = 4 << 20;
+
 /// A command.
 #[derive(Serialize)]
 pub(super) struct Outgoing<'a, P> {
@@ -107,6 +110,10 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 fn read(text: &[u8]) -> Incoming {
+    // In memory a number costs sixteen times what it does here; what is long in good faith is text or a picture.
+    if text.len() > ELEMENTS_MAX && memchr::memchr2_iter(b',', b'{', text).count() > ELEMENTS_MAX {
+        return too_large(&text[..HEAD_BYTES]);
+    }
     let Ok(message) = serde_json::from_slice::<Message>(text) else { return Incoming::Skipped };
     match message {
         Message { id: Some(id), error: Some(refusal), .. } => {

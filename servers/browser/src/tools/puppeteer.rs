@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 const NAVIGATE: ToolSpec =
     ToolSpec::writes("puppeteer_navigate", "Navigate", "puppeteer", "Navigate to a URL").outside();
@@ -60,6 +62,9 @@ const NAME_CHARS_MAX: usize = 200;
 /// Longest side of a screenshot's default size.
 const WIDTH: u32 = 800;
 const HEIGHT: u32 = 600;
+/// How long an element may take to appear, and how often it is looked for.
+const APPEAR_TIME: Duration = Duration::from_secs(5);
+const LOOK_TIME: Duration = Duration::from_millis(100);
 
 /// Adds the tools that are enabled.
 pub(crate) fn add(tools: ToolSet<BrowserServer>) -> ToolSet<BrowserServer> {
@@ -249,7 +254,7 @@ impl BrowserServer {
         let (session, _) = self.client(cx).await?;
         let selector = args.selector.clone();
         let work = |page: Page| async move {
-            let element = element(&page, &selector).await?;
+            let element = coming(&page, &selector).await?;
             page.move_mouse(element.area().await?.centre()).await
         };
         session.with_page(work).await.map_err(|e| failed("hover", &args.selector, e))?;
@@ -261,7 +266,7 @@ impl BrowserServer {
         let (session, _) = self.client(cx).await?;
         let (wanted, text) = (selector.clone(), value.clone());
         let work = |page: Page| async move {
-            let element = element(&page, &wanted).await?;
+            let element = coming(&page, &wanted).await?;
             fill(&page, &element, &text).await
         };
         let is_secret = session.with_page(work).await.map_err(|e| failed("fill", &selector, e))?;
@@ -274,7 +279,7 @@ impl BrowserServer {
         let (session, _) = self.client(cx).await?;
         let (wanted, option) = (selector.clone(), value.clone());
         let work = |page: Page| async move {
-            let element = element(&page, &wanted).await?;
+            let element = coming(&page, &wanted).await?;
             select(&element, &option).await
         };
         session.with_page(work).await.map_err(|e| failed("select", &selector, e))?;
@@ -315,6 +320,20 @@ async fn element(page: &Page, selector: &str) -> Result<Element, ToolError> {
     page.query(selector)
         .await?
         .ok_or_else(|| ToolError::not_found(format!("No element found for selector: {selector}")))
+}
+
+/// An element that may be on its way, as the published server waits for it (30 s there).
+async fn coming(page: &Page, selector: &str) -> Result<Element, ToolError> {
+    let end = Instant::now() + APPEAR_TIME;
+    loop {
+        match element(page, selector).await {
+            Err(missing) if missing.is_not_found() && Instant::now() < end => tokio::time::sleep(LOOK_TIME).await,
+            Err(missing) if missing.is_not_found() => {
+                return Err(missing.hint(format!("It did not appear within {} s.", APPEAR_TIME.as_secs())));
+            }
+            found => return found,
+        }
+    }
 }
 
 async fn area_of(page: &Page, selector: &str) -> Result<Area, ToolError> {

@@ -10,5 +10,6 @@ mod common;
 mod clients;
 mod hangs;
 mod originals;
+mod published;
 mod safety;
 mod snapshots;

@@ -10,6 +10,7 @@ use linchpin_kit::{ErrorKind, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +26,8 @@ pub(crate) struct Navigate {
 }
 
 pub(crate) async fn navigate(session: &Arc<Session>, args: Navigate) -> Result<ToolOutput<Seen>, ToolError> {
-    // `example.com` is meant as a host.
-    let url = match args.url.contains(':') || args.url.starts_with('/') {
-        true => args.url,
-        false => format!("https://{}", args.url.trim()),
-    };
     let shared = session.shared.clone();
-    let url = shared.egress.destination(&url)?;
+    let url = shared.egress.destination(&with_scheme(&args.url))?;
     session.context().await?.tabs().hold_dialogs(true);
     session
         .with_page(|page| async move {
@@ -51,6 +47,19 @@ pub(crate) async fn navigate(session: &Arc<Session>, args: Navigate) -> Result<T
             changed(&page, &mut tab, notes.into_iter().collect()).await
         })
         .await
+}
+
+/// `example.com` and `example.com:8443` are meant as hosts, and this machine's servers speak no TLS.
+fn with_scheme(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    let host = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let is_host = !name.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match is_host {
+        false => Cow::Borrowed(text),
+        true if matches!(name, "localhost" | "127.0.0.1") => Cow::Owned(format!("http://{text}")),
+        true => Cow::Owned(format!("https://{text}")),
+    }
 }
 
 /// Arguments of `browser_navigate_back`.
@@ -227,7 +236,8 @@ pub(crate) async fn tabs(session: &Arc<Session>, args: TabsArgs) -> Result<ToolO
     match args.action {
         Deed::List => {}
         Deed::New => {
-            let url = args.url.as_deref().map(|url| session.shared.egress.destination(url)).transpose()?;
+            let url =
+                args.url.as_deref().map(|url| session.shared.egress.destination(&with_scheme(url))).transpose()?;
             let page = context.new_page().await?;
             tabs.select(&page);
             if let Some(url) = url {
@@ -304,4 +314,29 @@ pub(crate) async fn close(session: &Arc<Session>, _: Close) -> Result<ToolOutput
         close_page(context.tabs(), &page).await;
     }
     list(context.tabs()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_need_no_scheme() {
+        for (text, want) in [
+            ("example.com", "https://example.com"),
+            (" example.com/a:b?c ", "https://example.com/a:b?c"),
+            ("example.com:8443/a", "https://example.com:8443/a"),
+            ("localhost:3000/a", "http://localhost:3000/a"),
+            ("localhost", "http://localhost"),
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("about:blank", "about:blank"),
+            ("file:///etc/hostname", "file:///etc/hostname"),
+            ("javascript:1", "https://javascript:1"),
+            ("data:text/html,x", "data:text/html,x"),
+            ("/etc/hostname", "/etc/hostname"),
+            ("", ""),
+        ] {
+            assert_eq!(with_scheme(text), want);
+        }
+    }
 }
