@@ -15,7 +15,7 @@ import time
 
 from apis import APIS
 from pair import START_S_MAX, Pair, Skipped, double, npm, run
-from peers import LIBC, PR_SET_PDEATHSIG, free_port
+from peers import BROWSERS, LIBC, PR_SET_PDEATHSIG, free_port
 
 
 def filesystem(folder, _):
@@ -167,6 +167,18 @@ def database(folder, stack):
     return f"postgresql://reader@127.0.0.1:{port}/postgres"
 
 
+def browser(_, __):
+    program = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if program is None:
+        raise Skipped("there is no browser here")
+    options = json.dumps({"executablePath": program, "headless": True, "args": ["--no-sandbox"]})
+    env = lambda side: {"PUPPETEER_LAUNCH_OPTIONS": options, "ALLOW_DANGEROUS": "true"}
+    # The first call starts the browser, whose memory is in both columns. The published server fails where several scripts are
+    # evaluated at once.
+    call = {"name": "a", "width": 200, "height": 100}
+    return Pair("browser", npm("puppeteer"), "puppeteer_screenshot", call, "taken at 200x100", env=env, ours=["--toolsets", "puppeteer"])
+
+
 PAIRS = {
     "filesystem": filesystem,
     "git": git,
@@ -178,6 +190,7 @@ PAIRS = {
     "sequential-thinking": sequential_thinking,
     "everything": everything,
     **APIS,
+    "browser": browser,
 }
 
 

@@ -27,6 +27,10 @@ def workspace_target():
     return os.path.abspath(os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPO, "target"))
 
 
+BROWSERS = ("chromium-headless-shell", "google-chrome", "chromium", "chromium-browser", "microsoft-edge")
+"""Programs that may be the browser, the first that is there."""
+
+
 def ours(name, target=None):
     """A program of this workspace as it is distributed: the profile `dist`."""
     return os.path.join(target or workspace_target(), "dist", name)

@@ -7,12 +7,13 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::{postgres, published, tools};
 
-/// Runs `bench/run.py`, or `bench/client.py` or `bench/servers.py` when `client` or `servers` comes first, with the same
-/// arguments, its output going straight to the terminal.
+/// Runs `bench/run.py`, or `bench/client.py`, `bench/servers.py` or `bench/browser.py` when `client`, `servers` or `browser`
+/// comes first, with the same arguments, its output going straight to the terminal.
 pub(crate) fn command(context: &Context, arguments: &[String]) -> Result<bool> {
     let (program, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "client" => ("bench/client.py", rest),
         Some((first, rest)) if first == "servers" => ("bench/servers.py", rest),
+        Some((first, rest)) if first == "browser" => ("bench/browser.py", rest),
         _ => ("bench/run.py", arguments),
     };
     let mut driver = Command::new("python3");
