@@ -22,9 +22,12 @@ const LIBRARIES: &[&str] = &[
     "linchpin-transport",
     "linchpin-web",
     "linchpin-process",
+    "linchpin-store",
+    "linchpin-oauth",
     "linchpin-auth",
     "linchpin-guard",
     "linchpin-issuer",
+    "linchpin-gateway",
 ];
 
 /// The crates whose types are part of theirs.

@@ -32,6 +32,29 @@ fn place(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix("servers/")?.split_once('/')
 }
 
+/// What the servers stand on: no server themselves.
+const SHARED: &[&str] = &[KIT, "rest"];
+
+/// Where a server is told of beside its own folder: the file, and what is in it. All else follows from these.
+const PLACES: &[(&str, fn(&str) -> String)] = &[
+    ("Cargo.toml", |name| format!("servers/{name}\"")),
+    ("apps/cli/Cargo.toml", |name| format!("{name} = [\"dep:linchpin-{name}\"")),
+    ("apps/cli/src/serve/servers.rs", |name| format!("\"{name}\",\n            linchpin_")),
+    ("apps/cli/tests/it/common/rows.rs", |name| format!("row(\"{name}\"")),
+    ("apps/cli/README.md", |name| format!("(../../servers/{name}/README.md)")),
+    ("xtask/src/deps.rs", |name| format!("package: \"linchpin-{name}\"")),
+];
+
+/// What of the places above does not have this server.
+fn not_told_of(name: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let missing = |(file, entry): &(&str, fn(&str) -> String)| {
+        let entry = entry(name);
+        let is_there = read(file).is_some_and(|text| text.contains(&entry));
+        (!is_there).then(|| format!("is not in {file}: `{}` is missing", entry.lines().next().unwrap_or_default()))
+    };
+    PLACES.iter().filter_map(missing).collect()
+}
+
 /// Every rule about the folders and manifests below `servers/`.
 pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -40,6 +63,11 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
             && let Some(text) = tree.read(path)
         {
             found.extend(manifest(server, &text).into_iter().map(|what| Finding::new(path, what)));
+            if !SHARED.contains(&server) {
+                found.extend(
+                    not_told_of(server, |file| tree.read(file)).into_iter().map(|what| Finding::new(path, what)),
+                );
+            }
         }
     }
     found
@@ -127,6 +155,15 @@ fn is_date_of_a_revision(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_server_is_told_where_it_is_missing() {
+        let all = |name: &str| PLACES.iter().map(|(_, entry)| entry(name)).collect::<Vec<_>>().join("\n");
+        let text = all("git");
+        assert_eq!(not_told_of("git", |_| Some(text.clone())), [""; 0]);
+        assert_eq!(not_told_of("hg", |_| Some(text.clone())).len(), PLACES.len());
+        assert_eq!(not_told_of("git", |_| None).len(), PLACES.len());
+    }
 
     #[test]
     fn a_server_stands_on_the_kit_and_brings_no_command_line_and_no_client_of_its_own() {
