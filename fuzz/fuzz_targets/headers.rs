@@ -8,7 +8,7 @@ use linchpin_core::service::HeaderParam;
 use linchpin_core::{Limits, Method};
 use linchpin_proto::frame;
 use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
-use linchpin_proto::http::rules::{self, PostKind, classify};
+use linchpin_proto::http::rules::{self, Ask, PostKind, classify};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -49,7 +49,12 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Ok(message) = frame::message(body.to_vec().into(), &Limits::default()) else { return };
-    match classify(&message, &headers, &|tool, _| (tool != "plain").then(|| params.clone()), &|_| false) {
+    let ask = Ask {
+        header_params: &|tool, _| (tool != "plain").then(|| params.clone()),
+        defines: &|_| false,
+        named_by: &|_| None,
+    };
+    match classify(&message, &headers, ask) {
         Ok(PostKind::Request(request)) => {
             let says =
                 |name: &HeaderName, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());

@@ -7,7 +7,7 @@ use crate::server_requests::{Answers, ElicitUrl, SamplingRequest, ServerMessage}
 use crate::{BoxError, Change, Result, negotiate};
 use linchpin_core::{ClientLimits, Connector, Features, Tap, TraceContext};
 use linchpin_types::capability::{
-    ClientCapabilities, ElicitationCapability, EmptyCapability, RootsCapability, SamplingCapability,
+    ClientCapabilities, ElicitationCapability, EmptyCapability, RootsCapability, SamplingCapability, extension,
 };
 use linchpin_types::elicit::ElicitResult;
 use linchpin_types::lifecycle::Implementation;
@@ -257,7 +257,7 @@ impl Client {
         self
     }
 
-    /// Declares an extension, with its settings as JSON.
+    /// Declares an extension, with its settings as JSON: in each request, or in `initialize` for servers with sessions.
     ///
     /// A result whose `resultType` is neither `complete` nor `input_required` is an error unless an extension is
     /// declared; then the host receives the result and checks its type.
@@ -387,9 +387,9 @@ impl ClientConfig {
             elicitation.url = url.then(EmptyCapability::default);
             can.elicitation = Some(elicitation);
         }
-        if features.extensions {
-            can.extensions = self.extensions.iter().cloned().collect();
-        }
+        // Revisions with sessions have no such member, but servers look for it; tasks they have of their own.
+        let said = |name: &str| features.extensions || name != extension::TASKS;
+        can.extensions = self.extensions.iter().filter(|(name, _)| said(name)).cloned().collect();
         can
     }
 

@@ -16,6 +16,7 @@ use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::Meta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -133,6 +134,15 @@ impl<T: Received> Request<T> {
         self
     }
 
+    /// Sets what the request is about, for methods of extensions whose definition demands it: over HTTP it is sent in the
+    /// header `Mcp-Name`, in revisions that have it. For the specification's methods the client sets it.
+    pub fn named(mut self, about: &str) -> Request<T> {
+        if let Ok(request) = &mut self.request {
+            request.about = Some(about.into());
+        }
+        self
+    }
+
     /// Whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
     pub fn multi_round_trip(mut self, on: bool) -> Request<T> {
         self.rounds = on;
@@ -160,6 +170,12 @@ impl<T: Received> Request<T> {
         let watched = call.options.watched.clone();
         call.on_progress = None;
         Steps { watched, work: Some(call.run()), done: None }
+    }
+
+    /// The same request with another type of its result.
+    fn received<U: Received>(self) -> Request<U> {
+        let Request { connection, request, options, on_progress, rounds, cached, .. } = self;
+        Request { connection, request, options, on_progress, rounds, cached, result: PhantomData }
     }
 
     fn watch(mut self) -> Request<T> {
@@ -195,6 +211,28 @@ impl<T: Received> Request<T> {
             core.cache.put(key, response.text(), response.ttl_ms());
         }
         T::receive(response.into_text())
+    }
+}
+
+impl Request<Decoded<Box<RawValue>>> {
+    /// Decodes the result as `T`.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// #[derive(serde::Deserialize)]
+    /// struct Found { notes: Vec<String> }
+    ///
+    /// async fn search(server: &Connection) -> Result<Vec<String>> {
+    ///     let query = serde_json::json!({ "query": "milk" });
+    ///     let found = server.request("com.example/search/run", query).named("milk").json::<Found>().await?;
+    ///     Ok(found.into_inner().notes)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When awaited: [`Error`], also if the result has another shape.
+    pub fn json<U: DeserializeOwned + Send + 'static>(self) -> Request<Decoded<U>> {
+        self.received()
     }
 }
 

@@ -12,6 +12,7 @@ use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -340,6 +341,25 @@ impl Caller {
             Source::Session(s) => &s.declared[..s.info_at as usize],
             Source::Request { frame, capabilities, .. } => capabilities.of(frame),
         }
+    }
+
+    /// The settings with which the caller declares a protocol extension, as the JSON text of an object. `None` if it does not
+    /// declare it.
+    ///
+    /// A stateless caller declares its extensions in each request, one with a session in `initialize`.
+    pub fn extension(&self, identifier: &str) -> Option<&str> {
+        #[derive(Deserialize)]
+        struct Declared<'a> {
+            #[serde(borrow, default)]
+            extensions: BTreeMap<String, &'a RawValue>,
+        }
+        let json = self.capabilities_json();
+        // Most callers declare none.
+        if !json.contains("extensions") {
+            return None;
+        }
+        let declared: Declared<'_> = serde_json::from_str(json).ok()?;
+        declared.extensions.get(identifier).map(|settings| settings.get()).filter(|settings| settings.starts_with('{'))
     }
 
     /// The client's name and version, if declared. For display only: not verified.

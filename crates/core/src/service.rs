@@ -41,6 +41,12 @@ pub trait Service: Send + Sync + 'static {
         false
     }
 
+    /// The member of such a method's parameters that `Mcp-Name` repeats over HTTP. By default none.
+    fn named_by(&self, method: &str) -> Option<Arc<str>> {
+        let _ = method;
+        None
+    }
+
     /// Handles a notification of the client, for example `notifications/roots/list_changed`. Never blocks and never panics.
     /// By default it is ignored.
     fn notified(&self, notification: Notification, context: Arc<RequestContext>) {

@@ -189,8 +189,8 @@ pub use linchpin_otel as otel;
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     Audience, BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited,
-    Error, Handle, IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer, Markdown,
-    MethodHandler, Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt,
+    Error, Extension, Handle, IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, LowLevelServer,
+    Markdown, MethodHandler, Next, NoArgs, NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt,
     PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
     Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited, Viewer,
 };

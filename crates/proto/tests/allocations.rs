@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_core::Limits;
 use linchpin_proto::engine::open;
 use linchpin_proto::frame;
-use linchpin_proto::http::rules::{PostKind, classify};
+use linchpin_proto::http::rules::{Ask, PostKind, classify};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -50,6 +50,7 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
         .into_iter()
         .collect();
+    let ask = Ask { header_params: &|_, _| None, defines: &|_| false, named_by: &|_| None };
     let limits = Limits::default();
     let bytes = bytes::Bytes::from(body);
     // The first clone of a buffer makes it shared, which costs one allocation in its life.
@@ -57,7 +58,7 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
 
     let (reading, message) = counted(|| frame::message(bytes, &limits).unwrap());
     let (opening, request) = counted(|| open(&message, None).unwrap());
-    let (admitting, admitted) = counted(|| classify(&message, &headers, &|_, _| None, &|_| false).unwrap());
+    let (admitting, admitted) = counted(|| classify(&message, &headers, ask).unwrap());
     drop(request);
     assert!(matches!(admitted, PostKind::Request(_)));
     // The request is shared by what needs it.

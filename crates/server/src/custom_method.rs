@@ -6,7 +6,7 @@ use crate::result_object;
 use crate::target::Target;
 use crate::tool_result::Json;
 use linchpin_core::message::Request;
-use linchpin_core::{Method, Reply, ResultWriter};
+use linchpin_core::{Caller, Method as KnownMethod, Reply, ResultWriter};
 use linchpin_types::error::code;
 use serde::Serialize;
 use serde_json::Value;
@@ -83,10 +83,26 @@ impl<T: IntoResult, E: fmt::Display + Send + 'static> IntoResult for Result<T, E
     }
 }
 
+/// A method that the specification does not have.
+pub(crate) struct Method {
+    pub(crate) target: Arc<Target>,
+    /// The extension that callers must declare.
+    pub(crate) extension: Option<Arc<str>>,
+    /// The member of the parameters that `Mcp-Name` repeats.
+    pub(crate) named_by: Option<Arc<str>>,
+}
+
+impl Method {
+    /// Whether it exists for a caller.
+    pub(crate) fn is_for(&self, caller: &Caller) -> bool {
+        self.extension.as_deref().is_none_or(|extension| caller.extension(extension).is_some())
+    }
+}
+
 /// Checks the name of a custom method, and binds it to its handler.
 pub(crate) fn register(name: &str, bound: Bound) -> Result<Target, String> {
     let at = |why: &str| format!("method `{name}`: {why}");
-    if Method::ALL.iter().any(|known| known.as_str() == name) {
+    if KnownMethod::ALL.iter().any(|known| known.as_str() == name) {
         return Err(at("the protocol defines it"));
     }
     if name.starts_with("notifications/") {

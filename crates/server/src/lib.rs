@@ -37,7 +37,7 @@
 //
 // ```text
 // service
-// listen  low_level_server  serve
+// extension  listen  low_level_server  serve
 // complete  list  notification  request_layer  server
 // running_server
 // completer  handle
@@ -69,6 +69,7 @@ mod dispatch;
 mod downgrade;
 mod elicit;
 mod error;
+mod extension;
 mod form_schema;
 mod handle;
 mod handler;
@@ -122,6 +123,7 @@ pub use custom_method::IntoResult;
 pub use cx::{Cx, Peer};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
+pub use extension::Extension;
 pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use hooks::NotificationResult;

@@ -1,12 +1,12 @@
 //! The parts of a configured server that serves, and what all of its requests need.
 
+use crate::custom_method::Method;
 use crate::error::Result;
 use crate::handle::Registries;
 use crate::hooks::Hooks;
 use crate::layer::Layer;
 use crate::low_level::LowLevel;
 use crate::shared::Shared;
-use crate::target::Target;
 use linchpin_core::Observer;
 use linchpin_core::service::BoxFuture;
 use linchpin_types::lifecycle::Implementation;
@@ -38,7 +38,7 @@ pub(crate) struct RunningServer {
     pub(crate) refreshers: Arc<[Refresher]>,
     pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
     /// Methods that the specification does not have.
-    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
+    pub(crate) methods: HashMap<Box<str>, Method>,
     pub(crate) hooks: Hooks,
     pub(crate) low_level: Option<LowLevel>,
     /// Handlers of notifications that were not ready at once.

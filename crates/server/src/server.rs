@@ -1,18 +1,18 @@
 //! The builder of a server.
 
-use crate::custom_method;
+use crate::custom_method::{self, Method};
 use crate::error;
 use crate::handle::{Handle, Registries};
 use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 use crate::hooks;
 use crate::hooks::Hooks;
+use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use crate::low_level::LowLevel;
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
 use crate::running_server::{Refresher, ShutdownHook};
 use crate::state::StateOf;
-use crate::target::Target;
 use crate::tool::{self, Tool};
 use linchpin_core::{ChangeBus, ChangeRelay, Limits, Observer, Reply};
 use linchpin_types::content::Icon;
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
     pub(crate) relay: Option<Arc<dyn ChangeRelay>>,
     pub(crate) list_cache: (u64, CacheScope),
     pub(crate) identify: bool,
-    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
+    pub(crate) methods: HashMap<Box<str>, Method>,
     pub(crate) hooks: Hooks,
     pub(crate) low_level: Option<LowLevel>,
     pub(crate) keys: Vec<[u8; 32]>,
@@ -293,13 +293,22 @@ impl<S: Send + Sync + 'static> Server<S> {
     {
         let name = name.as_ref();
         let bound = handler::bind_method(self.state.clone(), handler);
-        let added = custom_method::register(name, bound).and_then(|target| {
-            match self.settings.methods.insert(name.into(), Arc::new(target)) {
-                None => Ok(()),
-                Some(_) => Err(format!("method `{name}`: it is added twice")),
-            }
-        });
+        let added = self.add_method(name, bound, None, None);
         self.note(added)
+    }
+
+    pub(crate) fn add_method(
+        &mut self,
+        name: &str,
+        bound: Bound,
+        extension: Option<Arc<str>>,
+        named_by: Option<Arc<str>>,
+    ) -> Result<(), String> {
+        let target = Arc::new(custom_method::register(name, bound)?);
+        match self.settings.methods.insert(name.into(), Method { target, extension, named_by }) {
+            None => Ok(()),
+            Some(_) => Err(format!("method `{name}`: it is added twice")),
+        }
     }
 
     /// Adds a handler of a notification of clients, whether the specification has it or not.
@@ -451,6 +460,38 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
+    /// Returns the state of the handlers added next: in [`Register::register`], what [`Server::with`] was given.
+    ///
+    /// ```
+    /// # use linchpin_server::{Register, Server};
+    /// struct Pages(Vec<&'static str>);
+    ///
+    /// impl Register for Pages {
+    ///     fn register(server: Server<Pages>) -> Server<Pages> {
+    ///         let pages = server.offer();
+    ///         pages.0.iter().fold(server, |server, page| server.resource(format!("pages://{page}").as_str(), || "empty"))
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new("pages", "1.0").with(Pages(vec!["a", "b"]));
+    /// ```
+    pub fn offer(&self) -> Arc<S> {
+        self.state.of(None)
+    }
+
+    /// Reports a problem of the configuration, a sentence: the server does not start, and the error names it.
+    pub fn problem(self, why: impl Into<String>) -> Self {
+        self.note(Err(why.into()))
+    }
+
+    /// Declares that there are resources, even if there are none at first.
+    ///
+    /// For servers that add them later.
+    pub fn announce_resources(self) -> Self {
+        self.announce(1, true);
+        self
+    }
+
     fn note(mut self, added: Result<(), String>) -> Self {
         self.settings.problems.extend(added.err());
         self
@@ -492,7 +533,8 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Declares a protocol extension with its settings, a JSON object.
     ///
-    /// The identifier has a prefix, for example `com.example/thing`.
+    /// The identifier has a prefix, for example `com.example/thing`. Clients of revisions that have no extensions are told of it if
+    /// they declare it themselves. An extension with methods is an [`Extension`](crate::Extension).
     pub fn extension(mut self, identifier: impl Into<String>, settings: impl Into<Value>) -> Self {
         self.settings.extensions.insert(identifier.into(), settings.into());
         self

@@ -25,7 +25,7 @@ use linchpin_core::{
     Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, SubscriptionHandle,
 };
 use linchpin_types::capability::{
-    EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
+    EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability, extension,
 };
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
@@ -62,6 +62,10 @@ impl Service for RunningServer {
 
     fn defines(&self, method: &str) -> bool {
         self.low_level.as_ref().map_or_else(|| self.methods.contains_key(method), |low| low.defines(method))
+    }
+
+    fn named_by(&self, method: &str) -> Option<Arc<str>> {
+        self.methods.get(method)?.named_by.clone()
     }
 
     fn notified(&self, told: Notification, door: Arc<RequestContext>) {
@@ -149,7 +153,8 @@ impl RunningServer {
         let method = match &request.method {
             MethodName::Known(method) => *method,
             MethodName::Other(name) => {
-                let target = self.methods.get(name).cloned();
+                let method = self.methods.get(name).filter(|method| method.is_for(&request.caller));
+                let target = method.map(|method| method.target.clone());
                 return self.custom(target, &request, door, arguments, task);
             }
         };
@@ -373,7 +378,8 @@ impl RunningServer {
         }
     }
 
-    fn capabilities(&self, features: &Features) -> String {
+    fn capabilities(&self, caller: &Caller) -> String {
+        let features = caller.features();
         if let Some(low) = &self.low_level {
             return low.capabilities.clone();
         }
@@ -386,9 +392,11 @@ impl RunningServer {
             resources.then(|| ResourcesCapability::new().with_subscribe(true).with_list_changed(true));
         capabilities.prompts = prompts.then(|| PromptsCapability::new().with_list_changed(true));
         capabilities.completions = (completes && features.completions_capability).then(EmptyCapability::default);
-        if features.extensions {
-            capabilities.extensions = self.extensions.clone();
-        }
+        // Revisions with sessions have no such member. Those who use it there anyway are answered in kind.
+        // Tasks they have of their own.
+        let told = |id: &str| features.extensions || (id != extension::TASKS && caller.extension(id).is_some());
+        capabilities.extensions =
+            self.extensions.iter().filter(|(id, _)| told(id)).map(|(id, how)| (id.clone(), how.clone())).collect();
         serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())
     }
 
@@ -398,7 +406,7 @@ impl RunningServer {
         out.key("protocolVersion");
         out.string(features.revision.as_str());
         out.key("capabilities");
-        out.push(self.capabilities(features).as_bytes());
+        out.push(self.capabilities(&request.caller).as_bytes());
         out.key("serverInfo");
         let _ = out.serialize(&downgrade::implementation(self.info.clone(), features));
         self.instruct(&mut out);
@@ -410,7 +418,7 @@ impl RunningServer {
         out.key("supportedVersions");
         let _ = out.serialize(&Features::all().map(|f| f.revision.as_str()).collect::<Vec<_>>());
         out.key("capabilities");
-        out.push(self.capabilities(request.caller.features()).as_bytes());
+        out.push(self.capabilities(&request.caller).as_bytes());
         self.instruct(&mut out);
         self.cache_hints(&mut out, self.list_cache);
         out.finish(ReplyKind::Complete)

@@ -47,6 +47,16 @@ pub struct ClientCapabilities {
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 
+/// Identifiers of the specification's extensions.
+pub mod extension {
+    /// Tasks (2026-07-28). Before, tasks were part of the protocol.
+    pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+    /// Skills.
+    pub const SKILLS: &str = "io.modelcontextprotocol/skills";
+    /// MCP Apps.
+    pub const UI: &str = "io.modelcontextprotocol/ui";
+}
+
 impl ClientCapabilities {
     /// None.
     pub fn new() -> Self {

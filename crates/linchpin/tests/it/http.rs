@@ -37,6 +37,10 @@ impl Shop {
         Ok(format!("bought: {}", sure.yes))
     }
 
+    fn stock(q: Query) -> Json<Value> {
+        Json(json!({ "stock": q.region.len() }))
+    }
+
     async fn count(&self, cx: &Cx, _: NoArgs) -> &'static str {
         cx.progress(1.0, Some(2.0));
         "counted"
@@ -55,7 +59,8 @@ async fn start_observed(record: Record) -> SocketAddr {
         .tool("query", Shop::query)
         .tool("buy", Shop::buy)
         .tool("count", Shop::count)
-        .method("shop.example/hours", || Json(json!({ "open": 9 })));
+        .method("shop.example/hours", || Json(json!({ "open": 9 })))
+        .with(linchpin::Extension::new("example.shop/stock", json!({})).method("of", Shop::stock).named_by("region"));
     tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
     addr.await.expect("it listens")
 }
@@ -148,6 +153,29 @@ async fn every_revision_is_served_at_one_address() {
     assert_eq!(r.messages()[1]["result"]["resultType"], "complete");
     let r = alone(addr, json!({}), json!({ "name": "count" }), &[]).await;
     assert_eq!(r.header("content-type"), Some("application/json"), "nothing notified, nothing streamed");
+}
+
+#[tokio::test]
+async fn a_method_of_an_extension_is_named_in_its_header_and_unknown_to_those_who_do_not_declare_it() {
+    let addr = start().await;
+    let declared = json!({ "extensions": { "example.shop/stock": {} } });
+    for (name, capabilities, status, code) in [
+        ("oslo", &declared, 200, Value::Null),
+        ("bergen", &declared, 400, json!(-32020)),
+        ("", &declared, 400, json!(-32020)),
+        ("oslo", &json!({}), 404, json!(-32601)),
+    ] {
+        let mut headers = vec![("mcp-protocol-version", common::MODERN), ("mcp-method", "example.shop/stock/of")];
+        headers.extend((!name.is_empty()).then_some(("mcp-name", name)));
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": common::MODERN,
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
+        let params = json!({ "region": "oslo", "_meta": meta });
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "example.shop/stock/of", "params": params });
+        let r = post(addr, &headers, &request).await;
+        assert_eq!((r.status, &r.messages()[0]["error"]["code"]), (status, &code), "{name} {capabilities}: {}", r.body);
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod custom_methods;
 mod custom_requests;
 mod eras;
 mod errors;
+mod extensions;
 mod guarded;
 mod handlers;
 mod http;

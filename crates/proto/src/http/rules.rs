@@ -26,6 +26,9 @@ use linchpin_core::reply::{Reply, ReplyKind};
 use linchpin_core::service::HeaderParam;
 use linchpin_core::{Caller, Features};
 use linchpin_types::error::code;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The protocol version of a client.
@@ -55,23 +58,26 @@ pub enum PostKind {
 /// Gives the arguments of a tool that the caller must mirror in headers.
 pub type Lookup<'a> = dyn Fn(&str, &Caller) -> Option<Arc<[HeaderParam]>> + 'a;
 
-/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the arguments of a
-/// tool that the caller must mirror, `defines` says whether the service has a method that the specification does not have.
+/// What the rules ask the service.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    /// Gives the arguments of a tool that the caller must mirror in headers.
+    pub header_params: &'a Lookup<'a>,
+    /// Whether the service has a method that the specification does not have.
+    pub defines: &'a dyn Fn(&str) -> bool,
+    /// The member of such a method's parameters that `Mcp-Name` repeats.
+    pub named_by: &'a dyn Fn(&str) -> Option<Arc<str>>,
+}
+
+/// Decides where a message belongs and, for a stateless request, whether it may run.
 ///
 /// # Errors
 /// The error response; its status is `status(reply.kind(), None)`.
-pub fn classify(
-    message: &Message,
-    headers: &HeaderMap,
-    lookup: &Lookup<'_>,
-    defines: &dyn Fn(&str) -> bool,
-) -> Result<PostKind, Reply> {
+pub fn classify(message: &Message, headers: &HeaderMap, ask: Ask<'_>) -> Result<PostKind, Reply> {
     let version = headers.get(&PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
     let alone = is_stateless(message, version, headers);
     match &message.kind {
-        Kind::Request { id, method } if alone => {
-            check_stateless(message, id, method, version, headers, lookup, defines)
-        }
+        Kind::Request { id, method } if alone => check_stateless(message, id, method, version, headers, ask),
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => {
             let told = notification(message, None)
@@ -106,8 +112,7 @@ fn check_stateless(
     method: &MethodName,
     version: Option<&[u8]>,
     headers: &HeaderMap,
-    lookup: &Lookup<'_>,
-    defines: &dyn Fn(&str) -> bool,
+    ask: Ask<'_>,
 ) -> Result<PostKind, Reply> {
     let mismatch =
         |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
@@ -131,7 +136,7 @@ fn check_stateless(
         plainly(headers, &PROTOCOL_VERSION, claimed).map_err(mismatch)?;
     }
     if let MethodName::Other(name) = method
-        && !defines(name)
+        && !(ask.defines)(name)
     {
         return Err(Reply::error(Some(id), code::METHOD_NOT_FOUND, &not_found(name), None));
     }
@@ -139,6 +144,10 @@ fn check_stateless(
     let about = match request.known() {
         Some(Method::ToolsCall | Method::PromptsGet) => request.string(request.params.name),
         Some(Method::ResourcesRead) => request.string(request.params.uri),
+        None => match (ask.named_by)(method.as_str()) {
+            Some(member) => text_member(request.params_text(), &member),
+            None => return Ok(PostKind::Request(request)),
+        },
         _ => return Ok(PostKind::Request(request)),
     };
     let Some(about) = about else {
@@ -150,13 +159,19 @@ fn check_stateless(
     };
     headers::says(headers, &NAME, &about).map_err(mismatch)?;
     if request.known() == Some(Method::ToolsCall)
-        && let Some(params) = lookup(&about, &request.caller)
+        && let Some(params) = (ask.header_params)(&about, &request.caller)
     {
         let arguments = request.params.arguments.map(|span| request.text(span));
         headers::check_params(&params, arguments, headers).map_err(mismatch)?;
     }
     drop(about);
     Ok(PostKind::Request(request))
+}
+
+/// A member of an object that is a string.
+fn text_member<'a>(object: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
+    serde_json::from_str::<String>(members.get(name)?.get()).ok().map(Cow::Owned)
 }
 
 /// Like [`headers::says`], for headers that know no sentinel.
@@ -219,6 +234,8 @@ mod tests {
         format!(r#""_meta":{{"{key}protocolVersion":"{version}","{key}clientCapabilities":{{}}}}"#)
     }
 
+    const NOBODY: Ask<'static> = Ask { header_params: &|_, _| None, defines: &|_| false, named_by: &|_| None };
+
     /// Runs one POST. `headers` are `name: value`, divided by bars. The outcome is `run METHOD`, `initialize`,
     /// `session`, `notification`, or `STATUS CODE ID`.
     fn post(headers: &str, body: &str) -> String {
@@ -235,7 +252,9 @@ mod tests {
             let schema = r#"{"properties":{"word":{"type":"string","x-mcp-header":"Word"}}}"#;
             (tool == "mirrored").then(|| headers::header_params(schema).unwrap().into())
         };
-        match classify(&message, &map, &lookup, &|_| false) {
+        let named_by = |method: &str| (method == "com.example/search/run").then(|| "query".into());
+        let defines = |method: &str| method.starts_with("com.example/search/");
+        match classify(&message, &map, Ask { header_params: &lookup, defines: &defines, named_by: &named_by }) {
             Ok(PostKind::Request(request)) => {
                 assert!(request.caller.features().stateless);
                 format!("run {}", request.method)
@@ -317,7 +336,7 @@ mod tests {
         let body = request("tools/list", &meta("v999.0.0"));
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
         let headers = HeaderMap::from_iter([(PROTOCOL_VERSION.clone(), HeaderValue::from_static("v999.0.0"))]);
-        let reply = classify(&message, &headers, &|_, _| None, &|_| false).unwrap_err();
+        let reply = classify(&message, &headers, NOBODY).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }
@@ -339,6 +358,8 @@ mod tests {
         let simple = modern("tools/call", r#""name":"test_simple_text","arguments":{}"#);
         let read = modern("resources/read", r#""uri":"test://a b""#);
         let prompt = modern("prompts/get", r#""name":"caf\u00e9""#);
+        let own = modern("com.example/search/run", r#""query":"milk""#);
+        let unnamed = modern("com.example/search/clear", r#""query":"milk""#);
         let rows = [
             (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text", "run tools/call"),
             (&simple, "mcp-method: tools/call|MCP-NAME: test_simple_text", "run tools/call"),
@@ -361,10 +382,18 @@ mod tests {
             (&prompt, "Mcp-Method: prompts/get|Mcp-Name: café", "400 -32020 7"),
             (&prompt, "Mcp-Method: prompts/get|Mcp-Name: cafe", "400 -32020 7"),
             (&prompt, "Mcp-Method: prompts/get", "400 -32020 7"),
+            (&own, "Mcp-Method: com.example/search/run|Mcp-Name: milk", "run com.example/search/run"),
+            (&own, "Mcp-Method: com.example/search/run|Mcp-Name: bread", "400 -32020 7"),
+            (&own, "Mcp-Method: com.example/search/run", "400 -32020 7"),
+            (&unnamed, "Mcp-Method: com.example/search/clear", "run com.example/search/clear"),
+            (&unnamed, "Mcp-Method: com.example/search/clear|Mcp-Name: milk", "run com.example/search/clear"),
         ];
         for (body, headers, want) in rows {
             assert_eq!(post(&format!("MCP-Protocol-Version: {MODERN}|{headers}"), body), want, "{headers} {body}");
         }
+        let numbered = modern("com.example/search/run", r#""query":7"#);
+        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: com.example/search/run");
+        assert_eq!(post(&headers, &numbered), "run com.example/search/run", "the service refuses it");
         // Methods that are about nothing need no name; a body that lacks its name is for the service to refuse.
         let headers = |method: &str| format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: {method}");
         assert_eq!(post(&headers("tools/list"), &modern("tools/list", "")), "run tools/list");

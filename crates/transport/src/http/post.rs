@@ -26,7 +26,7 @@ use linchpin_proto::driver::{
     Out, Received, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
 };
 use linchpin_proto::frame::{self, Frame};
-use linchpin_proto::http::rules::{self, PostKind};
+use linchpin_proto::http::rules::{self, Ask, PostKind};
 use linchpin_proto::{Engine, Event};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,7 +68,12 @@ pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, c
         Ok(Frame::One(message)) => {
             let service = &shared.service;
             let lookup = |tool: &str, caller: &Caller| service.header_params(tool, caller, &head);
-            match rules::classify(&message, &head.headers, &lookup, &|method| service.defines(method)) {
+            let ask = Ask {
+                header_params: &lookup,
+                defines: &|method| service.defines(method),
+                named_by: &|method| service.named_by(method),
+            };
+            match rules::classify(&message, &head.headers, ask) {
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
                 Ok(PostKind::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => {
@@ -377,6 +382,7 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
         Err(response) => return Next::Answer(*response),
     };
     let (mut work, mut replies, mut unread, total) = (Work::new(session.clone()), Vec::new(), 0, parts.len());
+    let anything = Ask { header_params: &|_, _| None, defines: &|_| true, named_by: &|_| None };
     for part in parts {
         let message = match frame::message(part, &shared.limits) {
             Ok(message) => message,
@@ -387,7 +393,7 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
             }
         };
         // Headers that a request alone must have cannot speak for several messages.
-        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_, _| None, &|_| true) {
+        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, anything) {
             let why = "a stateless request cannot be part of a batch";
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;
