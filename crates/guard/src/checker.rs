@@ -5,7 +5,7 @@ use crate::config::{Config, implications};
 use crate::credentials::{self, Sent};
 use crate::introspect::{About, Failed, Questions};
 use crate::issuer::Issuer;
-use crate::jwt::{self, Audiences, LEEWAY_S, Why};
+use crate::jwt::{self, Audiences, Why};
 use crate::keys::Keys;
 use crate::limit::{self, BadTokens};
 use crate::mode::Dpop;
@@ -70,7 +70,12 @@ impl Checker {
             (path, dpop::target(url).unwrap_or_default())
         };
         Ok(Checker {
-            refusals: Refusals { metadata, base: config.require.iter().collect(), dpop: config.dpop },
+            refusals: Refusals {
+                metadata,
+                base: config.require.iter().collect(),
+                asked: config.require.iter().chain(&config.ask_for).collect(),
+                dpop: config.dpop,
+            },
             clock: config.clock.clone(),
             issuers: config.issuers.iter().map(issuer).collect(),
             keys: config.keys.clone(),
@@ -216,7 +221,7 @@ impl Checker {
     /// Remembers a token that was verified, and decides about its request.
     fn learned(&self, presented: &Presented, hash: TokenHash, known: Known, now: u64) -> Result<Principal, Refusal> {
         let known = self.with_implied(known);
-        let end = seconds(&known.principal).map_or(u64::MAX, |expiry| expiry.saturating_add(LEEWAY_S));
+        let end = seconds(&known.principal).map_or(u64::MAX, |expiry| expiry.saturating_add(known.leeway_s));
         self.remembered.put(hash, Verdict::Good(known.clone()), end.min(now + REMEMBER_S));
         self.decide(presented, known, now)
     }
@@ -247,7 +252,7 @@ impl Checker {
 
     /// What is asked of every token, each time.
     fn holds(&self, known: Known, resource: usize, now: u64) -> Result<Principal, Refusal> {
-        if seconds(&known.principal).is_some_and(|expiry| expiry.saturating_add(LEEWAY_S) <= now) {
+        if seconds(&known.principal).is_some_and(|expiry| expiry.saturating_add(known.leeway_s) <= now) {
             return Err(self.refusals.invalid(resource, EXPIRED));
         }
         if let Some((at, family)) = &known.family

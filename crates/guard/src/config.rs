@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) issuers: Vec<TrustedIssuer>,
     pub(crate) keys: Vec<Keys>,
     pub(crate) require: Vec<String>,
+    pub(crate) ask_for: Vec<String>,
     pub(crate) implies: Vec<(String, Vec<String>)>,
     pub(crate) optional: bool,
     pub(crate) name: Option<String>,
@@ -59,7 +60,7 @@ impl Config {
             return Some(format!("the issuer {} was added twice", twice.1));
         }
         let implied = self.implies.iter().flat_map(|(scope, all)| all.iter().chain([scope]));
-        for scope in self.require.iter().chain(implied) {
+        for scope in self.require.iter().chain(&self.ask_for).chain(implied) {
             if Scopes::from_iter([scope]).is_empty() {
                 return Some(format!(
                     "{scope:?} is no scope: use printable ASCII without spaces, quotes and backslashes"

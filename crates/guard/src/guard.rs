@@ -100,6 +100,16 @@ impl Guard {
         self.with(|config| config.require.extend(scopes.into_iter().map(Into::into)))
     }
 
+    /// Names these scopes too when strangers are told to log in, so that clients ask for them at once. They are not required.
+    #[must_use]
+    pub fn ask_for<I>(self, scopes: I) -> Guard
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.with(|config| config.ask_for.extend(scopes.into_iter().map(Into::into)))
+    }
+
     /// Who has this scope has these too. Challenges go on naming the narrow ones.
     ///
     /// ```

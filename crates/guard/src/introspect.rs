@@ -1,9 +1,9 @@
 //! Asking an issuer about a token (RFC 7662).
 
 use crate::issuer::{Credential, Issuer};
-use crate::jwt::{self, Audiences, LEEWAY_S};
+use crate::jwt::{self, Audiences};
 use crate::refuse::{EXPIRED, INVALID};
-use crate::remembered::{Known, Remembered, TokenHash, Verdict};
+use crate::remembered::{Known, LEEWAY_S, Remembered, TokenHash, Verdict};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

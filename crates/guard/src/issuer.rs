@@ -28,6 +28,8 @@ pub struct TrustedIssuer {
     pub(crate) audience_claim: Option<String>,
     pub(crate) scopes_from: Option<ScopesFrom>,
     pub(crate) strict_typ: bool,
+    pub(crate) principal_in_subject: bool,
+    pub(crate) strict_expiry: bool,
     pub(crate) introspection: Option<Introspection>,
     pub(crate) revocation: Option<Revocation>,
     keys: Source,
@@ -59,6 +61,8 @@ impl TrustedIssuer {
             audience_claim: None,
             scopes_from: None,
             strict_typ: false,
+            principal_in_subject: false,
+            strict_expiry: false,
             introspection: None,
             revocation: None,
             keys: Source::Discovered,
@@ -92,6 +96,22 @@ impl TrustedIssuer {
     #[must_use]
     pub fn strict_typ(mut self) -> TrustedIssuer {
         self.strict_typ = true;
+        self
+    }
+
+    /// Refuses tokens from the second on in which they expire: for an issuer whose clock is the guard's. By default they are
+    /// accepted for another minute, because clocks differ.
+    #[must_use]
+    pub fn strict_expiry(mut self) -> TrustedIssuer {
+        self.strict_expiry = true;
+        self
+    }
+
+    /// Reads `sub` as `<issuer>#<subject>`: who vouches for the person, and what the person is called there. For an issuer that
+    /// lets people log in elsewhere, so that they are the same principals as with tokens of that place.
+    #[must_use]
+    pub fn principal_in_subject(mut self) -> TrustedIssuer {
+        self.principal_in_subject = true;
         self
     }
 

@@ -2,14 +2,11 @@
 
 use crate::issuer::TrustedIssuer;
 use crate::refuse::{EXPIRED, INVALID, OTHER_AUDIENCE};
-use crate::remembered::Known;
+use crate::remembered::{Known, LEEWAY_S};
 use linchpin_core::Principal;
 use linchpin_oauth::{Claims, JwkSet, Jws, Scopes, Thumbprint, Untimely};
 use serde_json::Value;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// How far clocks may differ, in seconds.
-pub(crate) const LEEWAY_S: u64 = 60;
 
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +69,9 @@ pub(crate) fn verify(
         Untimely::Expired => Why::Bad(EXPIRED),
         _ => Why::Bad(INVALID),
     })?;
+    if issuer.strict_expiry && claims.time("exp").is_none_or(|end| end <= now) {
+        return Err(Why::Bad(EXPIRED));
+    }
     let name = issuer.audience_claim.as_deref().unwrap_or("aud");
     let named = claims.texts(name).ok_or(Why::Bad(INVALID))?;
     if !audiences.include(&named, issuer) {
@@ -102,12 +102,17 @@ pub(crate) fn is_for(claims: &Claims, issuer: &TrustedIssuer, audiences: &Audien
 /// Who the claims are about. `None` if they name nobody, or bind the token in a way that cannot be checked.
 pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Option<Known> {
     let client = ["client_id", "azp", "appid", "cid"].iter().find_map(|name| claims.text(name));
-    let subject = match (claims.text("sub"), client) {
-        // A person cannot be taken for a program.
-        (Some(subject), _) if subject.starts_with("client:") => return None,
-        (Some(subject), client) if Some(subject) != client => subject.to_owned(),
-        (_, Some(client)) => format!("client:{client}"),
-        (Some(_), None) | (None, None) => return None,
+    let (vouches, subject) = match claims.text("sub") {
+        // A person of another place cannot be taken for a program of this issuer.
+        Some(sub) if issuer.principal_in_subject => {
+            let (vouches, subject) = sub.split_once('#')?;
+            let program = subject.strip_prefix("client:");
+            if program.is_some_and(|program| vouches != issuer.url || Some(program) != client) {
+                return None;
+            }
+            (vouches, subject.to_owned())
+        }
+        sub => (issuer.url.as_str(), subject(sub, client)?),
     };
     let bound = match claims.get("cnf") {
         None => None,
@@ -117,7 +122,7 @@ pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Optio
         },
         Some(_) => return None,
     };
-    let mut principal = Principal::new(subject).with_issuer(issuer.url.as_str());
+    let mut principal = Principal::new(subject).with_issuer(vouches);
     if let Some(client) = client {
         principal = principal.with_client(client);
     }
@@ -129,7 +134,19 @@ pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Optio
         principal: principal.with_scopes(scopes(claims, issuer).iter()).with_claims(claims.as_map().clone()),
         bound,
         family: family.map(|family| (at, family.into())),
+        leeway_s: if issuer.strict_expiry { 0 } else { LEEWAY_S },
     })
+}
+
+/// The name of a person, or of a program that acts for itself.
+fn subject(sub: Option<&str>, client: Option<&str>) -> Option<String> {
+    match (sub, client) {
+        // A person cannot be taken for a program.
+        (Some(subject), _) if subject.starts_with("client:") => None,
+        (Some(subject), client) if Some(subject) != client => Some(subject.to_owned()),
+        (_, Some(client)) => Some(format!("client:{client}")),
+        (Some(_), None) | (None, None) => None,
+    }
 }
 
 /// The scopes that the claims grant, as RFC 8693 (`scope`) and others (`scp`) write them.

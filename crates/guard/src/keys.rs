@@ -1,6 +1,6 @@
 //! Keys: long random tokens of which only the hash is kept, for set-ups without an authorization server.
 
-use crate::remembered::Known;
+use crate::remembered::{Known, LEEWAY_S};
 use linchpin_core::Principal;
 use linchpin_oauth::{Scopes, Secret, random_text, sha256};
 use serde::Deserialize;
@@ -175,7 +175,7 @@ impl Keys {
         if let Some(end) = key.expires {
             principal = principal.with_expiry(UNIX_EPOCH + Duration::from_secs(end));
         }
-        Ok(Known { principal, bound: None, family: None })
+        Ok(Known { principal, bound: None, family: None, leeway_s: LEEWAY_S })
     }
 
     /// Reads the file again if it changed. It is looked at once a second. A file that cannot be used changes nothing.

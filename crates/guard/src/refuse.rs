@@ -26,6 +26,8 @@ pub(crate) struct Refusals {
     pub(crate) metadata: Vec<String>,
     /// What every request needs.
     pub(crate) base: Scopes,
+    /// What those who log in are told to ask for.
+    pub(crate) asked: Scopes,
     pub(crate) dpop: Dpop,
 }
 
@@ -49,7 +51,7 @@ impl Refusals {
     /// The token and the proof do not fit.
     pub(crate) fn proof(&self, resource: usize, error: &'static str, why: &'static str) -> Refusal {
         let params = [("error", error), ("error_description", why)];
-        Refusal::unauthorized(why).with_challenge(self.challenge("DPoP", resource, &params, &self.base))
+        Refusal::unauthorized(why).with_challenge(self.challenge("DPoP", resource, &params, &self.asked))
     }
 
     /// The proof needs a nonce.
@@ -96,10 +98,10 @@ impl Refusals {
     fn unauthorized(&self, resource: usize, why: &'static str, params: &[(&'static str, &'static str)]) -> Refusal {
         let mut refusal = Refusal::unauthorized(why);
         if !self.dpop.is_required() {
-            refusal = refusal.with_challenge(self.challenge("Bearer", resource, params, &self.base));
+            refusal = refusal.with_challenge(self.challenge("Bearer", resource, params, &self.asked));
         }
         if self.dpop.is_on() {
-            refusal = refusal.with_challenge(self.challenge("DPoP", resource, params, &self.base));
+            refusal = refusal.with_challenge(self.challenge("DPoP", resource, params, &self.asked));
         }
         refusal
     }

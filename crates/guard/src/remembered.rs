@@ -5,6 +5,9 @@ use linchpin_oauth::Thumbprint;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+/// How far clocks may differ, in seconds.
+pub(crate) const LEEWAY_S: u64 = 60;
+
 /// The SHA-256 hash of a token.
 pub(crate) type TokenHash = [u8; 32];
 
@@ -16,6 +19,8 @@ pub(crate) struct Known {
     pub(crate) bound: Option<Thumbprint>,
     /// What it is revoked with, and by which issuer.
     pub(crate) family: Option<(usize, Box<str>)>,
+    /// For how many seconds after its end it is accepted, because clocks differ.
+    pub(crate) leeway_s: u64,
 }
 
 /// What was learned of a token.

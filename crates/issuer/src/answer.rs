@@ -100,7 +100,7 @@ pub(crate) fn preflight() -> Answer {
     headers.insert("access-control-allow-methods", HeaderValue::from_static("GET, POST"));
     headers.insert(
         "access-control-allow-headers",
-        HeaderValue::from_static("Authorization, Content-Type, MCP-Protocol-Version"),
+        HeaderValue::from_static("Authorization, Content-Type, DPoP, MCP-Protocol-Version"),
     );
     headers.insert("access-control-max-age", HeaderValue::from_static("7200"));
     answer

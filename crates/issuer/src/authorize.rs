@@ -5,6 +5,7 @@
 use crate::answer::{Answer, Refused, redirect};
 use crate::audit::Entry;
 use crate::client::{Client, hash};
+use crate::dpop::is_thumbprint;
 use crate::limits::{PAGES, Rate, TRANSACTION_LIFE, TRANSACTIONS_MAX};
 use crate::params::Params;
 use crate::records::Space;
@@ -86,6 +87,10 @@ async fn start(
     let resource = resource.ok_or(Refused::new("invalid_target", "resource must be one that this server is for"))?;
     let scopes = shared.scopes(params.get("scope"));
     let scopes = scopes.ok_or(Refused::new("invalid_scope", "none of the scopes exists here"))?;
+    let key = params.get("dpop_jkt");
+    if key.is_some_and(|key| !is_thumbprint(key)) {
+        return Err(wrong("dpop_jkt must be the thumbprint of a key"));
+    }
     let all = Rate { name: "transactions", count: TRANSACTIONS_MAX as u32, window: TRANSACTION_LIFE };
     if shared.records.take(all, "all").await.is_err() {
         return Err(Refused::away());
@@ -97,6 +102,7 @@ async fn start(
         redirect_uri: to.to_owned(),
         state: params.get("state").map(str::to_owned),
         challenge: challenge.to_owned(),
+        key: key.map(str::to_owned),
         resource: resource.to_owned(),
         scopes: scopes.to_string(),
         browser: hash(&browser),

@@ -22,6 +22,9 @@ struct Code {
     grant: Grant,
     redirect_uri: String,
     challenge: String,
+    /// The key that it is for.
+    #[serde(default)]
+    key: Option<String>,
     /// The name of the family that its first use creates.
     family: String,
     state: State,
@@ -54,11 +57,13 @@ pub(crate) async fn issue(
         refresh: client.refresh,
         person,
         upstream,
+        key: None,
     };
     let code = Code {
         grant,
         redirect_uri: transaction.redirect_uri.clone(),
         challenge: transaction.challenge.clone(),
+        key: transaction.key.clone(),
         family,
         state: State::Fresh,
         expires: shared.now() + CODE_LIFE.as_secs(),
@@ -80,6 +85,8 @@ pub(crate) struct Redemption<'a> {
     pub(crate) verifier: Option<&'a str>,
     pub(crate) redirect_uri: Option<&'a str>,
     pub(crate) resource: Vec<&'a str>,
+    /// The key that the request proves to have.
+    pub(crate) key: Option<String>,
 }
 
 /// Redeems a code for the first tokens of a family.
@@ -121,7 +128,8 @@ pub(crate) async fn redeem(
             return Err(NO);
         }
     }
-    let answer = tokens::start(shared, &code.family, code.grant.clone()).await?;
+    let grant = Grant { key: asked.key.clone(), ..code.grant.clone() };
+    let answer = tokens::start(shared, &code.family, grant).await?;
     // A second use meanwhile found no family to end.
     let now = shared.records.get::<Code>(Space::Code, &name).await?;
     if now.is_none_or(|(code, _)| code.state != State::Used) {
@@ -150,5 +158,6 @@ fn is_right(shared: &Shared, client: &Client, code: &Code, asked: &Redemption<'_
     code.grant.client == client.id
         && asked.redirect_uri.is_none_or(|uri| uri == code.redirect_uri)
         && same_resource
+        && (code.key.is_none() || code.key == asked.key)
         && verified()
 }

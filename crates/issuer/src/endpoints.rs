@@ -4,6 +4,7 @@ use crate::answer::{Answer, Refused, json_answer};
 use crate::audit::Entry;
 use crate::authenticate::{authenticate, is_basic, json_body};
 use crate::client::{Client, ClientAuth, hash, of_registration, registration};
+use crate::dpop::PROOF_ALGS;
 use crate::limits::{FAILURES_PER_ADDRESS, REGISTERED_LIFE, REGISTERED_MAX, REGISTRATIONS, Rate, TOKENS_PER_ADDRESS};
 use crate::records::Space;
 use crate::request::Incoming;
@@ -54,7 +55,7 @@ pub(crate) async fn revoke(shared: &Shared, incoming: &Incoming) -> Answer {
 async fn revoked(shared: &Shared, incoming: &Incoming) -> Result<(), Refused> {
     let (client, token) = asked(shared, incoming).await?;
     let name = match tokens::find(shared, &token, &client.id).await? {
-        Found::Current(..) | Found::Again(_) | Found::Reused => tokens::family_of(&token).map(str::to_owned),
+        Found::Current(..) | Found::Again(..) | Found::Reused => tokens::family_of(&token).map(str::to_owned),
         Found::Unknown => match own_claims(shared, &token).await? {
             Some(claims) if claims.text("client_id") == Some(&client.id) => {
                 let text = |name| claims.text(name).unwrap_or_default();
@@ -83,7 +84,8 @@ pub(crate) async fn introspect(shared: &Shared, incoming: &Incoming) -> Answer {
     match found.await {
         Ok(Some(claims)) => {
             let mut answer = Value::Object(claims.as_map().clone());
-            (answer["active"], answer["token_type"]) = (json!(true), json!("Bearer"));
+            let kind = if claims.get("cnf").is_some() { "DPoP" } else { "Bearer" };
+            (answer["active"], answer["token_type"]) = (json!(true), json!(kind));
             json_answer(StatusCode::OK, &answer)
         }
         Ok(None) => json_answer(StatusCode::OK, &json!({ "active": false })),
@@ -159,6 +161,7 @@ pub(crate) fn metadata(shared: &Shared) -> Answer {
             Alg::ALL.iter().map(|alg| alg.name().to_owned()).collect(),
         ),
         introspection_endpoint_auth_methods_supported: list(&methods[1..]),
+        dpop_signing_alg_values_supported: list(&PROOF_ALGS),
         protected_resources: Some(config.resources.clone()),
         client_id_metadata_document_supported: true,
         authorization_response_iss_parameter_supported: true,

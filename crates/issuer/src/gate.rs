@@ -4,22 +4,25 @@ use crate::answer::{Answer, method_not_allowed, preflight};
 use crate::authorize::authorize;
 use crate::callback::callback;
 use crate::consent::consent;
+use crate::dpop::PROOF_ALGS;
 use crate::endpoints::{introspect, jwks, metadata, register, revoke};
 use crate::limits::{FORM_BYTES_MAX, REGISTRATION_BYTES_MAX};
 use crate::login::login;
+use crate::person::SetupError;
 use crate::request::Incoming;
 use crate::shared::Shared;
 use crate::token::token;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode, request};
-use linchpin_core::Principal;
-use linchpin_core::gate::{Admit, Document, Page, Refusal};
+use linchpin_core::gate::{Admit, Document, Gate as _, Page, Refusal};
 use linchpin_core::service::BoxFuture;
-use linchpin_oauth::{Claims, Jws, ResourceMetadata, Scopes};
+use linchpin_core::{Principal, RequestContext};
+use linchpin_guard::{Dpop, Guard, TrustedIssuer};
+use linchpin_oauth::{Jws, ResourceMetadata, Scopes};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 use url::Url;
 
 /// An endpoint of the issuer.
@@ -47,11 +50,20 @@ struct Served {
 pub(crate) struct Started {
     pub(crate) shared: Arc<Shared>,
     pages: HashMap<String, Arc<dyn Page>>,
+    /// One for each resource, and the paths of these.
+    guards: Vec<Guard>,
+    paths: Vec<String>,
 }
 
 impl Started {
-    pub(crate) fn new(shared: Arc<Shared>) -> Started {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Started, SetupError> {
         let config = &shared.config;
+        let guards: Vec<Guard> = config.resources.iter().map(|resource| guard_of(&shared, resource)).collect();
+        for guard in &guards {
+            guard.check().map_err(SetupError::new)?;
+        }
+        let path = |resource: &String| Url::parse(resource).map(|url| url.path().to_owned()).unwrap_or_default();
+        let paths = config.resources.iter().map(path).collect();
         let served = |endpoint| Arc::new(Served { shared: shared.clone(), endpoint }) as Arc<dyn Page>;
         let mut pages: HashMap<String, Arc<dyn Page>> = HashMap::new();
         let path = &config.path;
@@ -81,89 +93,58 @@ impl Started {
                 }
             }
         }
-        Started { shared, pages }
+        Ok(Started { shared, pages, guards, paths })
     }
 
-    /// The resource that a request is for: that of its path, or the first.
-    fn resource(&self, path: &str) -> &str {
-        let resources = &self.shared.config.resources;
-        let has_path = |resource: &&String| Url::parse(resource).is_ok_and(|url| url.path() == path);
-        resources.iter().find(has_path).or(resources.first()).map_or("", String::as_str)
+    /// The guard of the resource that a request is for: that of its path, or the first.
+    fn guard(&self, path: &str) -> &Guard {
+        let at = self.paths.iter().position(|own| own == path).unwrap_or(0);
+        &self.guards[at]
     }
 
-    fn refuse(&self, path: &str, error: Option<&'static str>) -> Refusal {
-        let message = error.unwrap_or("this server wants an access token: sign in");
-        let mut challenge = format!("Bearer resource_metadata=\"{}\"", self.metadata_url(self.resource(path)));
-        let scopes: Scopes = self.shared.config.scopes.iter().map(|(scope, _)| scope.as_str()).collect();
-        if !scopes.is_empty() {
-            challenge.push_str(&format!(", scope=\"{scopes}\""));
+    /// Whether a refused token names a key that is not known, and that may have been created a moment ago.
+    fn may_be_of_a_new_key(&self, head: &request::Parts) -> bool {
+        let line = head.headers.get(AUTHORIZATION).and_then(|line| line.to_str().ok()).unwrap_or_default();
+        let token = line.split_once(' ').map_or("", |(_, token)| token.trim());
+        let Ok(jws) = Jws::read(token) else { return false };
+        if jws.unverified_issuer() != Some(&self.shared.config.issuer) {
+            return false;
         }
-        if let Some(description) = error {
-            challenge.push_str(&format!(", error=\"invalid_token\", error_description=\"{description}\""));
+        match self.shared.keys.known() {
+            Some(ring) => jws.kid().is_some_and(|kid| !ring.set().has(kid)) && ring.may_be_old(self.shared.now()),
+            None => true,
         }
-        let refusal = Refusal::unauthorized(message);
-        match HeaderValue::try_from(challenge) {
-            Ok(challenge) => refusal.with_challenge(challenge),
-            Err(_) => refusal,
-        }
-    }
-
-    fn metadata_url(&self, resource: &str) -> String {
-        let path = Url::parse(resource).map(|url| url.path().trim_end_matches('/').to_owned()).unwrap_or_default();
-        format!("{}{RESOURCE}{path}", self.shared.config.origin)
-    }
-
-    /// Checks an access token with the keys that are known. `None`: its key is not among them.
-    fn check(&self, token: &str, path: &str, now: u64) -> Option<Result<Principal, &'static str>> {
-        const NOT_VALID: &str = "the token is not valid";
-        let Ok(jws) = Jws::read(token) else { return Some(Err(NOT_VALID)) };
-        if jws.unverified_issuer() != Some(&self.shared.config.issuer) || jws.typ() != Some("at+jwt") {
-            return Some(Err(NOT_VALID));
-        }
-        let ring = self.shared.keys.known()?;
-        if jws.kid().is_some_and(|kid| !ring.set().has(kid)) && ring.may_be_old(now) {
-            return None;
-        }
-        let Some(claims) = ring.set().fitting(&jws).find_map(|key| jws.verify(key).ok()) else {
-            return Some(Err(NOT_VALID));
-        };
-        if claims.check_times(now, 0).is_err() {
-            return Some(Err("the token has expired"));
-        }
-        if claims.text("family").is_some_and(|family| self.shared.revoked.has(family)) {
-            return Some(Err("the token was revoked"));
-        }
-        if claims.text("aud") != Some(self.resource(path)) {
-            return Some(Err("the token is not for this server"));
-        }
-        Some(principal(claims).ok_or(NOT_VALID))
     }
 }
 
-/// Who a token is for: `sub` names who vouches for the user, and their subject there.
-fn principal(claims: &Claims) -> Option<Principal> {
-    let (issuer, subject) = claims.text("sub")?.split_once('#')?;
-    let scopes = Scopes::parse(claims.text("scope").unwrap_or_default());
-    let expires = UNIX_EPOCH + Duration::from_secs(claims.time("exp")?);
-    Some(
-        Principal::new(subject)
-            .with_issuer(issuer)
-            .with_client(claims.text("client_id")?)
-            .with_scopes(scopes.iter())
-            .with_expiry(expires)
-            .with_claims(serde_json::Value::Object(claims.as_map().clone())),
-    )
+/// The guard of a resource: it accepts the tokens of this issuer, whose keys and revocations it sees as they are.
+fn guard_of(shared: &Arc<Shared>, resource: &str) -> Guard {
+    let (keys, revoked, time) = (shared.clone(), shared.revoked.clone(), shared.clone());
+    let issuer = TrustedIssuer::new(&*shared.config.issuer)
+        .strict_typ()
+        .strict_expiry()
+        .principal_in_subject()
+        .keys_from(move || keys.keys.known().map(|ring| ring.set().clone()).unwrap_or_default())
+        .revoked("family", move |family| revoked.has(family));
+    let guard = Guard::new(resource).issuer(issuer).require(&shared.config.required);
+    // Where nothing is required, clients ask for all at once; otherwise for more when they meet it.
+    let all = shared.config.scopes.iter().map(|(scope, _)| scope.as_str());
+    let guard = if shared.config.required.is_empty() { guard.ask_for(all) } else { guard };
+    guard.dpop(Dpop::Accepted).clock(linchpin_guard::Clock::new(move || time.now()))
 }
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 fn resource_metadata(shared: &Shared, resource: &str) -> Arc<dyn Page> {
-    let scopes: Scopes = shared.config.scopes.iter().map(|(scope, _)| scope.as_str()).collect();
+    let required: Scopes = shared.config.required.iter().collect();
+    let all = || shared.config.scopes.iter().map(|(scope, _)| scope.as_str()).collect();
+    let scopes = if required.is_empty() { all() } else { required };
     let metadata = ResourceMetadata {
         resource: resource.to_owned(),
         authorization_servers: vec![shared.config.issuer.clone()],
         scopes_supported: (!scopes.is_empty()).then_some(scopes),
         bearer_methods_supported: Some(vec!["header".to_owned()]),
+        dpop_signing_alg_values_supported: Some(PROOF_ALGS.map(str::to_owned).to_vec()),
         resource_name: Some(shared.config.site.name.clone()),
         ..ResourceMetadata::default()
     };
@@ -176,45 +157,35 @@ impl Started {
         self.pages.get(path).cloned()
     }
 
-    pub(crate) fn admit(self: &Arc<Self>, head: &request::Parts) -> Admit {
+    pub(crate) fn admit(self: &Arc<Self>, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
         self.shared.follow();
-        let path = head.uri.path();
-        let mut lines = head.headers.get_all(AUTHORIZATION).iter();
-        let token = match (lines.next(), lines.next()) {
-            (None, _) => return Admit::No(self.refuse(path, None)),
-            (Some(line), None) => line.to_str().ok().and_then(bearer),
-            _ => return Admit::No(twice()),
-        };
-        let Some(token) = token else { return Admit::No(self.refuse(path, None)) };
-        let now = self.shared.now();
-        match self.check(token, path, now) {
-            Some(Ok(principal)) => Admit::Yes(principal),
-            Some(Err(why)) => Admit::No(self.refuse(path, Some(why))),
-            None => {
-                let (own, token, path) = (self.clone(), token.to_owned(), path.to_owned());
+        match self.guard(head.uri.path()).admit(head, peer) {
+            Admit::No(refusal) if refusal.status() == StatusCode::UNAUTHORIZED && self.may_be_of_a_new_key(head) => {
+                let (own, head) = (self.clone(), head.clone());
                 Admit::Later(Box::pin(async move {
-                    if own.shared.keys.reload(&own.shared.records, now).await.is_err() {
+                    let shared = &own.shared;
+                    if shared.keys.reload(&shared.records, shared.now()).await.is_err() {
                         return Err(away());
                     }
-                    match own.check(&token, &path, now) {
-                        Some(Ok(principal)) => Ok(principal),
-                        Some(Err(why)) => Err(own.refuse(&path, Some(why))),
-                        None => Err(own.refuse(&path, Some("the token is not valid"))),
+                    match own.guard(head.uri.path()).admit(&head, peer) {
+                        Admit::Yes(principal) => Ok(principal),
+                        Admit::No(refusal) => Err(refusal),
+                        Admit::Later(decision) => decision.await,
+                        Admit::Open => Err(refusal),
                     }
                 }))
             }
+            decided => decided,
         }
     }
-}
 
-fn bearer(line: &str) -> Option<&str> {
-    let (scheme, token) = line.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
-}
+    pub(crate) fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {
+        self.guard("").body(context, body)
+    }
 
-fn twice() -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "more than one Authorization header; send one")
-        .with_challenge(HeaderValue::from_static(r#"Bearer error="invalid_request""#))
+    pub(crate) fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        self.guard("").missing(principal, scopes)
+    }
 }
 
 fn away() -> Refusal {
@@ -266,19 +237,4 @@ async fn respond(shared: &Shared, endpoint: Endpoint, incoming: Incoming) -> Ans
 /// The answer of an issuer that could not start, to everybody.
 pub(crate) fn not_started() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the sign-in of this server is not configured; see its log")
-}
-
-/// What [`Gate::missing`] answers: all scopes that are missing, and where to get them.
-pub(crate) fn missing(started: &Started, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
-    let resource = started.shared.config.resources.first().map_or("", String::as_str);
-    let (refusal, error) = match principal {
-        Some(_) => (Refusal::forbidden("insufficient scope"), r#"error="insufficient_scope", "#),
-        None => (Refusal::unauthorized("authentication required"), ""),
-    };
-    let metadata = started.metadata_url(resource);
-    let challenge = format!("Bearer {error}scope=\"{}\", resource_metadata=\"{metadata}\"", scopes.join(" "));
-    match HeaderValue::try_from(challenge) {
-        Ok(challenge) => refusal.with_challenge(challenge),
-        Err(_) => refusal,
-    }
 }

@@ -8,9 +8,10 @@ use crate::person::{Allow, SetupError};
 use crate::shared::{Config, Login, Shared};
 use crate::upstream::Upstream;
 use crate::users::Users;
+use bytes::Bytes;
 use http::request;
-use linchpin_core::Principal;
 use linchpin_core::gate::{Admit, Gate, Page, Refusal};
+use linchpin_core::{Principal, RequestContext};
 use linchpin_store::{Clock, Store, SystemClock};
 use std::fmt;
 use std::net::SocketAddr;
@@ -49,6 +50,7 @@ struct Options {
     name: Option<String>,
     resources: Vec<String>,
     scopes: Vec<(String, String)>,
+    required: Vec<String>,
     clients: Vec<Client>,
     login: Login,
     allow: Vec<Allow>,
@@ -71,6 +73,7 @@ impl Issuer {
             name: None,
             resources: Vec::new(),
             scopes: Vec::new(),
+            required: Vec::new(),
             clients: Vec::new(),
             login: Login::Nobody,
             allow: Vec::new(),
@@ -128,6 +131,13 @@ impl Issuer {
     #[must_use]
     pub fn scope(self, scope: impl Into<String>, sentence: impl Into<String>) -> Issuer {
         self.with(|options| options.scopes.push((scope.into(), sentence.into())))
+    }
+
+    /// Requires these scopes for every request, and makes clients ask for them first, for others when they need them. Without
+    /// any, clients are told to ask for all that there are.
+    #[must_use]
+    pub fn require<S: Into<String>>(self, scopes: impl IntoIterator<Item = S>) -> Issuer {
+        self.with(|options| options.required.extend(scopes.into_iter().map(Into::into)))
     }
 
     /// Makes scopes those of persons whom a rule fits: nobody else can give them.
@@ -215,16 +225,20 @@ impl Gate for Issuer {
         self.started().map(drop).map_err(ToString::to_string)
     }
 
-    fn admit(&self, head: &request::Parts, _peer: Option<SocketAddr>) -> Admit {
+    fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
         match self.started() {
-            Ok(started) => started.admit(head),
+            Ok(started) => started.admit(head, peer),
             Err(_) => Admit::No(gate::not_started()),
         }
     }
 
+    fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {
+        self.started().map_err(|_| gate::not_started())?.body(context, body)
+    }
+
     fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
         match self.started() {
-            Ok(started) => gate::missing(started, principal, scopes),
+            Ok(started) => started.missing(principal, scopes),
             Err(_) => gate::not_started(),
         }
     }
@@ -271,6 +285,7 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
         origin,
         resources,
         scopes: options.scopes,
+        required: options.required,
         clients: options.clients.into_iter().map(|client| (client.id.clone(), client)).collect(),
         login: options.login,
         allow: options.allow,
@@ -282,5 +297,5 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
     config.check_rules()?;
     let store = options.store.unwrap_or_else(Store::memory);
     let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-    Ok(Arc::new(Started::new(Arc::new(Shared::new(config, &store, clock)))))
+    Started::new(Arc::new(Shared::new(config, &store, clock))).map(Arc::new)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Keys {
 pub(crate) struct KeyRing {
     /// Oldest first.
     keys: Vec<(u64, Signer)>,
-    set: JwkSet,
+    set: Arc<JwkSet>,
     newest: u64,
     read_at: u64,
 }
@@ -81,7 +81,7 @@ impl KeyRing {
     }
 
     /// Returns the public halves.
-    pub(crate) fn set(&self) -> &JwkSet {
+    pub(crate) fn set(&self) -> &Arc<JwkSet> {
         &self.set
     }
 
@@ -92,7 +92,7 @@ impl KeyRing {
 }
 
 async fn read(records: &Records, now: u64) -> Result<KeyRing, Away> {
-    let mut ring = KeyRing { keys: Vec::new(), set: JwkSet::default(), newest: 0, read_at: now };
+    let mut ring = KeyRing { keys: Vec::new(), set: Arc::default(), newest: 0, read_at: now };
     for (name, stored) in records.all::<Stored>(Space::Key, "", 1000).await? {
         let signer = Signer::from_secret(&stored.secret, Alg::Es256).map_err(|_| Away)?;
         let kid = signer.jwk().thumbprint().to_string();
@@ -100,7 +100,7 @@ async fn read(records: &Records, now: u64) -> Result<KeyRing, Away> {
         ring.newest = ring.newest.max(name.parse().unwrap_or_default());
     }
     ring.keys.sort_by_key(|(from, _)| *from);
-    ring.set = ring.keys.iter().map(|(_, signer)| signer.jwk()).collect();
+    ring.set = Arc::new(ring.keys.iter().map(|(_, signer)| signer.jwk()).collect());
     Ok(ring)
 }
 

@@ -14,6 +14,7 @@
 // callback
 // code
 // authorize  authenticate
+// dpop
 // session
 // transaction
 // tokens
@@ -38,6 +39,7 @@ mod client;
 mod code;
 mod consent;
 mod documents;
+mod dpop;
 mod endpoints;
 mod gate;
 mod issuer;

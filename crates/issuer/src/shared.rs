@@ -30,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) resources: Vec<String>,
     /// Scopes, with a sentence each for persons.
     pub(crate) scopes: Vec<(String, String)>,
+    /// What every request needs.
+    pub(crate) required: Vec<String>,
     pub(crate) clients: HashMap<String, Client>,
     pub(crate) login: Login,
     pub(crate) allow: Vec<Allow>,

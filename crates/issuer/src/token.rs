@@ -5,6 +5,7 @@ use crate::audit::Entry;
 use crate::authenticate::{authenticate, is_basic};
 use crate::client::{Client, both};
 use crate::code::{self, Redemption};
+use crate::dpop;
 use crate::limits::{FAILURES_PER_ADDRESS, TOKENS_PER_ADDRESS, TOKENS_PER_CLIENT};
 use crate::params::Params;
 use crate::request::Incoming;
@@ -42,6 +43,7 @@ async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
     if let Err(after) = shared.records.take(TOKENS_PER_CLIENT, &client.id).await {
         return Err(Refused::too_many(after));
     }
+    let key = dpop::key(shared, incoming).await?;
     match form.get("grant_type") {
         Some("authorization_code") => {
             let asked = Redemption {
@@ -49,18 +51,25 @@ async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
                 verifier: form.get("code_verifier"),
                 redirect_uri: form.get("redirect_uri"),
                 resource: form.all("resource").collect(),
+                key,
             };
             code::redeem(shared, &client, &asked, incoming.from).await
         }
-        Some("refresh_token") => refresh(shared, incoming, &client, &form).await,
-        Some("client_credentials") => for_itself(shared, incoming, &client, &form).await,
+        Some("refresh_token") => refresh(shared, incoming, &client, &form, key.as_deref()).await,
+        Some("client_credentials") => for_itself(shared, incoming, &client, &form, key.as_deref()).await,
         Some(_) => Err(Refused::new("unsupported_grant_type", "this grant_type is not supported")),
         None => Err(Refused::new("invalid_request", "grant_type is missing")),
     }
 }
 
 /// A client without a person: confidential, and registered for it.
-async fn for_itself(shared: &Shared, incoming: &Incoming, client: &Client, form: &Params) -> Result<Value, Refused> {
+async fn for_itself(
+    shared: &Shared,
+    incoming: &Incoming,
+    client: &Client,
+    form: &Params,
+    key: Option<&str>,
+) -> Result<Value, Refused> {
     let no = Refused::new("unauthorized_client", "the client may not act for itself");
     let Some(allowed) = client.own_scopes.as_ref().filter(|_| client.auth != crate::client::ClientAuth::None) else {
         return Err(no);
@@ -74,7 +83,7 @@ async fn for_itself(shared: &Shared, incoming: &Incoming, client: &Client, form:
         },
     };
     let principal = format!("{}#client:{}", shared.config.issuer, client.id);
-    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, family: None };
+    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, family: None, key };
     let answer = tokens::answer(shared, &subject, None).await?;
     Entry { principal: &principal, client: &client.id, ..Entry::new("token", "issued", incoming.from) }.write();
     Ok(answer)
@@ -86,7 +95,13 @@ fn target<'a>(shared: &'a Shared, form: &Params) -> Result<&'a str, Refused> {
 }
 
 /// Rotates a refresh token.
-async fn refresh(shared: &Shared, incoming: &Incoming, client: &Client, form: &Params) -> Result<Value, Refused> {
+async fn refresh(
+    shared: &Shared,
+    incoming: &Incoming,
+    client: &Client,
+    form: &Params,
+    key: Option<&str>,
+) -> Result<Value, Refused> {
     const NO: Refused = Refused::new("invalid_grant", "the refresh token is not valid");
     let token = form.get("refresh_token").ok_or(Refused::new("invalid_request", "refresh_token is missing"))?;
     let audit = |verdict, principal: &str| {
@@ -95,8 +110,10 @@ async fn refresh(shared: &Shared, incoming: &Incoming, client: &Client, form: &P
     // Somebody else may rotate it meanwhile: then it is looked up again, and gets their answer.
     for _ in 0..RACES_MAX {
         let (family, rev) = match tokens::find(shared, token, &client.id).await? {
+            Found::Current(family, _) if !family.grant.is_open_to(key) => return Err(NO),
+            Found::Again(_, grant) if !grant.is_open_to(key) => return Err(NO),
             Found::Current(family, rev) => (*family, rev),
-            Found::Again(answer) => {
+            Found::Again(answer, _) => {
                 audit("repeated", "");
                 return Ok(answer);
             }
@@ -130,7 +147,7 @@ async fn refresh(shared: &Shared, incoming: &Incoming, client: &Client, form: &P
             Still::Changed => continue,
         };
         let scopes = shared.limit(&scopes, &family.grant.person);
-        if let Some(answer) = tokens::rotate(shared, token, family, rev, &scopes).await? {
+        if let Some(answer) = tokens::rotate(shared, token, family, rev, &scopes, key).await? {
             audit("rotated", &principal);
             return Ok(answer);
         }

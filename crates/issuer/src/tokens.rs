@@ -23,6 +23,9 @@ pub(crate) struct Grant {
     pub(crate) scopes: String,
     pub(crate) refresh: bool,
     pub(crate) upstream: Option<UpstreamTokens>,
+    /// The thumbprint of the key that its tokens are bound to.
+    #[serde(default)]
+    pub(crate) key: Option<String>,
 }
 
 /// The refresh tokens of one grant.
@@ -56,11 +59,18 @@ pub(crate) enum Found {
     /// The good one: the family, and what it takes to rotate it.
     Current(Box<Family>, linchpin_store::Rev),
     /// The one before, within its grace: the same answer again.
-    Again(Value),
+    Again(Value, Box<Grant>),
     /// One that was used before: somebody else has it.
     Reused,
     /// None.
     Unknown,
+}
+
+impl Grant {
+    /// Whether its refresh tokens may be used with this key.
+    pub(crate) fn is_open_to(&self, key: Option<&str>) -> bool {
+        self.key.is_none() || self.key.as_deref() == key
+    }
 }
 
 /// Who an access token is for.
@@ -70,7 +80,13 @@ pub(crate) struct Subject<'a> {
     pub(crate) resource: &'a str,
     pub(crate) scopes: &'a Scopes,
     pub(crate) family: Option<&'a str>,
+    /// The thumbprint of the key that it is bound to.
+    pub(crate) key: Option<&'a str>,
 }
+
+/// For how many seconds a token is good after clients believe that it is. They count from when they read the answer, and some log
+/// in anew when they are refused before they expected it.
+const BEYOND_S: u64 = 2;
 
 /// Signs an access token, and makes the answer of the token endpoint.
 pub(crate) async fn answer(shared: &Shared, subject: &Subject<'_>, refresh: Option<&str>) -> Result<Value, Refused> {
@@ -84,16 +100,19 @@ pub(crate) async fn answer(shared: &Shared, subject: &Subject<'_>, refresh: Opti
         "aud": subject.resource,
         "client_id": subject.client,
         "iat": now,
-        "exp": now + life,
+        "exp": now + life + BEYOND_S,
         "jti": random_id(),
         "scope": subject.scopes.to_string(),
     });
     if let Some(family) = subject.family {
         claims["family"] = json!(mark(family));
     }
+    if let Some(key) = subject.key {
+        claims["cnf"] = json!({ "jkt": key });
+    }
     let mut answer = json!({
         "access_token": signer.sign("at+jwt", &claims),
-        "token_type": "Bearer",
+        "token_type": if subject.key.is_some() { "DPoP" } else { "Bearer" },
         "expires_in": life,
         "scope": subject.scopes.to_string(),
     });
@@ -129,6 +148,7 @@ pub(crate) async fn start(shared: &Shared, name: &str, grant: Grant) -> Result<V
         resource: &grant.resource,
         scopes: &scopes,
         family: Some(name),
+        key: grant.key.as_deref(),
     };
     let answer = answer(shared, &subject, token.as_deref()).await?;
     let family = Family { current: hash(token.as_deref().unwrap_or_default()), previous: None, since: now, grant };
@@ -168,7 +188,7 @@ pub(crate) async fn find(shared: &Shared, token: &str, client: &str) -> Result<F
     match family.previous {
         // When the successor was used, it is the previous one itself.
         Some(previous) if previous.hash == hash && now <= previous.at + REFRESH_GRACE.as_secs() => {
-            Ok(Found::Again(previous.answer))
+            Ok(Found::Again(previous.answer, Box::new(family.grant)))
         }
         _ => Ok(Found::Reused),
     }
@@ -191,6 +211,7 @@ pub(crate) async fn rotate(
     mut family: Family,
     rev: linchpin_store::Rev,
     scopes: &Scopes,
+    key: Option<&str>,
 ) -> Result<Option<Value>, Refused> {
     let Some(name) = family_of(token) else { return Ok(None) };
     let now = shared.now();
@@ -202,6 +223,7 @@ pub(crate) async fn rotate(
         resource: &family.grant.resource,
         scopes,
         family: Some(name),
+        key: family.grant.key.as_deref().or(key),
     };
     let answer = answer(shared, &subject, Some(&next)).await?;
     family.previous = Some(Previous { hash: hash(token), at: now, answer: answer.clone() });

@@ -21,6 +21,9 @@ pub(crate) struct Transaction {
     pub(crate) redirect_uri: String,
     pub(crate) state: Option<String>,
     pub(crate) challenge: String,
+    /// The key that the tokens are for, where the client said it beforehand (`dpop_jkt`).
+    #[serde(default)]
+    pub(crate) key: Option<String>,
     pub(crate) resource: String,
     pub(crate) scopes: String,
     /// The hash of the cookie of the browser that started it.

@@ -32,6 +32,11 @@ impl Error {
         Error { kind, message: message.into(), source: None }
     }
 
+    /// The error of a store that cannot be reached ([`ErrorKind::Unavailable`]).
+    pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
     pub(crate) fn caused_by(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error { source: Some(source.into()), ..self }
     }

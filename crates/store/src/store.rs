@@ -158,6 +158,13 @@ impl Builder {
         Store::new("memory", all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
     }
 
+    /// A store of one's own, or one around another: an object that is all primitives. `kind` is what [`Store::kind`] says.
+    /// Without [`Builder::secrets`] one is made, which ends with the process.
+    pub fn custom<T: Kv + Log + Lease + Bucket + Topic>(self, kind: &'static str, all: Arc<T>) -> Store {
+        let all = Primitives::of(&all);
+        Store::new(kind, all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
+    }
+
     /// A store in a file, which is made if it does not exist. Several processes of one machine may share it.
     ///
     /// Without [`Builder::secrets`], the secret is in the file of the same name with `.key` added. It is made with a new file, and

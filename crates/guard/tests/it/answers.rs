@@ -73,6 +73,18 @@ async fn each_situation_has_its_status_and_challenge() {
 }
 
 #[tokio::test]
+async fn strangers_are_told_what_to_ask_for_beside_what_is_required() {
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let guard = world.guard().issuer(ISSUER).require(["mcp"]).ask_for(["files:write"]);
+    let (_, told) = shown(&admitted(&guard, &head("/mcp", &[])).await.unwrap_err());
+    assert!(told[0].contains("scope=\"mcp files:write\""), "{told:?}");
+    let ada = bearer(&guard, &key.sign("at+jwt", &claims(json!({ "scope": "mcp" })))).await.unwrap();
+    let (_, told) = shown(&guard.missing(Some(&ada), &["x".into()]));
+    assert!(told[0].contains("scope=\"mcp x\""), "{told:?}");
+}
+
+#[tokio::test]
 async fn strangers_come_in_where_they_may_but_bad_tokens_do_not() {
     let world = World::new();
     let guard = world.guard().issuer(ISSUER).optional();

@@ -151,7 +151,8 @@ async fn key_sets_that_are_too_large_or_have_bad_keys_are_bounded() {
     let good = key.jwk().to_value();
     let mut private = good.clone();
     private["d"] = json!("AAAA");
-    let mixed = json!({ "keys": [private, { "kty": "RSA", "n": "AQAB", "e": "AQAB" }, good] }).to_string();
+    let weak = json!({ "kty": "RSA", "n": "x".repeat(171), "e": "AQAB", "kid": "1024 bit" });
+    let mixed = json!({ "keys": [weak, private, { "kty": "RSA", "n": "AQAB", "e": "AQAB" }, good] }).to_string();
     let many = json!({ "keys": vec![&good; 10_000] }).to_string();
     let huge = format!("{{\"keys\":[],\"x\":\"{}\"}}", "y".repeat(10 << 20));
     for (row, text, status) in [("bad keys", mixed, 200), ("10,000 keys", many, 503), ("10 MiB", huge, 503)] {

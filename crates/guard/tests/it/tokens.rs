@@ -108,10 +108,24 @@ async fn claims_must_say_that_the_token_is_for_this_server_and_valid_now() {
             assert_eq!(why(&bearer(&guard, &key.sign("at+jwt", &claims(changes.clone()))).await), expected, "{row}");
         }
     }
-    // 9: duplicate members. Whoever signs so is trusted, and two readers would still differ.
-    let text = claims(json!({})).to_string().replacen("\"aud\"", "\"aud\":\"https://other\",\"aud\"", 1);
-    let message = format!("{}.{}", b64(r#"{"alg":"EdDSA","kid":"k"}"#), b64(&text));
-    assert_eq!(why(&bearer(&guard, &format!("{message}.AAAA")).await), INVALID);
+}
+
+#[tokio::test]
+async fn a_member_that_is_there_twice_is_refused_although_the_issuer_signed_it() {
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+    let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
+    let world = World::new();
+    let keys = json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x }] });
+    world.publish_text(ISSUER, &keys.to_string());
+    let guard = world.guard().issuer(ISSUER);
+    let good = claims(json!({})).to_string();
+    let twice = good.replacen("\"aud\"", "\"aud\":\"https://other\",\"aud\"", 1);
+    for (text, expected) in [(good, OK), (twice, INVALID)] {
+        let message = format!("{}.{}", b64(r#"{"alg":"EdDSA","kid":"k","typ":"at+jwt"}"#), b64(&text));
+        let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(pair.sign(message.as_bytes())));
+        assert_eq!(why(&bearer(&guard, &token).await), expected, "9: {text}");
+    }
 }
 
 #[tokio::test]
@@ -166,6 +180,28 @@ async fn a_principal_has_what_its_token_says() {
     let of = |client: &str| key.sign("JWT", &claims(json!({ "aud": null, "client_id": client })));
     assert_eq!(why(&bearer(&guard, &of("app-1")).await), OK);
     assert_eq!(why(&bearer(&guard, &of("app-2")).await), OTHER);
+}
+
+#[tokio::test]
+async fn a_subject_with_its_issuer_is_the_same_principal_as_there_and_no_program_of_this_issuer() {
+    let key = key(Alg::Es256, "k");
+    let world = World::with_keys(&[&key]);
+    let guard = world.guard().issuer(TrustedIssuer::new(ISSUER).principal_in_subject().strict_expiry());
+    let sub = |sub: String| key.sign("at+jwt", &claims(json!({ "sub": sub })));
+    let ada = bearer(&guard, &sub("https://idp.example#17".to_owned())).await.unwrap();
+    assert_eq!((ada.issuer(), ada.subject()), (Some("https://idp.example"), "17"));
+    let own = bearer(&guard, &sub(format!("{ISSUER}#client:desktop"))).await.unwrap();
+    assert_eq!((own.issuer(), own.subject()), (Some(ISSUER), "client:desktop"));
+    let others = ["17".to_owned(), "https://idp.example#client:desktop".to_owned(), format!("{ISSUER}#client:other")];
+    for other in others {
+        assert_eq!(why(&bearer(&guard, &sub(other.clone())).await), INVALID, "{other}");
+    }
+    let brief = key.sign("at+jwt", &claims(json!({ "sub": "https://idp.example#17", "exp": NOW + 5 })));
+    world.pass(4);
+    assert_eq!(why(&bearer(&guard, &brief).await), OK);
+    world.pass(1);
+    assert_eq!(why(&bearer(&guard, &brief).await), EXPIRED, "to the second, remembered or not");
+    assert_eq!(why(&bearer(&guard, &key.sign("at+jwt", &claims(json!({ "exp": NOW + 5 })))).await), EXPIRED);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Logins at a provider: OpenID Connect, GitHub, and endpoints with a function of one's own.
 
+use crate::support::logged::Logged;
 use crate::support::provider::Provider;
 use crate::support::{Browser, Got, ISSUER, Login, answer_of, enter, post, refresh, text};
 use http::StatusCode;
@@ -241,13 +242,66 @@ async fn a_client_with_a_metadata_document_logs_in_under_its_host() {
     let code = answer_of(&browser.get(&provider.log_in(&to)).await)["code"].clone();
     assert_eq!(login.redeem(&issuer, &code).await.status, StatusCode::OK);
     assert_eq!(provider.asked("/client.json"), 1, "it is remembered");
-    let refused = [format!("{}/liar.json", provider.url), format!("{}/missing.json", provider.url)];
-    for id in refused {
+    for name in ["liar", "missing", "moved", "huge"] {
+        let id = format!("{}/{name}.json", provider.url);
         let got = Browser::new(&issuer).get(&Login::new(&id).url(&issuer)).await;
-        assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None), "{id}");
+        assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None), "row 59: {id}");
     }
+    assert_eq!(provider.asked("/client.json"), 1, "a redirect is not followed");
     // A server that is not on this computer takes no such address.
     let got = Browser::new(&oidc(&provider)).get(&login.url(&oidc(&provider))).await;
     assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None));
     assert_eq!(provider.asked("/client.json"), 1);
+}
+
+/// Row 59: a document that does not come.
+#[tokio::test(start_paused = true)]
+async fn row_59_a_document_that_never_comes_is_given_up() {
+    let provider = Provider::start().await;
+    let issuer = Issuer::new("http://127.0.0.1:8931")
+        .upstream(Upstream::oidc(&*provider.url, "our-id", "our-secret-canary"))
+        .allow_anyone();
+    let id = format!("{}/never.json", provider.url);
+    let got = Browser::new(&issuer).get(&Login::new(&id).url(&issuer)).await;
+    assert_eq!((got.status, got.next()), (StatusCode::BAD_REQUEST, None));
+}
+
+/// Row 100: of a whole login, with all that can go wrong with it, nothing secret is in a log, a page or an error.
+#[tokio::test]
+async fn row_100_no_log_answer_or_error_has_a_token_code_or_secret() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let login = Login::new("desktop");
+    let mut browser = Browser::new(&issuer);
+    let to = approve(&mut browser, &login).await;
+    let back = browser.get(&provider.log_in(&to)).await;
+    let code = answer_of(&back)["code"].clone();
+    let got = login.redeem(&issuer, &code).await.json();
+    let (access, token) = (text(&got, "access_token"), text(&got, "refresh_token"));
+    enter(&issuer, "/mcp", Some(&access)).await.unwrap();
+    let next = refresh(&issuer, "desktop", &token, &[]).await;
+    let mut said = next.body.clone();
+    let mut secrets = vec![code.clone(), access, token, login.pkce.verifier.expose().to_owned()];
+    secrets.extend(["access_token", "refresh_token"].map(|name| text(&next.json(), name)));
+    // What goes wrong: refused, reused, revoked, away, and an attacker's code.
+    provider.with(|state| state.away = true);
+    said += &refresh(&issuer, "desktop", &secrets[5], &[]).await.body;
+    provider.with(|state| (state.away, state.forges) = (false, true));
+    said += &callback(&issuer, &provider, &Login::new("desktop")).await.body;
+    provider.with(|state| state.forges = false);
+    said += &login.redeem(&issuer, &code).await.body;
+    said += &refresh(&issuer, "desktop", &secrets[5], &[]).await.body;
+    said += &post(&issuer, "revoke", None, &[("client_id", "desktop"), ("token", &secrets[5])]).await.body;
+    said += &post(&issuer, "token", Some(("desktop", "guess-canary")), &[("grant_type", "x")]).await.body;
+    let log = logged.text();
+    assert!(log.contains("verdict=\"rotated\"") && log.contains("verdict=\"used twice\""), "{log}");
+    for text in [&log, &said] {
+        assert!(!text.contains("canary"), "{text}");
+    }
+    secrets.extend(browser.cookies.into_values());
+    for secret in secrets {
+        assert!(!log.contains(&secret), "{secret}: {log}");
+    }
 }

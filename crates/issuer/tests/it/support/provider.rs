@@ -70,6 +70,9 @@ impl Provider {
 async fn serve(mut stream: TcpStream, own: String, state: Arc<Mutex<State>>, signer: Signer) {
     while let Some((line, body)) = read(&mut stream).await {
         let path = line.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+        if path == "/never.json" {
+            std::future::pending::<()>().await;
+        }
         let (status, answer) = {
             let mut state = state.lock().unwrap();
             let form = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
@@ -77,8 +80,10 @@ async fn serve(mut stream: TcpStream, own: String, state: Arc<Mutex<State>>, sig
             respond(&own, &path, &state, &signer)
         };
         let body = answer.to_string();
-        let head =
-            format!("HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\nlocation: {own}/client.json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         if stream.write_all((head + &body).as_bytes()).await.is_err() {
             return;
         }
@@ -144,6 +149,12 @@ fn respond(own: &str, path: &str, state: &State, signer: &Signer) -> (u16, Value
             200,
             json!({ "client_id": format!("{own}/client.json"), "client_name": "Documented",
             "redirect_uris": ["http://127.0.0.1/cb"] }),
+        ),
+        "/moved.json" => (302, json!({})),
+        "/huge.json" => (
+            200,
+            json!({ "client_id": format!("{own}/huge.json"), "redirect_uris": ["http://127.0.0.1/cb"],
+            "client_name": "x".repeat(1 << 20) }),
         ),
         "/liar.json" => {
             (200, json!({ "client_id": format!("{own}/client.json"), "redirect_uris": ["http://127.0.0.1/cb"] }))
