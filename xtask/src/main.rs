@@ -15,6 +15,7 @@ mod fuzz;
 mod guide;
 mod interop;
 mod keyring;
+mod login;
 mod longer;
 mod markdown;
 mod msrv;
@@ -46,6 +47,7 @@ Examples
   cargo xtask interop --client py-2 --transport http --revision 2025-11-25
   cargo xtask interop --reference        the same drivers against npm server-everything
   cargo xtask interop-client             our client against servers of others
+  cargo xtask login --all                clients of others log in at our servers, and at providers of others
   cargo xtask tidy                       the house rules of ARCHITECTURE.md
   cargo xtask deps                       crates per build, against their budgets
   cargo xtask guide [--write]            what README and the guide show, run again; --write keeps what is printed now
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::command(&context, &rest),
         "interop" => interop::command(&context, &rest),
         "interop-client" => interop::servers::command(&context, &rest),
+        "login" => login::command(&context, &rest),
         "tidy" => tidy::command(&context, &rest),
         "deps" => deps::command(&context, &rest),
         "msrv" => msrv::command(&context, &rest),

@@ -11,8 +11,8 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    browser, conformance, deps, dist, fuzz, guide, interop, keyring, longer, msrv, postgres, process, published, tidy,
-    times, tools,
+    browser, conformance, deps, dist, fuzz, guide, interop, keyring, login, longer, msrv, postgres, process, published,
+    tidy, times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -65,6 +65,7 @@ const STAGES: &[Stage] = &[
         interop::check,
     ),
     stage("interop-client", &["build", "tools"], "our client against servers of others", interop::servers::check),
+    stage("login", &["build", "tools"], "clients of others log in", login::check),
     stage("published", &["build", "tools"], "our servers beside the published ones: the same texts", published::check),
     stage("postgres", &["build", "tools"], "the PostgreSQL server against a real PostgreSQL", postgres::check),
     stage("browser", &["build", "tools"], "the browser server with a real Chromium", browser::check),

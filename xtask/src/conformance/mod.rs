@@ -1,10 +1,12 @@
 //! `cargo xtask conformance`: the official suite in both roles, judged by the `checks.json` it writes. Its exit code and
 //! summary are not trusted: they overlook warnings, timeouts and clients that fail.
 
+mod authorization;
 mod client;
 mod judge;
 mod server;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -30,7 +32,7 @@ struct Revision {
 /// What to run; everything by default.
 #[derive(Default)]
 pub(crate) struct Wanted<'a> {
-    /// `server` or `client`.
+    /// `server`, `client` or `authorization`.
     role: Option<&'a str>,
     /// None is all.
     revisions: Vec<&'a str>,
@@ -44,6 +46,8 @@ pub(crate) struct Wanted<'a> {
     /// The era that the bridge speaks with it: `auto`, `legacy` or `modern`.
     era: Option<&'a str>,
 }
+
+const ROLES: [&str; 3] = ["server", "client", "authorization"];
 
 /// `cargo xtask conformance`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
@@ -69,8 +73,8 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     if wanted.through.is_some_and(|way| !["stdio", "http", "sse"].contains(&way)) {
         bail!("--through is `stdio`, `http` or `sse`");
     }
-    if wanted.role.is_some_and(|role| !["server", "client"].contains(&role)) {
-        bail!("--role is `server` or `client`");
+    if wanted.role.is_some_and(|role| !ROLES.contains(&role)) {
+        bail!("--role is one of {}", ROLES.join(", "));
     }
     if wanted.url.is_some() && wanted.role != Some("server") {
         bail!("--url is for the role `server`");
@@ -83,7 +87,8 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 
 /// Runs the suite.
 pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
-    let known = || server::REVISIONS.iter().chain(client::REVISIONS).map(|revision| revision.name);
+    let all = || server::REVISIONS.iter().chain(client::REVISIONS).chain(authorization::WAYS);
+    let known = || all().map(|revision| revision.name);
     for name in &wanted.revisions {
         if !known().any(|known| known == *name) {
             bail!("{name} is not a revision of the suite: {}", known().collect::<Vec<_>>().join(", "));
@@ -92,18 +97,33 @@ pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
     let suite = Suite::find(context)?;
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let mut totals = vec![heading("revision")];
-    let roles = ["server", "client"].into_iter().filter(|role| wanted.role.is_none_or(|only| only == *role));
+    let roles = ROLES.into_iter().filter(|role| wanted.role.is_none_or(|only| only == *role));
     for role in roles {
-        let revisions = if role == "server" { server::REVISIONS } else { client::REVISIONS };
+        let revisions = match role {
+            "server" => server::REVISIONS,
+            "client" => client::REVISIONS,
+            _ => authorization::WAYS,
+        };
         for revision in revisions {
             if !wanted.revisions.is_empty() && !wanted.revisions.contains(&revision.name) {
                 continue;
             }
             let rows = match role {
                 "server" => server::run(context, &suite, revision, wanted)?,
-                _ => client::run(context, &suite, revision, wanted.scenario)?,
+                "client" => client::run(context, &suite, revision, wanted.scenario)?,
+                _ => authorization::run(context, &suite, revision, wanted.scenario)?,
             };
             totals.push(add(&mut report, &format!("{role} {}", revision.name), revision, rows, wanted));
+        }
+    }
+    if wanted.role.is_none() && wanted.scenario.is_none() && wanted.revisions.is_empty() {
+        // Once more through a guard: the newest session and the newest stateless revision, or all.
+        let guarded = Wanted { guarded: true, ..Wanted::default() };
+        let few = ["2025-11-25", "2026-07-28"];
+        for revision in server::REVISIONS.iter().filter(|revision| context.all || few.contains(&revision.name)) {
+            let rows = server::run(context, &suite, revision, &guarded)?;
+            let title = format!("server behind a guard {}", revision.name);
+            totals.push(add(&mut report, &title, revision, rows, &guarded));
         }
     }
     if let Some(scenario) = wanted.scenario.filter(|_| report.counts == Counts::default()) {
@@ -179,6 +199,28 @@ fn scenarios(list: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The text of every `checks.json` below `folder`, by scenario.
+fn written(folder: &Path, role: &str) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).context("cannot list the suite's results")? {
+        let path = entry.context("cannot list the suite's results")?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(scenario) = scenario_of(&name, role) else {
+            continue;
+        };
+        if let Ok(text) = std::fs::read_to_string(path.join("checks.json")) {
+            found.insert(scenario.to_string(), text);
+        }
+    }
+    Ok(found)
+}
+
+/// `server-<scenario>-2026-11-21T03-00-00-000Z` → the scenario.
+fn scenario_of<'a>(folder: &'a str, role: &str) -> Option<&'a str> {
+    let time = folder.len().checked_sub("-2026-11-21T03-00-00-000Z".len())?;
+    folder.get(..time)?.strip_prefix(role)
+}
+
 /// The results folder of a revision, empty.
 fn results(context: &Context, role: &str, revision: &str) -> Result<PathBuf> {
     let folder = context.results("conformance")?.join(role).join(revision);
@@ -212,6 +254,13 @@ mod tests {
         let list = "Client scenarios:\n  - auth/dpop [extension]\n  - tools_call [2025-06-18,2025-11-25]\n\n";
         let pair = |name: &str, about: &str| (name.to_string(), about.to_string());
         assert_eq!(scenarios(list), [pair("auth/dpop", "[extension]"), pair("tools_call", "[2025-06-18,2025-11-25]")]);
+    }
+
+    #[test]
+    fn a_results_folder_names_its_scenario_even_if_that_starts_like_its_role() {
+        let folder = "server-server-sse-polling-2026-11-21T03-00-00-000Z";
+        assert_eq!(scenario_of(folder, "server-"), Some("server-sse-polling"));
+        assert_eq!(scenario_of("x", "server-"), None);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The suite against our fixture server.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::judge::{Row, judge};
-use super::{Revision, Suite, Wanted, expected, results};
+use super::{Revision, Suite, Wanted, expected, results, written};
 use crate::context::Context;
 use crate::process;
 use crate::server::{Running, free_port};
@@ -26,7 +25,7 @@ const REVISION_S_MAX: u64 = 900;
 
 /// Starts the server, runs the suite, and reads what it wrote.
 pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted: &Wanted<'_>) -> Result<Vec<Row>> {
-    let folder = results(context, "server", revision.name)?;
+    let folder = results(context, if wanted.guarded { "guarded" } else { "server" }, revision.name)?;
     let checks = folder.join("checks");
     std::fs::create_dir_all(&checks).context("cannot create the results folder")?;
     let listed = suite.listed("--server", Some(revision.name), &folder)?;
@@ -51,7 +50,7 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
     let deadline = Duration::from_secs(REVISION_S_MAX);
     process::run(&mut command, &folder.join("suite.log"), deadline)?;
     drop(running);
-    let written = written(&checks)?;
+    let written = written(&checks, "server-")?;
     Ok(expected
         .iter()
         .map(|name| match written.get(name.as_str()) {
@@ -94,38 +93,4 @@ fn started(context: &Context, folder: &Path, wanted: &Wanted<'_>) -> Result<(Vec
     words.extend(upstream);
     running.push(serve("linchpin", &words, port)?);
     Ok((running, format!("http://{place}/mcp")))
-}
-
-/// The text of every `checks.json` below `folder`, by scenario.
-fn written(folder: &Path) -> Result<BTreeMap<String, String>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).context("cannot list the suite's results")? {
-        let path = entry.context("cannot list the suite's results")?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let Some(scenario) = scenario_of(&name) else {
-            continue;
-        };
-        if let Ok(text) = std::fs::read_to_string(path.join("checks.json")) {
-            found.insert(scenario.to_string(), text);
-        }
-    }
-    Ok(found)
-}
-
-/// `server-<scenario>-2026-11-21T03-00-00-000Z` → the scenario.
-fn scenario_of(folder: &str) -> Option<&str> {
-    let time = folder.len().checked_sub("-2026-11-21T03-00-00-000Z".len())?;
-    folder.get(..time)?.strip_prefix("server-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_results_folder_names_its_scenario_even_if_that_starts_with_server() {
-        let folder = "server-server-sse-polling-2026-11-21T03-00-00-000Z";
-        assert_eq!(scenario_of(folder), Some("server-sse-polling"));
-        assert_eq!(scenario_of("x"), None);
-    }
 }
