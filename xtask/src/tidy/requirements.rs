@@ -11,6 +11,10 @@ use super::{Finding, Tree};
 
 const DOCUMENT: &str = "docs/REQUIREMENTS.md";
 
+/// Attacks and mistakes by number, with their proofs in the same form.
+const ATTACKS: &str = "docs/ATTACKS.md";
+const ATTACKS_COUNT: usize = 109;
+
 /// The names of the interop checks, one object per check.
 const INTEROP_CHECKS: &str = "conformance/interop/checks.json";
 
@@ -40,6 +44,26 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
         for id in ids_to_answer(&checklist).difference(&ids) {
             found.push(Finding::new(DOCUMENT, format!("{id} is missing")));
         }
+    }
+    found
+}
+
+/// Checks that every attack is there once, and every proof of one.
+pub(super) fn attacks(tree: &Tree<'_>) -> Vec<Finding> {
+    let document = tree.read(ATTACKS).unwrap_or_default();
+    let (mut found, mut numbers) = (Vec::new(), Vec::new());
+    for (line, text) in (1..).zip(document.lines()) {
+        let cells: Vec<&str> = text.trim().trim_matches('|').split(" | ").map(str::trim).collect();
+        let [number, .., proof] = cells.as_slice() else { continue };
+        let Ok(number) = number.parse::<usize>() else { continue };
+        numbers.push(number);
+        let row = Row { line, id: number.to_string(), proof: proof.to_string() };
+        let problems = row.problems(&|path| tree.read(path), &BTreeSet::new());
+        found
+            .extend(problems.iter().map(|what| Finding::new(format!("{ATTACKS}:{line}"), format!("{number}: {what}"))));
+    }
+    if !numbers.iter().copied().eq(1..=ATTACKS_COUNT) {
+        found.push(Finding::new(ATTACKS, format!("does not have the numbers 1 to {ATTACKS_COUNT}, each once")));
     }
     found
 }
