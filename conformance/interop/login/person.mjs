@@ -43,9 +43,13 @@ function filled(page, answer) {
 export class Person {
   #cookies = new Map();
 
-  /** @param answer what the person says to the question: the value of a button */
-  constructor(answer = /^(allow|accept)$/) {
+  /**
+   * @param answer what the person says to the question: the value of a button
+   * @param patience how often an address where nobody listens is tried again
+   */
+  constructor(answer = /^(allow|accept)$/, patience = 0) {
     this.answer = answer;
+    this.patience = patience;
   }
 
   #cookie(url) {
@@ -70,14 +74,18 @@ export class Person {
   /** Goes where the address leads, and returns the last one: where nobody answers, or there is nothing left to do. */
   async visit(address, stop = () => false) {
     let [url, form, origin] = [new URL(address), undefined, undefined];
+    let refused = 0;
     for (let step = 0; step < STEPS_MAX; step++) {
       if (stop(url)) return url;
       let response;
       try {
         response = await this.#ask(url, form, origin);
       } catch (error) {
-        if (error.cause?.code === "ECONNREFUSED") return url;
-        throw error;
+        if (error.cause?.code !== "ECONNREFUSED") throw error;
+        // The client may listen a moment later.
+        if (++refused > this.patience) return url;
+        await new Promise((resolve) => setTimeout(resolve, 250));
+        continue;
       }
       const page = await response.text();
       const onward = response.headers.get("location") ?? /content="0; ?url=([^"]*)"/.exec(page)?.[1];
@@ -99,5 +107,5 @@ export class Person {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const [address, end] = process.argv.slice(2);
-  console.log((await new Person().visit(address, (at) => end && at.href.startsWith(end))).href);
+  console.log((await new Person(undefined, 20).visit(address, (at) => end && at.href.startsWith(end))).href);
 }
