@@ -93,7 +93,7 @@ const CLIENTS: &[Client] = &[
         script: "programs.mjs",
         told: &[("program", "inspector")],
         ways: &["register"],
-        // A new process asks the person again, and a demand for more scopes it answers as the SDK 1.x does.
+        // A new process asks the user again, and a demand for more scopes it answers as the SDK 1.x does.
         checks: &["login", "revocation"],
         gate: &[],
     },

@@ -107,7 +107,7 @@ impl TrustedIssuer {
         self
     }
 
-    /// Reads `sub` as `<issuer>#<subject>`: who vouches for the person, and what the person is called there. For an issuer that
+    /// Reads `sub` as `<issuer>#<subject>`: who vouches for a user, and what the user is called there. For an issuer that
     /// lets people log in elsewhere, so that they are the same principals as with tokens of that place.
     #[must_use]
     pub fn principal_in_subject(mut self) -> TrustedIssuer {

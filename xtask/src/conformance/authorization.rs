@@ -19,7 +19,7 @@ pub(super) const WAYS: &[Revision] = &[
     Revision { name: "upstream", scenarios: 2, successes_min: 3 },
 ];
 
-/// How long the suite may take: it waits for the person.
+/// How long the suite may take: it waits for the user.
 const SUITE_S_MAX: u64 = 120;
 
 /// Starts the servers, runs the suite, and reads what it wrote.

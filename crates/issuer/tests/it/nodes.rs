@@ -98,11 +98,11 @@ async fn killed_anywhere<S, R>(
         let (flaky, store) = Flaky::around(&inner, &secrets);
         let (healthy, terminal) = node(&Flaky::around(&inner, &secrets).1);
         let state = before(&healthy, &terminal).await;
-        let (doomed, _) = node(&store);
+        let (dying, _) = node(&store);
         flaky.die_after(operations);
-        let done = until_killed(step(&doomed, &state)).await;
+        let done = until_killed(step(&dying, &state)).await;
         let ended = done.is_some();
-        drop(doomed);
+        drop(dying);
         after(&healthy, &inner, state, done).await;
         if ended {
             assert!(operations > 4, "it has steps between which it can be killed");
