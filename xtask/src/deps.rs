@@ -65,6 +65,18 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["client", "child", "remote", "auth"]),
         crates_max: 140,
     },
+    Budget {
+        what: "a stdio server with skills",
+        package: "linchpin",
+        features: Some(&["server", "stdio", "macros", "skills"]),
+        crates_max: 55,
+    },
+    Budget {
+        what: "a client of programs with skills",
+        package: "linchpin",
+        features: Some(&["client", "child", "skills"]),
+        crates_max: 60,
+    },
     Budget { what: "a bridge", package: "linchpin-gateway", features: None, crates_max: 90 },
     Budget { what: "OpenTelemetry", package: "linchpin-otel", features: None, crates_max: 135 },
     // The native servers, each alone as a library: 86 of them are the SDK with its validator.

@@ -73,6 +73,7 @@
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
+//! | `skills` | | skills: served with `server`, loaded and verified with `client` |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
@@ -194,6 +195,8 @@ pub use linchpin_server::{
     PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
     Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited, Viewer,
 };
+#[cfg(feature = "skills")]
+pub use linchpin_skills as skills;
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;
 

@@ -81,6 +81,13 @@ impl<T: IntoResult, E: fmt::Display + Send + 'static> IntoResult for Result<T, E
     fn into_result(self) -> Result<serde_json::Map<String, Value>, Error> {
         self.map_err(Error::from_printable)?.into_result()
     }
+
+    fn into_reply(self, out: ResultWriter) -> Reply {
+        match self {
+            Ok(result) => result.into_reply(out),
+            Err(error) => Error::from_printable(error).into_rpc(out),
+        }
+    }
 }
 
 /// A method that the specification does not have.

@@ -53,6 +53,7 @@ pub mod prompt;
 pub mod resource;
 pub mod root;
 pub mod sample;
+pub mod skill;
 pub mod subscribe;
 pub mod task;
 pub mod tool;

@@ -159,6 +159,11 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin",
         ]),
     ),
+    ("crates/skills", Never(&["hyper", "reqwest", "http", "linchpin-proto", "linchpin-transport", "linchpin"])),
+    (
+        "crates/apps",
+        Never(&["hyper", "reqwest", "http", "linchpin-proto", "linchpin-transport", "linchpin-client", "tokio"]),
+    ),
     (
         "crates/gateway",
         Never(&[
@@ -189,6 +194,8 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",
+            "linchpin-skills",
+            "linchpin-apps",
             "linchpin-testing",
             "linchpin-web",
             // Re-exported too: their types and derives are part of what a server is written with.
@@ -211,6 +218,8 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-macros",
             "linchpin-middleware",
             "linchpin-otel",
+            "linchpin-skills",
+            "linchpin-apps",
         ]),
     ),
     ("xtask", Only(&["anyhow", "base64", "flate2", "serde_json", "sha2", "tar", "toml", "zip"])),
@@ -232,6 +241,8 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-macros",
     "linchpin-middleware",
     "linchpin-otel",
+    "linchpin-skills",
+    "linchpin-apps",
 ];
 
 /// Who must use the facade.

@@ -11,6 +11,7 @@
 mod auth;
 mod calls;
 mod headers;
+mod skills;
 
 use linchpin::client::Connection;
 use linchpin::prelude::*;
@@ -90,6 +91,8 @@ async fn run(task: &Task) -> Outcome {
         "http-standard-headers" => headers::standard(task).await,
         "http-custom-headers" => headers::custom(task).await,
         "http-invalid-tool-headers" => headers::invalid_tools(task).await,
+        "sep-2640-client-no-prefetch" => skills::list(task).await,
+        scenario if scenario.starts_with("sep-2640-") => skills::load(task).await,
         scenario if scenario.starts_with("auth/") => auth::run(task).await,
         // `initialize`, `json-schema-ref-no-deref`, and whatever there may be one day.
         _ => calls::list(task).await,
