@@ -22,6 +22,7 @@ chapters! {
     resources_and_prompts "resources-and-prompts.md";
     dynamic_tools "dynamic-tools.md";
     middleware "middleware.md";
+    extensions "extensions.md";
     testing "testing.md";
     sessions "sessions.md";
     deployment "deployment.md";

@@ -77,6 +77,12 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["client", "child", "skills"]),
         crates_max: 60,
     },
+    Budget {
+        what: "a stdio server with apps",
+        package: "linchpin",
+        features: Some(&["server", "stdio", "macros", "apps"]),
+        crates_max: 51,
+    },
     Budget { what: "a bridge", package: "linchpin-gateway", features: None, crates_max: 90 },
     Budget { what: "OpenTelemetry", package: "linchpin-otel", features: None, crates_max: 135 },
     // The native servers, each alone as a library: 86 of them are the SDK with its validator.
@@ -101,7 +107,7 @@ const BUDGETS: &[Budget] = &[
     Budget { what: "EverArt", package: "linchpin-everart", features: None, crates_max: 180 },
     Budget { what: "a browser", package: "linchpin-browser", features: None, crates_max: 180 },
     Budget { what: "pages", package: "linchpin-fetch", features: None, crates_max: 220 },
-    Budget { what: "a program of one server", package: "linchpin-cli", features: Some(&["memory"]), crates_max: 155 },
+    Budget { what: "a program of one server", package: "linchpin-cli", features: Some(&["memory"]), crates_max: 160 },
     Budget { what: "the whole program", package: "linchpin-cli", features: None, crates_max: 350 },
 ];
 

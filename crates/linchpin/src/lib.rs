@@ -73,6 +73,7 @@
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
+//! | `apps` | | MCP Apps: pages that show results of tools, and what a host sees to when it shows them |
 //! | `skills` | | skills: served with `server`, loaded and verified with `client` |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `client` | | the API for hosts |
@@ -106,6 +107,8 @@
 pub use linchpin_core::limits;
 pub use linchpin_types as types;
 
+#[cfg(feature = "apps")]
+pub use linchpin_apps as apps;
 #[cfg(feature = "auth")]
 pub use linchpin_auth as auth;
 #[cfg(feature = "client")]

@@ -109,6 +109,8 @@ const TOOL: &[(&str, Takes)] = &[
     ("visible_to", Value),
     ("icon", Values),
     ("meta", Value),
+    ("ui", Value),
+    ("visible", Value),
     ("input_schema", Value),
     ("output_schema", Value),
 ];

@@ -3,6 +3,7 @@
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::shared::Shared;
+use crate::ui;
 use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
@@ -196,6 +197,11 @@ impl Cx {
     /// Returns whether the client supports form elicitation, URL elicitation, sampling and roots.
     pub fn caps(&self) -> linchpin_core::ClientCaps {
         self.0.request.caller.caps()
+    }
+
+    /// Returns whether the client declares that it shows pages of MCP Apps.
+    pub fn wants_ui(&self) -> bool {
+        ui::is_wanted_by(&self.0.request.caller)
     }
 
     /// Returns the protocol revision of the request.

@@ -9,6 +9,7 @@ use crate::registry::{ChangeError, Item, Reach, Registry};
 use crate::resource::{self, Resource};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
+use crate::ui::{self, Shown};
 use crate::viewer::{Audience, Subscriber};
 use linchpin_core::service::ConfigError;
 use linchpin_core::{ChangeBus, ChangeRelay, ServerChange};
@@ -126,6 +127,18 @@ impl Registries {
         }
     }
 
+    /// The tools whose page is not there, each a sentence.
+    pub(crate) fn missing_pages(&self) -> Vec<String> {
+        let (tools, resources) = (self.tools.snapshot(), self.resources.snapshot());
+        let missing = |tool: &tool::Registered| {
+            let uri = tool.ui.uri.as_deref()?;
+            let page = resources.get(uri).filter(|page| page.item.def.mime_type.as_deref() == Some(ui::PAGE));
+            let why = format!("there is no app `{uri}`; add it with `.with(App::new(…))`");
+            page.is_none().then(|| format!("tool `{}` ({}): {why}", tool.def.name, tool.place))
+        };
+        tools.entries.iter().filter_map(|tool| missing(&tool.item)).collect()
+    }
+
     /// Counts tools with mirrored arguments before they can be called.
     pub(crate) fn mirrors(&self, tool: &tool::Registered) {
         if tool.headers.is_some() {
@@ -136,6 +149,9 @@ impl Registries {
 
 impl Item for tool::Registered {
     const KIND: &'static str = "tool";
+    fn shown(&self) -> Shown {
+        self.ui.shown()
+    }
     fn key(&self) -> &str {
         &self.def.name
     }
@@ -152,6 +168,9 @@ impl Item for tool::Registered {
 
 impl Item for resource::Registered {
     const KIND: &'static str = "resource";
+    fn shown(&self) -> Shown {
+        if self.def.uri.starts_with(ui::SCHEME) { Shown::ToPages } else { Shown::Alike }
+    }
     fn key(&self) -> &str {
         &self.def.uri
     }

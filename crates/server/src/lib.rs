@@ -52,7 +52,7 @@
 // mrtr  registry
 // access  overrides  shared
 // form_schema  tool_result  validate  viewer
-// coerce_integers  cursor  downgrade  error  request_error  result_object  schema  seal  serve_error  state
+// coerce_integers  cursor  downgrade  error  request_error  result_object  schema  seal  serve_error  state  ui
 // string_args  text_arg  uri_template
 // ```
 
@@ -105,6 +105,7 @@ mod target;
 mod text_arg;
 mod tool;
 mod tool_result;
+mod ui;
 mod uri_template;
 mod validate;
 mod viewer;

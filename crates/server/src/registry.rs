@@ -5,6 +5,7 @@
 
 use crate::access::Access;
 use crate::overrides::{Hold, Overrides};
+use crate::ui::Shown;
 use crate::validate::near_miss;
 use crate::viewer::{Audience, Predicate, Viewer};
 use arc_swap::{ArcSwap, Guard};
@@ -28,6 +29,10 @@ pub(crate) trait Item: Send + Sync + 'static {
     fn place(&self) -> String;
     /// Who may use it.
     fn access(&self) -> &Access;
+    /// Whether clients that show pages of MCP Apps see something else.
+    fn shown(&self) -> Shown {
+        Shown::Alike
+    }
 }
 
 pub(crate) struct Entry<T> {
@@ -57,8 +62,11 @@ pub(crate) struct Snapshot<T> {
     overrides: Arc<Overrides>,
     /// Whether viewers may see different items.
     per_viewer: bool,
-    /// Rendered lists, one slot for each revision and each of up to two lists of the kind.
-    pub(crate) rendered: [[OnceLock<Arc<[Page]>>; 5]; 2],
+    /// Whether clients that show pages of MCP Apps see other lists.
+    pub(crate) with_pages: bool,
+    /// Rendered lists, one slot for each revision and each of up to two lists of the kind; then those for clients that show
+    /// pages.
+    pub(crate) rendered: [[OnceLock<Arc<[Page]>>; 5]; 4],
 }
 
 /// One rendered page of a list.
@@ -222,6 +230,7 @@ impl<T: Item> Default for Registry<T> {
             disabled: HashMap::new(),
             overrides: Arc::default(),
             per_viewer: false,
+            with_pages: false,
             rendered: Default::default(),
         };
         let working = Working { entries: BTreeMap::new(), by_name: HashMap::new(), next: 1 };
@@ -276,8 +285,9 @@ impl<T: Item> Registry<T> {
         let disabled = working.entries.values().filter(|(_, enabled)| !enabled && overrides.any());
         let disabled = disabled.map(|(entry, _)| (entry.item.key().into(), entry.clone())).collect();
         let per_viewer = overrides.any() || entries.iter().any(|entry| entry.item.access().is_restricted());
+        let with_pages = entries.iter().any(|entry| entry.item.shown() != Shown::Alike);
         let rendered = Default::default();
-        let snapshot = Snapshot { entries, by_name, contested, disabled, overrides, per_viewer, rendered };
+        let snapshot = Snapshot { entries, by_name, contested, disabled, overrides, per_viewer, with_pages, rendered };
         self.published.store(Arc::new(snapshot));
         // Not earlier: a reader that finds the flag cleared uses the published snapshot.
         self.dirty.store(false, Ordering::Release);

@@ -8,6 +8,8 @@ use crate::server::{Server, Settings};
 use crate::shared::{Shared, random};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
 use linchpin_core::{Budget, Features, Stamps};
+use linchpin_types::capability::extension;
+use serde_json::{Map, Value};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,7 +45,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         let Settings {
             info,
             instructions,
-            extensions,
+            mut extensions,
             limits,
             layers,
             request_layers,
@@ -65,6 +67,10 @@ impl<S: Send + Sync + 'static> Server<S> {
                     "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
                 ));
             }
+        }
+        problems.extend(self.registries.missing_pages());
+        if self.registries.tools.snapshot().with_pages {
+            extensions.entry(extension::UI.to_owned()).or_insert_with(|| Value::Object(Map::new()));
         }
         if !problems.is_empty() {
             return Err(problems.into_iter().collect());

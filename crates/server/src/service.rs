@@ -10,12 +10,14 @@ use crate::invocation;
 use crate::invocation::{Args, Source};
 use crate::low_level::{self};
 use crate::notification::{self, Watch};
-use crate::registry::{Item, Snapshot};
+use crate::registry::{Entry, Item, Snapshot};
 use crate::request_layer;
 use crate::running_call;
 use crate::running_server::RunningServer;
 use crate::shared::{clip, fail, method_not_found};
 use crate::target::{CallStart as Started, Target};
+use crate::tool::Registered;
+use crate::ui::{self, Shown};
 use crate::viewer::{Subscriber, Viewer};
 use crate::{list, listen};
 use linchpin_core::message::{MethodName, Notification, Request};
@@ -213,7 +215,10 @@ impl RunningServer {
         };
         let tools = self.registries.tools.snapshot();
         let viewer = || Viewer::of(&request, &door);
-        let Some(entry) = tools.find(&name, viewer) else {
+        // A tool for pages only is unknown to who shows none.
+        let callable =
+            |tool: &Arc<Entry<Registered>>| tool.item.ui.shown() != Shown::ToPages || ui::is_wanted_by(&request.caller);
+        let Some(entry) = tools.find(&name, viewer).filter(|tool| callable(tool)) else {
             return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools, viewer));
         };
         if let Err(reply) = entry.item.access.admit(&request.id, &door) {

@@ -5,6 +5,7 @@ use crate::invocation::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
 use crate::target::Target;
+use crate::ui::Ui;
 use crate::validate::{self, Checker};
 use crate::viewer::Viewer;
 use linchpin_core::Reply;
@@ -40,6 +41,7 @@ pub struct Tool {
     pub(crate) hidden: Vec<Box<str>>,
     pub(crate) words: Option<Words>,
     pub(crate) access: Access,
+    pub(crate) ui: Ui,
 }
 
 /// A function that replaces a text; `None` keeps it.
@@ -62,6 +64,7 @@ impl Tool {
             hidden: Vec::new(),
             words: None,
             access: Access::default(),
+            ui: Ui::default(),
         }
     }
 
@@ -219,6 +222,29 @@ impl Tool {
         self
     }
 
+    /// Sets the app of the tool, a page that shows its results (MCP Apps): the URI of an `App` of the crate `linchpin-apps`, or of a
+    /// resource of type `text/html;profile=mcp-app`.
+    ///
+    /// Clients that declare that they show pages are told of it. To others it is a tool as any: its result needs text.
+    ///
+    /// ```
+    /// # use linchpin_server::Tool;
+    /// let tool = Tool::new("now", "Returns the time.").ui("ui://clock/face");
+    /// let tick = Tool::new("tick", "Returns the time for the clock.").ui("ui://clock/face").visible("app");
+    /// ```
+    pub fn ui(mut self, uri: impl Into<String>) -> Tool {
+        self.ui.uri = Some(uri.into());
+        self
+    }
+
+    /// Sets who calls the tool: `"app"`, the page only, or `"model"`, the model only. Default: both.
+    ///
+    /// A tool for the page only exists for clients that show pages only; they hide it from the model.
+    pub fn visible(mut self, to: impl Into<String>) -> Tool {
+        self.ui.only = Some(to.into());
+        self
+    }
+
     /// Wraps the tool in middleware; the last layer added runs first.
     ///
     /// ```
@@ -271,17 +297,19 @@ pub(crate) struct Registered {
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
     pub(crate) access: Access,
+    pub(crate) ui: Ui,
     bound: Bound,
 }
 
 /// Binds a definition to its handler. Errors are sentences for the author of the tool.
 pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<Registered, String> {
-    let Tool { mut def, input, output, layers, place, hidden, words, access } = tool;
+    let Tool { mut def, input, output, layers, place, hidden, words, access, ui } = tool;
     let at = |why: String| format!("tool `{}` ({place}): {why}", def.name);
     if !name_ok(&def.name) {
         return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`".into()));
     }
     access.check().map_err(at)?;
+    ui.check().map_err(at)?;
     let Input { schema, headers, explain, run } = arguments(&def.name, input, &bound, problems_max).map_err(at)?;
     let output = match output {
         Some(output) => Some(given_output(&def.name, output, problems_max).map_err(at)?),
@@ -295,7 +323,7 @@ pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<
     let Bound { wants_cx, per_session, .. } = bound;
     let name = def.name.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: Some(explain) };
-    Ok(Registered { def, target, headers, place, hidden, access, bound })
+    Ok(Registered { def, target, headers, place, hidden, access, ui, bound })
 }
 
 impl Registered {
@@ -310,8 +338,9 @@ impl Registered {
             hidden: self.hidden.clone(),
             words: None,
             access: self.access.clone(),
+            ui: self.ui.clone(),
         };
-        let Tool { mut def, input, output, layers, hidden, words, access, .. } = change(before);
+        let Tool { mut def, input, output, layers, hidden, words, access, ui, .. } = change(before);
         let at = |why: String| format!("tool `{}`: {why}", self.def.name);
         if def.name != self.def.name {
             return Err(at(format!("an update cannot change its name to `{}`; `rename` does that", def.name)));
@@ -328,7 +357,9 @@ impl Registered {
         }
         reword(&mut def, words);
         access.check().map_err(at)?;
+        ui.check().map_err(at)?;
         (next.target.layers, next.hidden, next.def, next.access) = (layers.into(), hidden, def, access);
+        next.ui = ui;
         Ok(next)
     }
 }

@@ -437,7 +437,7 @@ mod tests {
             ("a: 1e999", 2, "too large"),
             ("? [a]\n: b", 2, "keys must be texts"),
             ("- a", 2, "must be a mapping"),
-            ("", 2, "empty"),
+            ("", 3, "empty"),
             ("a: [1", 3, "invalid YAML"),
             ("a: b: c", 2, "invalid YAML"),
             ("a: \"b\u{7}\"", 2, "control characters"),

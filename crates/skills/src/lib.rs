@@ -31,6 +31,8 @@
 // error  limits
 // ```
 
+#![cfg_attr(not(any(feature = "serve", feature = "host")), allow(dead_code, reason = "only the format is used"))]
+
 #[cfg(any(feature = "serve", feature = "host"))]
 mod digest;
 #[cfg(feature = "host")]
@@ -65,5 +67,6 @@ pub use linchpin_types::skill::{Skill, SkillResource, SkillResources};
 pub use list::{RemoteSkill, SkillsExt};
 #[cfg(feature = "host")]
 pub use load::LoadedSkill;
+pub use path::refused_name;
 #[cfg(feature = "serve")]
 pub use serve::Skills;

@@ -12,8 +12,10 @@ pub(crate) fn is_skill_name(name: &str) -> bool {
         && name.split('-').all(|part| !part.is_empty() && part.bytes().all(letter))
 }
 
-/// Why a file of this name cannot be on every system, one segment of a path. `None` if it can.
-pub(crate) fn refused_name(name: &str) -> Option<&'static str> {
+/// Returns why a file of this name cannot be on every system, for one segment of a path. `None` if it can.
+///
+/// A server does not serve a skill with such a file, and a host does not write one.
+pub fn refused_name(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |prefix: &str| {
         stem.strip_prefix(prefix).is_some_and(|n| n.len() == 1 && n != "0" && n.as_bytes()[0].is_ascii_digit())
@@ -40,6 +42,7 @@ fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}' | '\u{3099}' | '\u{309a}')
 }
 
+#[cfg(feature = "serve")]
 /// How names are compared where case does not count.
 pub(crate) fn folded(path: &str) -> String {
     path.to_lowercase()

@@ -17,7 +17,7 @@ pub(super) const REVISIONS: &[Revision] = &[
     Revision { name: "2025-03-26", scenarios: 1, successes_min: 3 },
     Revision { name: "2025-06-18", scenarios: 27, successes_min: 56 },
     Revision { name: "2025-11-25", scenarios: 33, successes_min: 84 },
-    Revision { name: "2026-07-28", scenarios: 43, successes_min: 195 },
+    Revision { name: "2026-07-28", scenarios: 43, successes_min: 198 },
 ];
 
 /// What the names of scenarios of extensions begin with that the fixtures have.

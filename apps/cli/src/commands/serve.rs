@@ -5,14 +5,15 @@ use crate::help;
 use crate::serve::paste::Card;
 use crate::serve::place::without_alias;
 use crate::serve::several::{Several, refuse_bare_names};
-use crate::serve::{Alone, ENTRIES, Entry, ServingArgs, Tools, keyring};
+use crate::serve::{Alone, ENTRIES, Entry, ServingArgs, Tools, keyring, serving};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::Server;
 use linchpin_kit::Vars;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// What to serve.
 #[derive(Debug)]
@@ -21,6 +22,31 @@ pub(crate) enum Serve {
     One(&'static Entry, ArgMatches),
     /// Several servers, one argument each.
     Several(Box<Several>),
+    /// Skills, and nothing else.
+    Skills(Box<SkillsArgs>),
+}
+
+/// `linchpin serve skills`.
+#[derive(Debug, Args)]
+pub(crate) struct SkillsArgs {
+    /// The directory of skills, each a directory with a SKILL.md; or one skill.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+
+    /// Do not start if a skill breaks a rule of the format. Otherwise it is left out, and the log says why.
+    #[arg(long)]
+    strict: bool,
+
+    #[command(flatten)]
+    serving: ServingArgs,
+}
+
+const SKILLS: &str = "skills";
+
+fn skills_command() -> Command {
+    let examples = "Examples:\n  linchpin serve skills ~/skills\n  linchpin serve skills --strict ./refunds\n";
+    let command = SkillsArgs::augment_args(Command::new(SKILLS)).mut_arg("skills", |arg| arg.hide(true));
+    help::shorten(command).about("Skills: directories of instructions for models").before_help(examples)
 }
 
 impl Args for Serve {
@@ -35,6 +61,7 @@ impl Args for Serve {
             .subcommand_help_heading("Servers")
             .disable_help_subcommand(true)
             .subcommands(ENTRIES.iter().map(Entry::subcommand))
+            .subcommand(skills_command())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -49,6 +76,10 @@ impl FromArgMatches for Serve {
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Serve, clap::Error> {
         let mut servers: Vec<String> = matches.get_many("servers").into_iter().flatten().cloned().collect();
+        if let Some((SKILLS, _)) = matches.subcommand().filter(|_| !is_given(matches)) {
+            let own = matches.remove_subcommand().map(|(_, own)| own).unwrap_or_default();
+            return Ok(Serve::Skills(Box::new(SkillsArgs::from_arg_matches(&own)?)));
+        }
         if let Some((entry, own)) =
             matches.remove_subcommand().and_then(|(name, own)| Some((Entry::named(&name)?, own)))
         {
@@ -83,12 +114,23 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
             refuse_bare_names(entry, &matches)?;
             alone(entry, matches, Tools::All)
         }
+        Serve::Skills(args) => serve_skills(*args),
         Serve::Several(args) => {
             let read = Environment::default();
             let together = args.open(Vars::new(&|name| read.get(name)).keyring(&keyring))?;
             go(together.server, together.serving, &together.name, together.words, read)
         }
     }
+}
+
+fn serve_skills(args: SkillsArgs) -> Result<(), Failure> {
+    let SkillsArgs { directory, strict, serving } = args;
+    let skills = serving::skills(&directory)?.strict(strict);
+    let server = Server::new("linchpin-skills", env!("CARGO_PKG_VERSION")).title("Skills").with(skills);
+    let whole = std::path::absolute(&directory).unwrap_or(directory).display().to_string();
+    let strict = strict.then(|| "--strict".to_owned());
+    let words = [SKILLS.to_owned(), whole].into_iter().chain(strict).collect();
+    go(server, serving, SKILLS, words, Environment::default())
 }
 
 /// Serves one server with its published tool names.

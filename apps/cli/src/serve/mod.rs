@@ -15,7 +15,7 @@ mod published;
 mod reach;
 mod report;
 mod servers;
-mod serving;
+pub(crate) mod serving;
 pub(crate) mod several;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod trim;

@@ -8,6 +8,7 @@ use crate::show::out;
 use clap::{Args, ValueHint};
 use linchpin::Server;
 use linchpin::middleware::{Audit, Metrics, RateLimit};
+use linchpin::skills::Skills;
 use std::path::{Path, PathBuf};
 
 /// The flags of `linchpin serve` that are the same for all servers.
@@ -35,6 +36,10 @@ struct OperationArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     audit: Option<PathBuf>,
 
+    /// Serve the skills below this directory too, each a directory with a SKILL.md.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    skills: Option<PathBuf>,
+
     /// Show metrics for Prometheus at /metrics.
     #[arg(long, requires = "http")]
     metrics: bool,
@@ -56,6 +61,9 @@ impl ServingArgs {
         let ServingArgs { mut place, auth, operation } = self;
         server = auth.scoped(server)?;
         place.guard(&auth)?;
+        if let Some(directory) = &operation.skills {
+            server = server.with(skills(directory)?);
+        }
         if let Some(limit) = operation.rate_limit {
             server = server.layer(limit.layer());
         }
@@ -70,6 +78,13 @@ impl ServingArgs {
         }
         place.run(server, card)
     }
+}
+
+/// The skills below a directory.
+pub(crate) fn skills(directory: &Path) -> Result<Skills, Failure> {
+    let skills = Skills::dir(directory);
+    let skills = skills.map_err(|e| Failure::new(format!("cannot read the skills of {}: {e}", directory.display())));
+    Ok(skills?.directories(true))
 }
 
 fn audit(file: &Path) -> Result<Audit, Failure> {

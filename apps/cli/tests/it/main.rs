@@ -21,5 +21,6 @@ mod servers;
 mod several;
 mod shown;
 mod silence;
+mod skills;
 mod terminal;
 mod token_cost;

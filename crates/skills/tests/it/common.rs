@@ -1,4 +1,5 @@
 //! Directories of skills, and clients.
+#![allow(unreachable_pub, reason = "each test file uses its own part")]
 
 use linchpin::client::Connection;
 use linchpin::prelude::*;

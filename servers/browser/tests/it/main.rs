@@ -7,6 +7,7 @@
 
 mod common;
 
+mod apps;
 mod clients;
 mod hangs;
 mod originals;

@@ -139,7 +139,7 @@ impl InspectorArgs {
                 };
                 return Ok(read(result.as_json()));
             }
-            "resources/read" => json!({ "uri": want(&self.uri, "--uri")? }),
+            "resources/read" | "resources/directory/read" | "skills/get" => json!({ "uri": want(&self.uri, "--uri")? }),
             "prompts/get" => {
                 json!({ "name": want(&self.prompt_name, "--prompt-name")?, "arguments": texts(&self.prompt_args)? })
             }

@@ -18,6 +18,7 @@ mod prompts;
 mod read;
 mod replay;
 mod resources;
+mod skills;
 mod tools;
 mod watch;
 
@@ -77,6 +78,27 @@ Examples:
 "
     )]
     Read(Deferred<read::ReadArgs>),
+    /// List skills.
+    #[command(after_help = exit::TABLE, before_help = "\
+Examples:
+  linchpin skills https://example.com/mcp
+  linchpin skills --verify -- npx -y some-server
+")]
+    Skills(Deferred<skills::SkillsArgs>),
+    /// Load a skill, verified, and print it or one of its files.
+    #[command(
+        override_usage = "linchpin skill [OPTIONS] [TARGET] URI [-- COMMAND...]",
+        after_help = exit::TABLE,
+        before_help = "\
+Examples:
+  linchpin skill https://example.com/mcp skill://refunds/SKILL.md
+  linchpin skill https://example.com/mcp skill://refunds/SKILL.md --file examples/email.md
+  linchpin skill https://example.com/mcp skill://refunds/SKILL.md --out refunds
+
+Nothing that differs from the server's entry is printed or written.
+"
+    )]
+    Skill(Deferred<skills::SkillArgs>),
     /// List prompts.
     #[command(before_help = "\
 Examples:
@@ -181,6 +203,8 @@ impl ClientCommand {
             ClientCommand::Tools(args) => tools::run(args.into_inner()),
             ClientCommand::Call(args) => call::run(args.into_inner()),
             ClientCommand::Resources(args) => resources::run(args.into_inner()),
+            ClientCommand::Skills(args) => skills::list(args.into_inner()),
+            ClientCommand::Skill(args) => skills::one(args.into_inner()),
             ClientCommand::Read(args) => read::run(args.into_inner()),
             ClientCommand::Prompts(args) => prompts::run(args.into_inner()),
             ClientCommand::Prompt(args) => prompt::run(args.into_inner()),
