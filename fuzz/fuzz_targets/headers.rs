@@ -8,7 +8,7 @@ use linchpin_core::service::HeaderParam;
 use linchpin_core::{Limits, Method};
 use linchpin_proto::frame;
 use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
-use linchpin_proto::http::rules::{self, Ask, PostKind, classify};
+use linchpin_proto::http::rules::{self, Ask, PostKind, SessionHeaders, classify};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
         defines: &|_| false,
         named_by: &|_| None,
     };
-    match classify(&message, &headers, ask) {
+    match classify(&message, &headers, &SessionHeaders::of(&headers), ask) {
         Ok(PostKind::Request(request)) => {
             let says =
                 |name: &HeaderName, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());

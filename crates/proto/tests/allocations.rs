@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_core::Limits;
 use linchpin_proto::engine::open;
 use linchpin_proto::frame;
-use linchpin_proto::http::rules::{Ask, PostKind, classify};
+use linchpin_proto::http::rules::{Ask, PostKind, SessionHeaders, classify};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -58,7 +58,7 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
 
     let (reading, message) = counted(|| frame::message(bytes, &limits).unwrap());
     let (opening, request) = counted(|| open(&message, None).unwrap());
-    let (admitting, admitted) = counted(|| classify(&message, &headers, ask).unwrap());
+    let (admitting, admitted) = counted(|| classify(&message, &headers, &SessionHeaders::of(&headers), ask).unwrap());
     drop(request);
     assert!(matches!(admitted, PostKind::Request(_)));
     // The request is shared by what needs it.

@@ -18,7 +18,7 @@
 use super::headers;
 use crate::engine::{claimed_version, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_core::id::Id;
 use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::method::Method;
@@ -39,6 +39,30 @@ pub static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// Repeats the name or URI a stateless request is about.
 pub static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The headers that say where a message belongs, as far as they are there: the first of each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionHeaders<'a> {
+    /// [`SESSION_ID`].
+    pub id: Option<&'a HeaderValue>,
+    /// [`PROTOCOL_VERSION`].
+    pub version: Option<&'a HeaderValue>,
+}
+
+impl<'a> SessionHeaders<'a> {
+    /// Finds them in one pass: a map hashes a name for each look-up, which costs more.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let mut found = Self::default();
+        for (name, value) in headers {
+            match name.as_str() {
+                "mcp-session-id" => found.id = found.id.or(Some(value)),
+                "mcp-protocol-version" => found.version = found.version.or(Some(value)),
+                _ => {}
+            }
+        }
+        found
+    }
+}
 
 /// The classification of a POSTed message.
 #[derive(Debug)]
@@ -69,13 +93,18 @@ pub struct Ask<'a> {
     pub named_by: &'a dyn Fn(&str) -> Option<Arc<str>>,
 }
 
-/// Decides where a message belongs and, for a stateless request, whether it may run.
+/// Decides where a message belongs and, for a stateless request, whether it may run. `named` is found in `headers`.
 ///
 /// # Errors
 /// The error response; its status is `status(reply.kind(), None)`.
-pub fn classify(message: &Message, headers: &HeaderMap, ask: Ask<'_>) -> Result<PostKind, Reply> {
-    let version = headers.get(&PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
-    let alone = is_stateless(message, version, headers);
+pub fn classify(
+    message: &Message,
+    headers: &HeaderMap,
+    named: &SessionHeaders<'_>,
+    ask: Ask<'_>,
+) -> Result<PostKind, Reply> {
+    let version = named.version.map(|v| headers::trim(v.as_bytes()));
+    let alone = is_stateless(message, version, named.id.is_some());
     match &message.kind {
         Kind::Request { id, method } if alone => check_stateless(message, id, method, version, headers, ask),
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
@@ -91,7 +120,7 @@ pub fn classify(message: &Message, headers: &HeaderMap, ask: Ask<'_>) -> Result<
     }
 }
 
-fn is_stateless(message: &Message, version: Option<&[u8]>, headers: &HeaderMap) -> bool {
+fn is_stateless(message: &Message, version: Option<&[u8]>, has_session: bool) -> bool {
     let said = version.map(|v| era::header_version(std::str::from_utf8(v).unwrap_or_default()));
     let (request, initialize) = match &message.kind {
         Kind::Request { method, .. } => (Some(method), *method == MethodName::Known(Method::Initialize)),
@@ -103,7 +132,7 @@ fn is_stateless(message: &Message, version: Option<&[u8]>, headers: &HeaderMap) 
     }
     let odd = said == Some(HeaderVersion::Unknown)
         || matches!(request, Some(MethodName::Known(method)) if era::only_stateless(*method));
-    odd && !initialize && !headers.contains_key(&SESSION_ID)
+    odd && !initialize && !has_session
 }
 
 fn check_stateless(
@@ -254,7 +283,12 @@ mod tests {
         };
         let named_by = |method: &str| (method == "com.example/search/run").then(|| "query".into());
         let defines = |method: &str| method.starts_with("com.example/search/");
-        match classify(&message, &map, Ask { header_params: &lookup, defines: &defines, named_by: &named_by }) {
+        match classify(
+            &message,
+            &map,
+            &SessionHeaders::of(&map),
+            Ask { header_params: &lookup, defines: &defines, named_by: &named_by },
+        ) {
             Ok(PostKind::Request(request)) => {
                 assert!(request.caller.features().stateless);
                 format!("run {}", request.method)
@@ -336,7 +370,7 @@ mod tests {
         let body = request("tools/list", &meta("v999.0.0"));
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
         let headers = HeaderMap::from_iter([(PROTOCOL_VERSION.clone(), HeaderValue::from_static("v999.0.0"))]);
-        let reply = classify(&message, &headers, NOBODY).unwrap_err();
+        let reply = classify(&message, &headers, &SessionHeaders::of(&headers), NOBODY).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }

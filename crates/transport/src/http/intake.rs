@@ -31,14 +31,32 @@ pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that the sender of a POST accepts both response types. A missing header means any, as in HTTP. Returns whether
-/// it names `text/event-stream` before `application/json`, and so would rather have a stream.
-pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let accept = headers.get(ACCEPT).map(|v| v.as_bytes());
-    // Fast path for the values that all client libraries send.
-    if accept == Some(b"application/json, text/event-stream") {
+/// Checks the content headers of a POST, and that its sender accepts both response types, as [`check_post_accept`].
+pub(crate) fn check_post_headers(headers: &HeaderMap) -> Result<bool, Refusal> {
+    // Fast path for the values that all client libraries send, in one pass: a map hashes a name for each look-up.
+    let (mut is_json, mut is_usual) = (false, false);
+    for (name, value) in headers {
+        match name.as_str() {
+            "content-type" if !is_json && value == "application/json" => is_json = true,
+            "accept" if !is_usual && value == "application/json, text/event-stream" => is_usual = true,
+            "content-type" | "accept" | "content-encoding" => {
+                check_body_headers(headers)?;
+                return check_post_accept(headers);
+            }
+            _ => {}
+        }
+    }
+    if is_json && is_usual {
         return Ok(false);
     }
+    check_body_headers(headers)?;
+    check_post_accept(headers)
+}
+
+/// Checks that the sender of a POST accepts both response types. A missing header means any, as in HTTP. Returns whether
+/// it names `text/event-stream` before `application/json`, and so would rather have a stream.
+fn check_post_accept(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let accept = headers.get(ACCEPT).map(|v| v.as_bytes());
     if accepts(headers, b"application/json") && accepts(headers, b"text/event-stream") {
         return Ok(accept.is_some_and(prefers_stream));
     }

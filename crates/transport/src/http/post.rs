@@ -26,7 +26,7 @@ use linchpin_proto::driver::{
     Out, Received, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
 };
 use linchpin_proto::frame::{self, Frame};
-use linchpin_proto::http::rules::{self, Ask, PostKind};
+use linchpin_proto::http::rules::{self, Ask, PostKind, SessionHeaders};
 use linchpin_proto::{Engine, Event};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -67,19 +67,23 @@ pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, c
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
         Ok(Frame::One(message)) => {
             let service = &shared.service;
+            let named = SessionHeaders::of(&head.headers);
             let lookup = |tool: &str, caller: &Caller| service.header_params(tool, caller, &head);
             let ask = Ask {
                 header_params: &lookup,
                 defines: &|method| service.defines(method),
                 named_by: &|method| service.named_by(method),
             };
-            match rules::classify(&message, &head.headers, ask) {
+            match rules::classify(&message, &head.headers, &named, ask) {
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
-                Ok(PostKind::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => {
-                    open(shared, head, &message, cx)
+                Ok(PostKind::Initialize) if named.id.is_none() => open(shared, head, &message, cx),
+                Ok(PostKind::Initialize | PostKind::Session) => {
+                    match shared.session_of(&named, head.principal.as_ref(), request_id(&message)) {
+                        Ok(session) => in_session(shared, session, head, &message, cx),
+                        Err(response) => Next::Answer(*response),
+                    }
                 }
-                Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, &message, cx),
                 Ok(PostKind::Notification(told)) => {
                     if let Some(told) = told {
                         service.notified(told, head);
@@ -310,11 +314,13 @@ fn request_id(message: &Message) -> Option<&Id> {
 
 // --- inside a session ----------------------------------------------------------------------------------------------
 
-fn in_session(shared: &Shared, head: Arc<RequestContext>, message: &Message, cx: &mut Context<'_>) -> Next {
-    let session = match shared.session_of(&head.headers, head.principal.as_ref(), request_id(message)) {
-        Ok(session) => session,
-        Err(response) => return Next::Answer(*response),
-    };
+fn in_session(
+    shared: &Shared,
+    session: Arc<HttpSession>,
+    head: Arc<RequestContext>,
+    message: &Message,
+    cx: &mut Context<'_>,
+) -> Next {
     match take(shared, &session, message, head, cx) {
         Outcome::Nothing => Next::Answer(answer::accepted()),
         Outcome::Reply(reply) => Next::Answer(answered(shared, reply, session.features())),
@@ -373,10 +379,11 @@ fn take(
 
 fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
     const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
-    if !head.headers.contains_key(answer::SESSION_ID) {
+    let named = SessionHeaders::of(&head.headers);
+    if named.id.is_none() {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
     }
-    let session = match shared.session_of(&head.headers, head.principal.as_ref(), None) {
+    let session = match shared.session_of(&named, head.principal.as_ref(), None) {
         Ok(session) if session.features().batches => session,
         Ok(_) => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES)),
         Err(response) => return Next::Answer(*response),
@@ -393,7 +400,7 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
             }
         };
         // Headers that a request alone must have cannot speak for several messages.
-        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, anything) {
+        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &named, anything) {
             let why = "a stateless request cannot be part of a batch";
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;

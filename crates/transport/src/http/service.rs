@@ -24,6 +24,7 @@ use linchpin_core::gate::{Admit, Gate};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
+use linchpin_proto::http::rules::SessionHeaders;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
@@ -403,14 +404,10 @@ impl Endpoint {
     /// Handles a request whose session is here, if it is anywhere, as far as possible by its headers.
     fn dispatch(&self, route: Route, method: Method, uri: &http::Uri, head: Arc<RequestContext>) -> State {
         match (route, method) {
-            (Route::Mcp, Method::POST) => {
-                let checked =
-                    intake::check_body_headers(&head.headers).and_then(|()| intake::check_post_accept(&head.headers));
-                match checked {
-                    Ok(streams) => State::Intake(head, Intake::default(), Purpose::Mcp { streams }),
-                    Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
-                }
-            }
+            (Route::Mcp, Method::POST) => match intake::check_post_headers(&head.headers) {
+                Ok(streams) => State::Intake(head, Intake::default(), Purpose::Mcp { streams }),
+                Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
+            },
             (Route::Mcp, Method::GET) => self.listen(&head),
             (Route::Mcp, Method::DELETE) => self.end(&head),
             (Route::Mcp, _) => State::Answer(answer::method_not_allowed("POST, GET, DELETE")),
@@ -489,7 +486,7 @@ impl Endpoint {
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
             return State::Answer(answer::refuse(status, None, why));
         }
-        let session = match self.shared.session_of(&head.headers, head.principal.as_ref(), None) {
+        let session = match self.shared.session_of(&SessionHeaders::of(&head.headers), head.principal.as_ref(), None) {
             Ok(session) => session,
             Err(response) => return State::Answer(*response),
         };
@@ -531,7 +528,7 @@ impl Endpoint {
         if has_no_sessions(&head.headers) {
             return State::Answer(answer::method_not_allowed("POST"));
         }
-        match self.shared.session_of(&head.headers, head.principal.as_ref(), None) {
+        match self.shared.session_of(&SessionHeaders::of(&head.headers), head.principal.as_ref(), None) {
             Err(response) => State::Answer(*response),
             Ok(session) => {
                 self.shared.sessions.delete(&session);

@@ -6,10 +6,11 @@ use super::calls::Calls;
 use super::session::HttpSession;
 use super::session_id::key_of;
 use super::sessions::Sessions;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use linchpin_core::gate::Gate;
 use linchpin_core::{Id, Limits, Principal, Service};
 use linchpin_proto::era::{HeaderVersion, header_version};
+use linchpin_proto::http::rules::SessionHeaders;
 use std::sync::Arc;
 
 /// See the module's documentation.
@@ -23,15 +24,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the session of a request if the principal may use it. `id` is the request's, for an error response.
+    /// Returns the session that headers name if the principal may use it. `id` is the request's, for an error response.
     pub(crate) fn session_of(
         &self,
-        headers: &HeaderMap,
+        named: &SessionHeaders<'_>,
         principal: Option<&Principal>,
         id: Option<&Id>,
     ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
         let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
-        let Some(value) = headers.get(answer::SESSION_ID) else {
+        let Some(value) = named.id else {
             return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
         };
         let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
@@ -39,7 +40,7 @@ impl Shared {
         let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
             return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");
         };
-        let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
+        let Some(version) = named.version else {
             // Older revisions lack the header, and the revision of others is known from `initialize`.
             return Ok(session);
         };
