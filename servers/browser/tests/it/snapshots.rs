@@ -238,6 +238,12 @@ async fn lists_and_pictures(caller: &Caller, folder: &std::path::Path) {
     caller.text("browser_pdf_save", json!({"filename": "page.pdf"})).await;
     assert!(std::fs::read(folder.join("down/page.pdf")).unwrap().starts_with(b"%PDF-"));
     assert!(caller.call("browser_pdf_save", json!({"filename": "../page.pdf"})).await.is_err());
+    // For people who want to see what the browser drew: `target/tmp/browser`.
+    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    std::fs::create_dir_all(&kept).unwrap();
+    for name in ["all.jpeg", "page.pdf"] {
+        std::fs::copy(folder.join("down").join(name), kept.join(name)).unwrap();
+    }
     let seen = caller.seen("browser_resize", json!({"width": 320, "height": 200})).await;
     assert_eq!(seen["title"], "Shop");
     assert_eq!(caller.run("() => [innerWidth, innerHeight]").await, json!([320, 200]));
