@@ -13,16 +13,18 @@ use linchpin::prelude::*;
 async fn main() -> Result<(), BoxError> {
     let mut args = std::env::args().skip(1);
     let (Some(url), Some(organization)) = (args.next(), args.next()) else {
-        return Err("usage: oauth-proxy URL ORGANIZATION".into());
+        return Err("usage: oauth-proxy URL ORGANIZATION [ADDRESS]".into());
     };
     let (id, secret) = (std::env::var("LINCHPIN_CLIENT_ID")?, std::env::var("LINCHPIN_CLIENT_SECRET")?);
     let issuer = Issuer::new(&url)
         .upstream(Upstream::github(id, secret))
         .allow(&format!("org:{organization}"))
         .store(Store::sqlite("auth.db")?);
+    let address = args.next().unwrap_or_else(|| "127.0.0.1:8931".to_owned());
     let host = url.trim_start_matches("https://").to_owned();
     let server = Server::new("proxied", "1.0").tool(("whoami", "Says who calls."), whoami);
-    server.serve(http("127.0.0.1:8931").guard(issuer).allow_host(host)).await?;
+    let transport = http(address).guard(issuer).allow_host(host).on_ready(|address| eprintln!("http://{address}/mcp"));
+    server.serve(transport).await?;
     Ok(())
 }
 

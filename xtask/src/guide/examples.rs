@@ -18,6 +18,15 @@ const COMMANDS: &[(&str, &str)] = &[
     ("linchpin call add a=2 b=40 -- $EXAMPLES/low-level", "42"),
     ("linchpin call write_note name=a text=hi -- $EXAMPLES/notes", "\"bytes\":2"),
     ("linchpin call clear_notes --answer yes=true -- $EXAMPLES/notes", "deleted 0 notes"),
+    ("linchpin call echo message=hi -- $EXAMPLES/echo", "Tool echo: hi"),
+    ("linchpin read echo://hi -- $EXAMPLES/echo", "Resource echo: hi"),
+    ("linchpin call query sql='SELECT 6 * 7, NULL' -- $EXAMPLES/sqlite-explorer shop.db", "42 | NULL"),
+    ("linchpin call query sql='CREATE TABLE t (a)' -- $EXAMPLES/sqlite-explorer shop.db; true", "readonly database"),
+    (
+        "linchpin tools -- $EXAMPLES/dynamic; linchpin call upgrade_auth permission=admin -- $EXAMPLES/dynamic",
+        "upgraded",
+    ),
+    ("$EXAMPLES/observed", "Sunny in Oslo."),
     ("$EXAMPLES/method", "buy milk"),
     ("$EXAMPLES/typed", "Oslo: [11.0, 12.0, 13.0]"),
     ("$EXAMPLES/errors", "refund: "),
@@ -25,13 +34,16 @@ const COMMANDS: &[(&str, &str)] = &[
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
     ("$EXAMPLES/login; true", "usage"),
     ("$EXAMPLES/tls 2>&1; true", "usage"),
-    ("$EXAMPLES/oauth-proxy 2>&1; true", "usage"),
 ];
 
-/// Servers over HTTP, which take their address as an argument and say where they listen: what is asked of them at `$URL`, and
+/// Servers over HTTP, which take their address as the last argument and say where they listen: what is asked of them at `$URL`, and
 /// what that must print.
 const SERVERS: &[(&str, &str, &str)] = &[
+    ("transports", "linchpin call $URL hello", "Hello, client of 2026-07-28!"),
+    ("transports", "linchpin call --transport sse ${URL%/mcp}/sse hello", "Hello, client of"),
+    ("transports", "linchpin call hello.sock hello", "Hello, client of 2026-07-28!"),
     ("mount", "linchpin call $URL greet name=Ada", "Hello, Ada!"),
+    ("oauth-proxy https://auth.example acme", "linchpin tools $URL 2>&1; true", "auth.example"),
     ("guarded", "linchpin tools $URL 2>&1; true", "linchpin auth login"),
 ];
 
@@ -63,8 +75,10 @@ impl Drop for Served {
 }
 
 fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
-    let mut command = Command::new(program);
-    command.arg("127.0.0.1:0").current_dir(&shell.home).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut words = program.split(' ');
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).arg("127.0.0.1:0").current_dir(&shell.home).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.env("LINCHPIN_CLIENT_ID", "client").env("LINCHPIN_CLIENT_SECRET", "secret");
     let mut served = Served(command.spawn().context("cannot be started")?);
     let said = BufReader::new(served.0.stderr.take().context("no standard error")?).lines();
     for line in said {

@@ -17,6 +17,8 @@ const FILES: &[(&str, &str)] = &[
     ("notes/today.md", "# Today\n\n- call Ada\n- write the report\n"),
     ("notes/shopping.md", "milk\neggs\n"),
     ("keys.toml", ""),
+    // An empty database.
+    ("shop.db", ""),
 ];
 
 /// A home that is made anew for each run, and the path.
