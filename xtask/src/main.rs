@@ -22,6 +22,7 @@ mod msrv;
 mod postgres;
 mod process;
 mod published;
+mod release;
 mod report;
 mod schedule;
 mod server;
@@ -56,6 +57,7 @@ Examples
   cargo xtask bench [ARGS]               bench/run.py with the same arguments
   cargo xtask bench client|servers       the same for our client, and for our servers beside the published ones
   cargo xtask dist                       packages of a release under target/packages: tarballs, deb, npm, wheels, image, bundles
+  cargo xtask release                    version numbers, release notes, whether all crates can be published
   cargo xtask dist --profile dev --check quickly, and each of them installed and called
 
 Tools are installed once, pinned, under target/tools; nothing outside target/ is written.";
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         "msrv" => msrv::command(&context, &rest),
         "guide" => guide::command(&context, &rest),
         "fuzz" => fuzz::command(&context, &rest),
+        "release" => release::command(&context, &rest),
         "dist" => dist::command(&context, &rest),
         "bench" => bench::command(&context, &rest),
         "help" | "--help" | "-h" => {

@@ -12,7 +12,7 @@ use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
     browser, conformance, deps, dist, fuzz, guide, interop, keyring, login, longer, msrv, postgres, process, published,
-    tidy, times, tools,
+    release, tidy, times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -81,6 +81,7 @@ const STAGES: &[Stage] = &[
     long("msrv-build", &["release"], "cargo check with the stated Rust version", msrv::compile),
     long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),
     long("outside", &["release"], "a program outside of the workspace extends the SDK", longer::outside),
+    long("publish", &["release"], "cargo publish --dry-run of every crate, in order", release::check),
     long("deny", &[], "cargo deny: advisories, licences, sources", longer::deny),
     long("semver", &["features"], "cargo semver-checks against what is published", longer::semver),
     long("external-types", &["features"], "types of other crates in the public API", longer::external_types),

@@ -15,7 +15,7 @@
 
 use crate::client::args;
 use crate::fail::Failure;
-use crate::show::out::{Style, indent, note, shorten, stderr_is_terminal, tell};
+use crate::show::out::{Style, indent, note, prompt_is_over, shorten, stderr_is_terminal, tell};
 use linchpin::client::{BoxError, Client, ElicitForm, ElicitUrl, SamplingRequest};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::sample::{CreateMessageResult, SamplingMessageContentBlock as Block};
@@ -341,7 +341,9 @@ async fn line(prompt: &str) -> Option<String> {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|n| (n > 0).then_some(line))
     });
-    let line = read.await.ok()?.ok()??;
+    let read = read.await;
+    prompt_is_over();
+    let line = read.ok()?.ok()??;
     Some(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 

@@ -10,6 +10,7 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::record::transcript::Recorder;
+use crate::show::bar::waiting;
 use crate::show::out::Style;
 use clap::Args;
 use linchpin::client::{Client, Connection, Error, ErrorKind, Tap};
@@ -215,7 +216,8 @@ pub(crate) async fn connect(
     }
     let client = further(client.tap(Taps(taps)));
     let begun = Instant::now();
-    match client.connect_to(target.dial).await {
+    let said = |took: Duration| format!("connecting to {} … {} s", target.name, took.as_secs());
+    match waiting(client.connect_to(target.dial), None, said).await {
         Ok(connection) => Ok(Session { connection, target: target.name, kind: target.kind, witness }),
         Err(e) => {
             let mut failure = told(&e, &target.kind, &witness);

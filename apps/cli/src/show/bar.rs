@@ -1,7 +1,11 @@
-//! The progress bar of a call.
+//! What is shown while something takes its time: the progress of a call, or how long it has taken.
 
 use crate::show::out::{shorten, stderr_is_terminal, tell_over};
 use linchpin::client::Progress;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Width of the bar, in characters.
 const WIDTH: usize = 24;
@@ -9,28 +13,63 @@ const WIDTH: usize = 24;
 /// A progress bar on standard error, if that is a terminal; erased when dropped.
 pub(crate) struct Bar {
     on: bool,
-    drawn: bool,
+    /// Whether there was progress.
+    drawn: Arc<AtomicBool>,
 }
 
 impl Bar {
     pub(crate) fn new() -> Bar {
-        Bar { on: stderr_is_terminal(), drawn: false }
+        Bar { on: stderr_is_terminal(), drawn: Arc::default() }
     }
 
     pub(crate) fn show(&mut self, progress: &Progress) {
         if self.on {
-            self.drawn = true;
+            self.drawn.store(true, Ordering::Relaxed);
             tell_over(&line(progress));
         }
+    }
+
+    /// Whether progress has been shown, to be asked later.
+    pub(crate) fn drawn(&self) -> Arc<AtomicBool> {
+        self.drawn.clone()
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if self.drawn {
+        if self.drawn.load(Ordering::Relaxed) {
             tell_over("");
         }
     }
+}
+
+/// What takes longer is shown on a terminal, and how often that changes.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs `work`. From its second second on, a terminal shows what `said` says of it, given how long it has taken, until it ends
+/// or `hidden` is set.
+pub(crate) async fn waiting<T>(
+    work: impl Future<Output = T>,
+    hidden: Option<Arc<AtomicBool>>,
+    said: impl Fn(Duration) -> String,
+) -> T {
+    if !stderr_is_terminal() {
+        return work.await;
+    }
+    let (begun, mut work) = (Instant::now(), pin!(work));
+    let done = loop {
+        tokio::select! {
+            biased;
+            done = &mut work => break done,
+            () = tokio::time::sleep(PATIENCE) => {
+                if !hidden.as_ref().is_some_and(|hidden| hidden.load(Ordering::Relaxed)) {
+                    tell_over(&shorten(&said(begun.elapsed()), 79));
+                }
+            }
+        }
+    };
+    tell_over("");
+    done
 }
 
 fn line(progress: &Progress) -> String {

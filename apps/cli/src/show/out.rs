@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use linchpin_kit::near;
 
@@ -100,16 +101,39 @@ fn columns((width, _): (terminal_size::Width, terminal_size::Height)) -> usize {
     width.0.into()
 }
 
+/// Whether the last line of the terminal is one that [`tell_over`] wrote.
+static OVERWRITABLE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last line of the terminal is a prompt, at which somebody may be typing.
+static PROMPTING: AtomicBool = AtomicBool::new(false);
+
+/// Erases the line of the terminal.
+const ERASE: &str = "\r\x1b[2K";
+
 /// Writes text to standard error without a newline, in one piece, so that lines of two tasks do not mix.
 pub(crate) fn tell(text: &str) {
-    let _ = io::stderr().lock().write_all(clean(text).as_bytes());
+    let mut to = io::stderr().lock();
+    if OVERWRITABLE.swap(false, Ordering::Relaxed) {
+        let _ = to.write_all(ERASE.as_bytes());
+    }
+    PROMPTING.store(!text.ends_with('\n'), Ordering::Relaxed);
+    let _ = to.write_all(clean(text).as_bytes());
 }
 
-/// Overwrites the last line of the terminal on standard error.
+/// Notes that the prompt has its answer.
+pub(crate) fn prompt_is_over() {
+    PROMPTING.store(false, Ordering::Relaxed);
+}
+
+/// Overwrites the last line of the terminal on standard error, unless it is a prompt.
 pub(crate) fn tell_over(text: &str) {
-    let text = clean(&text.replace('\n', " "));
     let mut to = io::stderr().lock();
-    let _ = to.write_all(format!("\r\x1b[2K{text}").as_bytes()).and_then(|()| to.flush());
+    if PROMPTING.load(Ordering::Relaxed) || (text.is_empty() && !OVERWRITABLE.load(Ordering::Relaxed)) {
+        return;
+    }
+    OVERWRITABLE.store(!text.is_empty(), Ordering::Relaxed);
+    let text = clean(&text.replace('\n', " "));
+    let _ = to.write_all(format!("{ERASE}{text}").as_bytes()).and_then(|()| to.flush());
 }
 
 /// Whether standard error is a terminal.

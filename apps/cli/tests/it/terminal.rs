@@ -60,6 +60,19 @@ fn what_is_declared_does_not_depend_on_a_terminal() {
     assert_eq!(declared(&seen(home.path(), row(home.path(), &words, ""))), declared_plain);
 }
 
+#[cfg(feature = "time")]
+#[test]
+fn what_takes_more_than_a_second_says_so_on_a_terminal_only() {
+    let home = tempfile::tempdir().unwrap();
+    let slow = format!("sleep 1.2; exec {} serve time", program().display());
+    let words = ["ping", "--", "sh", "-c", &slow];
+    let text = seen(home.path(), row(home.path(), &[&["linchpin"], &words[..]].concat(), ""));
+    let (said, rest) = text.split_once("connecting to sh -c ").unwrap_or_else(|| panic!("{text}"));
+    assert!(said.ends_with("\r\x1b[2K") && rest.contains("\r\x1b[2K"), "{text:?}");
+    let (code, _, err) = finished(command(program(), home.path()).args(words));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+}
+
 #[test]
 fn a_form_is_sent_by_its_own_words_only() {
     let home = tempfile::tempdir().unwrap();

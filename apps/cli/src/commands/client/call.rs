@@ -6,7 +6,7 @@ use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::show::bar::Bar;
+use crate::show::bar::{Bar, waiting};
 use crate::show::content::Keeper;
 use crate::show::describe;
 use crate::show::exact;
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
@@ -115,11 +116,13 @@ fn unknown(name: &str, tools: &[Tool]) -> Failure {
 /// Calls the tool, with a progress bar on a terminal.
 async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<RawCallToolResult, Failure> {
     let mut bar = Bar::new();
+    let drawn = bar.drawn();
     let call = session
         .connection
         .call(name, exact::raw(&Value::Object(arguments)))
         .on_progress(move |progress| bar.show(&progress));
-    match call.await {
+    let said = |took: Duration| format!("calling {name} … {} s", took.as_secs());
+    match waiting(async { call.await }, Some(drawn), said).await {
         Ok(result) => Ok(result),
         Err(e) => Err(failed(session, name, &e).await),
     }

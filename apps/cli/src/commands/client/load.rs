@@ -6,6 +6,7 @@ use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::show::bar::waiting;
 use crate::show::exact;
 use crate::show::out::{Out, count};
 use clap::Args;
@@ -157,7 +158,12 @@ async fn drive(
             }
         });
     }
-    while workers.join_next().await.is_some() {}
+    let counted = tally.clone();
+    let said = move |took: Duration| {
+        let calls = counted.lock().unwrap_or_else(PoisonError::into_inner).calls;
+        format!("{} in {} s", count(calls as usize, "call"), took.as_secs())
+    };
+    waiting(async { while workers.join_next().await.is_some() {} }, None, said).await;
     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::take(&mut *tally)
 }
