@@ -23,6 +23,7 @@ chapters! {
     dynamic_tools "dynamic-tools.md";
     middleware "middleware.md";
     extensions "extensions.md";
+    extending "extending.md";
     testing "testing.md";
     sessions "sessions.md";
     deployment "deployment.md";

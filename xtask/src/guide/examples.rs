@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ),
     ("$EXAMPLES/observed", "Sunny in Oslo."),
     ("$EXAMPLES/method", "buy milk"),
+    ("$EXAMPLES/extension", "buy milk, milk the cow"),
     ("$EXAMPLES/typed", "Oslo: [11.0, 12.0, 13.0]"),
     ("$EXAMPLES/errors", "refund: "),
     ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
@@ -48,6 +49,10 @@ const SERVERS: &[(&str, &str, &str)] = &[
 ];
 
 pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Result<()> {
+    let manifest = std::fs::read_to_string(context.root.join("examples/Cargo.toml"))?;
+    let forgotten = forgotten(&manifest);
+    let wrong = (!forgotten.is_empty()).then(|| format!("add {} to xtask/src/guide/examples.rs", forgotten.join(", ")));
+    note(report, "every example is run", wrong);
     let folder = std::path::absolute(context.binary("examples"))?.display().to_string();
     for (command, expected) in COMMANDS {
         let done = shell.run(command, &[("EXAMPLES", &folder)])?;
@@ -74,6 +79,21 @@ impl Drop for Served {
     }
 }
 
+/// The examples that nothing runs: those with tests of their own are run by these.
+fn forgotten(manifest: &str) -> Vec<String> {
+    let Ok(manifest) = manifest.parse::<toml::Table>() else {
+        return vec!["the manifest is not valid TOML".to_owned()];
+    };
+    let examples = manifest.get("example").and_then(toml::Value::as_array);
+    let name = |example: &toml::Value| example.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+    let untested = examples.into_iter().flatten().filter(|example| example.get("test").is_none()).map(name);
+    let is_run = |name: &String| {
+        COMMANDS.iter().any(|(command, _)| command.split([' ', ';']).any(|word| word == format!("$EXAMPLES/{name}")))
+            || SERVERS.iter().any(|(server, ..)| server.split(' ').next() == Some(name))
+    };
+    untested.filter(|name| !is_run(name)).collect()
+}
+
 fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
     let mut words = program.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -88,4 +108,16 @@ fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
         }
     }
     anyhow::bail!("it ended before it said where it listens")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_that_nothing_runs_is_named() {
+        let manifest =
+            "[[example]]\nname = \"adder\"\n[[example]]\nname = \"new\"\n[[example]]\nname = \"own\"\ntest = true\n";
+        assert_eq!(forgotten(manifest), ["new"]);
+    }
 }

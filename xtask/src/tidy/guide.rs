@@ -8,7 +8,7 @@ use crate::markdown::{anchors, beside, blocks, links as links_of};
 const COMPILED_BY: &str = "examples/lib.rs";
 
 /// Languages of blocks that are neither compiled nor run nor parsed: other people's.
-const FOREIGN: &[&str] = &["dockerfile", "ini", "nginx", "rs", "ts"];
+const FOREIGN: &[&str] = &["dockerfile", "ini", "nginx", "rs", "ts", "yaml"];
 
 /// Relative links that lead nowhere, in any document.
 pub(super) fn links(tree: &Tree<'_>) -> Vec<Finding> {

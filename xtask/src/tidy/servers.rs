@@ -35,8 +35,11 @@ fn place(path: &str) -> Option<(&str, &str)> {
 /// What the servers stand on: no server themselves.
 const SHARED: &[&str] = &[KIT, "rest"];
 
-/// Where a server is told of beside its own folder: the file, and what is in it. All else follows from these.
-const PLACES: &[(&str, fn(&str) -> String)] = &[
+/// A file, and what a server of this name has in it.
+type Told = (&'static str, fn(&str) -> String);
+
+/// Where a server is told of beside its own folder. All else follows from these.
+const PLACES: &[Told] = &[
     ("Cargo.toml", |name| format!("servers/{name}\"")),
     ("apps/cli/Cargo.toml", |name| format!("{name} = [\"dep:linchpin-{name}\"")),
     ("apps/cli/src/serve/servers.rs", |name| format!("\"{name}\",\n            linchpin_")),
@@ -47,7 +50,7 @@ const PLACES: &[(&str, fn(&str) -> String)] = &[
 
 /// What of the places above does not have this server.
 fn not_told_of(name: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
-    let missing = |(file, entry): &(&str, fn(&str) -> String)| {
+    let missing = |(file, entry): &Told| {
         let entry = entry(name);
         let is_there = read(file).is_some_and(|text| text.contains(&entry));
         (!is_there).then(|| format!("is not in {file}: `{}` is missing", entry.lines().next().unwrap_or_default()))
