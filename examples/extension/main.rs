@@ -19,13 +19,17 @@ struct Found {
     notes: Vec<String>,
 }
 
-async fn run(notes: &Vec<String>, q: Query) -> Json<Found> {
-    Json(Found { notes: notes.iter().filter(|note| note.contains(&q.query)).cloned().collect() })
+struct Notes([&'static str; 3]);
+
+async fn run(notes: &Notes, q: Query) -> Json<Found> {
+    Json(Found {
+        notes: notes.0.iter().filter(|note| note.contains(&q.query)).map(|note| (*note).to_owned()).collect(),
+    })
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let notes = ["buy milk", "call Ada", "milk the cow"].map(String::from).to_vec();
+    let notes = Notes(["buy milk", "call Ada", "milk the cow"]);
     let search = Extension::new("com.example/search", json!({})).state(notes).method("run", run).named_by("query");
     let server = Server::new("notes", "1.0").with(search);
 
