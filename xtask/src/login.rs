@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report, table};
 use crate::server::{Running, free_port};
-use crate::{process, tools, world};
+use crate::{browser, process, stages, tools, world};
 
 /// How long access tokens last, so that clients have to refresh them.
 const LIFE_S: u64 = 2;
@@ -108,6 +108,17 @@ const CLIENTS: &[Client] = &[
     },
 ];
 
+/// The pages themselves, in a real browser.
+const PAGES: Client = Client {
+    name: "the pages in Chromium",
+    tools: "clients",
+    script: "pages.mjs",
+    told: &[],
+    ways: &["public"],
+    checks: &["wrong password", "consent", "denial", "errors"],
+    gate: &["public"],
+};
+
 /// How people log in at a server that trusts or uses npm's `oidc-provider`: what `login-server` and the provider are told.
 const PROVIDERS: &[(&str, &[&str], &str)] = &[
     ("oidc-provider as upstream", &["upstream"], "jwt"),
@@ -125,16 +136,21 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     Ok(run(&context, flags.last("--client"), flags.last("--way"))?.print())
 }
 
-/// The stage: all lanes, or those of the gate.
+/// The stage: all lanes, or those of the gate; and 10,000 tokens that another library judges.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    run(context, None, None)
+    let mut report = run(context, None, None)?;
+    let python = tools::python(context, "py-joserfc")?;
+    let judged = stages::ignored_tests(context, "joserfc", "test(joserfc)", &[("LINCHPIN_JOSERFC", python)], 300)?;
+    report.counts.add(judged.counts);
+    report.text.push_str(&judged.text);
+    Ok(report)
 }
 
 fn run(context: &Context, client: Option<&str>, way: Option<&str>) -> Result<Report> {
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let mut rows = vec![["client", "known by", "passed", "failed"].map(String::from).to_vec()];
     let picked = client.is_some() || way.is_some();
-    let mut left_out = 0;
+    let (mut left_out, mut report_skip) = (0, None);
     let mut add = |name: &str, way: &str, found: Result<(Counts, String)>| {
         let (counts, problems) =
             found.unwrap_or_else(|why| (Counts::one(false), format!("  {name}, {way}: {why:#}\n")));
@@ -160,6 +176,14 @@ fn run(context: &Context, client: Option<&str>, way: Option<&str>) -> Result<Rep
             left_out += 1;
         }
     }
+    if client.is_none_or(|wanted| PAGES.name.contains(wanted)) && way.is_none() {
+        if browser::installed(context)? {
+            add(PAGES.name, "public", lane(context, &PAGES, "public"));
+        } else {
+            report_skip = Some("the pages in a browser: there is none".to_string());
+        }
+    }
+    report.skips.extend(report_skip);
     if left_out > 0 && !picked {
         report.skips.push(format!("{left_out} lanes: only with --all"));
     }
@@ -193,7 +217,7 @@ fn lane(context: &Context, client: &Client, way: &str) -> Result<(Counts, String
     server.args([&port.to_string(), "users"]).env("LOGIN_LIFE_S", LIFE_S.to_string());
     let mut told = json!({
         "url": format!("http://127.0.0.1:{port}/mcp"), "way": way, "lifeMs": ACCEPTED_S * 1000, "home": folder,
-        "callback": format!("http://127.0.0.1:{}/oauth/callback", free_port()?),
+        "program": context.binary("linchpin"), "callback": format!("http://127.0.0.1:{}/oauth/callback", free_port()?),
     });
     let mut running = Vec::new();
     if way == "document" {
