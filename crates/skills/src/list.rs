@@ -17,6 +17,9 @@ use std::ops::Deref;
 
 /// The skills of a server, for a connection.
 ///
+/// Servers of revisions with sessions announce skills to clients that declare the extension, with
+/// `Client::extension("io.modelcontextprotocol/skills", &json!({}))`.
+///
 /// ```
 /// # use linchpin::prelude::*;
 /// # use linchpin::skills::{Error, SkillsExt};

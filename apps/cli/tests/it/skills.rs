@@ -33,6 +33,7 @@ fn skills_of_a_directory_are_served_listed_verified_printed_and_written() {
     let uri = "skill://refunds/SKILL.md";
     for server in [&alone[..], &beside] {
         let run = |args: &[&str]| linchpin(&[args, server].concat());
+        assert!(run(&["skills", "--era", "legacy"]).1.contains(uri));
         let (code, out, err) = run(&["skills", "--verify"]);
         assert!(code == Some(0) && out.contains(uri) && out.contains("Refunds a customer."), "{out}{err}");
         assert!(!out.contains("broken"), "{out}");

@@ -14,10 +14,14 @@ use std::time::{Duration, Instant};
 /// The page around the frame: it passes messages on, and does nothing else.
 const HOST: &str = r#"<!doctype html><title>host</title><iframe sandbox="allow-scripts" src="PAGE"></iframe><script>
 const frame = document.querySelector("iframe");
-addEventListener("message", async ({ source, data }) => {
+let last = Promise.resolve();
+addEventListener("message", ({ source, data }) => {
   if (source !== frame.contentWindow) return;
-  const reply = await fetch("/heard", { method: "POST", body: JSON.stringify(data) });
-  for (const message of await reply.json()) frame.contentWindow.postMessage(message, "*");
+  // One after the other: requests overtake each other.
+  last = last.then(async () => {
+    const reply = await fetch("/heard", { method: "POST", body: JSON.stringify(data) });
+    for (const message of await reply.json()) frame.contentWindow.postMessage(message, "*");
+  });
 });
 </script>"#;
 

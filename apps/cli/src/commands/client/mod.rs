@@ -92,7 +92,7 @@ Examples:
         before_help = "\
 Examples:
   linchpin skill https://example.com/mcp skill://refunds/SKILL.md
-  linchpin skill https://example.com/mcp skill://refunds/SKILL.md --file examples/email.md
+  linchpin skill https://example.com/mcp skill://refunds/SKILL.md --file faq.md
   linchpin skill https://example.com/mcp skill://refunds/SKILL.md --out refunds
 
 Nothing that differs from the server's entry is printed or written.

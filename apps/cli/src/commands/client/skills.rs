@@ -7,7 +7,9 @@ use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::out::{self, Out, count, near, summary};
 use clap::{Args, ValueHint};
+use linchpin::client::Client;
 use linchpin::skills::{Error, LoadedSkill, SkillsExt};
+use linchpin::types::capability::extension;
 use serde_json::json;
 use std::collections::HashSet;
 use std::fs;
@@ -49,6 +51,11 @@ pub(crate) struct SkillArgs {
     wanted: WantedArgs,
 }
 
+/// Servers of revisions with sessions tell of skills to those who declare them.
+fn declared(client: Client) -> Client {
+    client.extension(extension::SKILLS, &json!({}))
+}
+
 /// The failure for an error of a skill.
 fn failed(session: &Session, error: Error) -> Failure {
     match error {
@@ -60,7 +67,7 @@ fn failed(session: &Session, error: Error) -> Failure {
 
 pub(crate) fn list(args: SkillsArgs) -> Result<(), Failure> {
     let target = args.target.resolve(args.words.clone())?;
-    session::run(&args.talk, target, async |session| {
+    session::run_with(&args.talk, target, declared, async |session| {
         let skills = session.connection.skills().await.map_err(|e| failed(session, e))?;
         let mut out = Out::new();
         if args.talk.json {
@@ -109,7 +116,7 @@ pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
     let [uri] = args.words.as_slice() else {
         return Err(Failure::usage("expected one URI").hint("`linchpin skills` lists the skills"));
     };
-    session::run(&args.wanted.talk, target, async |session| {
+    session::run_with(&args.wanted.talk, target, declared, async |session| {
         let skill = match session.connection.skill(uri).await {
             Ok(skill) => skill,
             Err(error) => {
