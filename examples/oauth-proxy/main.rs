@@ -1,9 +1,5 @@
-//! An OAuth proxy: people log in at GitHub, which knows no registration of clients; clients register here, and get tokens of
-//! this server only.
-//!
+//! An OAuth proxy: people log in at GitHub (callback URL `https://mcp.example.com/callback`), clients get tokens of this server only.
 //! `LINCHPIN_CLIENT_ID=… LINCHPIN_CLIENT_SECRET=… cargo run -p linchpin-examples --example oauth-proxy -- https://mcp.example.com acme`
-//!
-//! The OAuth app at GitHub has the callback URL `https://mcp.example.com/callback`.
 
 use linchpin::BoxError;
 use linchpin::issuer::{Issuer, Store, Upstream};
