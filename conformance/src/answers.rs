@@ -54,7 +54,7 @@ fn during(server: Server) -> Server {
         .tool(fixture("test_tool_with_progress", "Progress", "Reports progress three times."), progress)
         .tool(fixture("test_reconnection", "Reconnection", "Closes its stream and answers on the next."), reconnection)
         .tool(
-            fixture("slow_compute", "Slow compute", "Takes as long as it is told to; can be cancelled."),
+            fixture("slow_compute", "Slow compute", "Takes as long as it is told to; can be cancelled.").task(),
             slow_compute,
         )
 }

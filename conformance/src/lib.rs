@@ -1,14 +1,14 @@
 //! The fixture server of the official conformance suite, written with Linchpin's public API only.
 //!
 //! What it offers is dictated by the suite: names, texts and keys are the suite's. It must never hold protocol code of its
-//! own, because then the suite would test this crate instead of Linchpin. The extension for tasks is neither implemented nor
-//! declared.
+//! own, because then the suite would test this crate instead of Linchpin.
 
 mod answers;
 mod ask;
 mod mrtr;
 mod offers;
 mod skills;
+mod tasks;
 
 use linchpin::prelude::*;
 
@@ -29,5 +29,6 @@ pub fn server() -> Server {
     let server = answers::add(server);
     let server = ask::add(server);
     let server = mrtr::add(server);
+    let server = tasks::add(server);
     offers::add(server).with(skills::skills())
 }

@@ -24,13 +24,6 @@ pub(crate) fn add(server: Server) -> Server {
         .tool(mrtr("capabilities", "Round: capabilities", "Asks only what the client can answer."), capabilities)
         .tool(fixture("test_streaming_elicitation", "Elicitation", "Asks for a name."), name)
         .tool(fixture("test_missing_capability", "Needs sampling", "Only for clients that can sample."), needs_sampling)
-        .tool(
-            Tool::new("confirm_delete", "Pretends to delete a file, after asking.")
-                .title("Confirm deletion")
-                .destructive()
-                .open_world(false),
-            confirm_delete,
-        )
         .prompt(
             Prompt::new("test_input_required_result_prompt", "Asks for the context it is to use.")
                 .title("Asking prompt"),
@@ -124,22 +117,6 @@ async fn capabilities(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
 async fn needs_sampling(_: &(), cx: &Cx, _: NoArgs) -> Result<&'static str> {
     cx.require(cx.caps().sampling, "sampling", json!({}))?;
     Ok("The client can sample.")
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Delete {
-    /// The file to pretend to delete.
-    filename: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Sure {
-    confirm: bool,
-}
-
-async fn confirm_delete(_: &(), cx: &Cx, q: Delete) -> Result<String> {
-    let sure: Sure = cx.elicit("confirm", &format!("Delete {}?", q.filename)).await?;
-    Ok(if sure.confirm { format!("Deleted {} (not really).", q.filename) } else { format!("Kept {}.", q.filename) })
 }
 
 #[derive(Deserialize, JsonSchema)]

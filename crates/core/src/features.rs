@@ -59,6 +59,10 @@ pub struct Features {
     pub structured_any: bool,
     /// `execution` of tools: whether they may run as tasks.
     pub tool_execution: bool,
+    /// Tasks are part of the revision: the requestor asks for them with `task`, and fetches results with `tasks/result`.
+    pub core_tasks: bool,
+    /// Tasks are an extension, which each request declares: the server decides, and `tasks/get` has the result.
+    pub task_extension: bool,
     /// Content of type `resource_link`.
     pub resource_links: bool,
     /// `title` on tools, resources, prompts and implementations; `_meta` on definitions and content.
@@ -104,6 +108,8 @@ const fn of(revision: Revision, index: usize) -> Features {
         structured: r2,
         structured_any: r4,
         tool_execution: index == 3,
+        core_tasks: index == 3,
+        task_extension: r4,
         resource_links: r2,
         titles: r2,
         elicitation: r2,

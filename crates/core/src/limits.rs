@@ -13,5 +13,5 @@ pub use client::{
 };
 pub use server::{
     CallLimits, ConnectionLimits, Limits, ListLimits, MessageLimits, RoundTripLimits, ServerRequestLimits,
-    SessionLimits, SubscriptionLimits,
+    SessionLimits, SubscriptionLimits, TaskLimits,
 };

@@ -56,6 +56,16 @@ methods! {
     ServerDiscover = "server/discover",
     /// `subscriptions/listen`
     SubscriptionsListen = "subscriptions/listen",
+    /// `tasks/get`
+    TasksGet = "tasks/get",
+    /// `tasks/update`
+    TasksUpdate = "tasks/update",
+    /// `tasks/cancel`
+    TasksCancel = "tasks/cancel",
+    /// `tasks/result`
+    TasksResult = "tasks/result",
+    /// `tasks/list`
+    TasksList = "tasks/list",
 }
 
 impl fmt::Display for Method {

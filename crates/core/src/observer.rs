@@ -217,6 +217,8 @@ pub enum Outcome {
     ToolError,
     /// The client is asked for input and will repeat the request.
     InputRequired,
+    /// A task was made: the call goes on, and the client fetches its result.
+    Task,
     /// A JSON-RPC error with this code.
     Error(i32),
     /// Cancelled, or its client has disconnected: no response.
@@ -229,12 +231,13 @@ impl Outcome {
         matches!(self, Outcome::Error(_) | Outcome::ToolError)
     }
 
-    /// A word for labels: `ok`, `tool_error`, `input_required`, `error` or `cancelled`.
+    /// A word for labels: `ok`, `tool_error`, `input_required`, `task`, `error` or `cancelled`.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
             Outcome::ToolError => "tool_error",
             Outcome::InputRequired => "input_required",
+            Outcome::Task => "task",
             Outcome::Error(_) => "error",
             Outcome::Cancelled => "cancelled",
         }
@@ -247,6 +250,7 @@ impl From<ReplyKind> for Outcome {
             ReplyKind::Complete => Outcome::Ok,
             ReplyKind::ToolError => Outcome::ToolError,
             ReplyKind::InputRequired => Outcome::InputRequired,
+            ReplyKind::Task => Outcome::Task,
             ReplyKind::Error(code) => Outcome::Error(code),
         }
     }

@@ -47,6 +47,8 @@ pub enum ReplyKind {
     ToolError,
     /// A result that asks the client for input.
     InputRequired,
+    /// A task that was made instead of a result.
+    Task,
     /// A JSON-RPC error of this code.
     Error(i32),
 }
@@ -150,7 +152,7 @@ impl Reply {
                 let code = body.get("code").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).unwrap_or(code);
                 ReplyKind::Error(code)
             }
-            ReplyKind::InputRequired => ReplyKind::InputRequired,
+            kind @ (ReplyKind::InputRequired | ReplyKind::Task) => kind,
             _ if body.get("isError") == Some(&Value::Bool(true)) => ReplyKind::ToolError,
             _ => ReplyKind::Complete,
         };
@@ -333,6 +335,14 @@ impl ResultWriter {
         self.push(b":");
     }
 
+    /// Adds whole members: JSON text without braces.
+    pub fn members(&mut self, members: &[u8]) {
+        if !members.is_empty() && self.frame.len() > self.start + 1 {
+            self.push(b",");
+        }
+        self.push(members);
+    }
+
     /// Appends JSON text unchanged.
     #[inline]
     pub fn push(&mut self, json: &[u8]) {
@@ -392,9 +402,12 @@ impl ResultWriter {
     /// Closes the result.
     pub fn finish(mut self, kind: ReplyKind) -> Reply {
         if self.features.result_types {
-            let input_required = kind == ReplyKind::InputRequired;
             self.key("resultType");
-            self.push(if input_required { b"\"input_required\"" } else { b"\"complete\"" });
+            self.push(match kind {
+                ReplyKind::InputRequired => b"\"input_required\"",
+                ReplyKind::Task => b"\"task\"",
+                _ => b"\"complete\"",
+            });
         }
         let stamped = self.features.server_info_in_results && !self.stamps.server_info.is_empty();
         if stamped || !self.meta.is_empty() {

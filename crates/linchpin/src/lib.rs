@@ -76,6 +76,8 @@
 //! | `apps` | | MCP Apps: pages that show results of tools, and what a host sees to when it shows them |
 //! | `skills` | | skills: served with `server`, loaded and verified with `client` |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
+//! | `tasks` | | tools whose calls may become tasks, kept in memory |
+//! | `tasks-sqlite` | | tasks in a file, which outlive the process |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
 //! | `remote` | | Streamable HTTP and HTTP+SSE for clients |
@@ -190,6 +192,8 @@ pub use linchpin_macros::{prompt, resource, tool};
 pub use linchpin_middleware as middleware;
 #[cfg(feature = "otel")]
 pub use linchpin_otel as otel;
+#[cfg(feature = "tasks")]
+pub use linchpin_server::Tasks;
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     Audience, BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, CompletionHandler, ConfigError, Cx, Elicited,
@@ -213,6 +217,8 @@ pub mod store {
 
     pub use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
     pub use linchpin_core::{ServerChange, SessionRecord};
+    #[cfg(feature = "tasks")]
+    pub use linchpin_server::store::{Builder, Error, Secrets, Store};
 }
 
 pub mod transport {

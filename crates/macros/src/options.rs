@@ -86,12 +86,14 @@ enum Takes {
     Value,
     /// `= expression`, repeatable.
     Values,
+    /// Nothing, or `= "required"` or `= "later"`.
+    Task,
     /// `(ttl_ms, public)` or `(ttl_ms, private)`.
     Cache,
     /// `(argument = path, …)`.
     Complete,
 }
-use Takes::{Cache, Choice, Complete, Flag, Name, Value, Values};
+use Takes::{Cache, Choice, Complete, Flag, Name, Task, Value, Values};
 
 const TOOL: &[(&str, Takes)] = &[
     ("name", Name),
@@ -111,6 +113,10 @@ const TOOL: &[(&str, Takes)] = &[
     ("meta", Value),
     ("ui", Value),
     ("visible", Value),
+    ("task", Task),
+    ("resumable", Flag),
+    ("task_ttl", Value),
+    ("meanwhile", Value),
     ("input_schema", Value),
     ("output_schema", Value),
 ];
@@ -245,6 +251,7 @@ impl Options {
         match takes {
             Flag => self.flag(&ident, input, errors),
             Choice => self.choice(&ident, input),
+            Task => self.task(&ident, input),
             Cache => self.cache(&ident, input, krate, errors),
             Complete => self.complete(&ident, input),
             Name | Value | Values => self.value(&ident, *takes, input, errors),
@@ -277,6 +284,23 @@ impl Options {
             LitBool::new(true, ident.span())
         };
         self.call(ident, quote!(#value));
+        Ok(())
+    }
+
+    fn task(&mut self, ident: &Ident, input: ParseStream<'_>) -> Result<()> {
+        const USAGE: &str = "`task` takes no value, or is `task = \"required\"` or `task = \"later\"`";
+        let method = if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            let when = input.parse::<LitStr>().map_err(|e| Error::new(e.span(), USAGE))?;
+            match when.value().as_str() {
+                "required" => "task_required",
+                "later" => "task_later",
+                _ => return Err(Error::new(when.span(), USAGE)),
+            }
+        } else {
+            "task"
+        };
+        self.call(&Ident::new(method, ident.span()), quote!());
         Ok(())
     }
 

@@ -20,7 +20,7 @@ pub fn claimed(version: &str) -> Option<&'static Features> {
 
 /// Whether a revision has the method.
 pub fn defines(features: &Features, method: Method) -> bool {
-    if features.stateless { modern::defines(method) } else { legacy::defines(method) }
+    if features.stateless { modern::defines(method) } else { legacy::defines(features, method) }
 }
 
 /// Whether a revision has the notification of a client. Those that the specification does not have are in all of them.
@@ -60,7 +60,7 @@ pub enum HeaderVersion {
 
 /// Whether a method exists only in stateless revisions, so that its sender must use one.
 pub(crate) fn only_stateless(method: Method) -> bool {
-    modern::defines(method) && !legacy::defines(method)
+    modern::defines(method) && !legacy::knows(method)
 }
 
 /// Returns the features of a version by its name, if it is supported.

@@ -15,7 +15,7 @@
 //! translate/result
 //! engine  negotiation  translate/error  translate/fit
 //! era  http/request_headers
-//! frame  http  http/headers  http/sse  legacy  message_writer  modern  splice
+//! frame  http  http/headers  http/sse  legacy  message_writer  modern  splice  task
 //! ```
 
 pub mod driver;
@@ -28,6 +28,7 @@ pub mod message_writer;
 mod modern;
 pub mod negotiation;
 pub mod splice;
+pub mod task;
 pub mod translate;
 
 pub use engine::{Engine, Event};

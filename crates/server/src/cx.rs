@@ -3,6 +3,8 @@
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::shared::Shared;
+#[cfg(feature = "tasks")]
+use crate::tasks::link::{self, Link};
 use crate::ui;
 use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
@@ -58,6 +60,9 @@ pub(crate) struct CallState {
     name: OnceLock<Box<str>>,
     /// Of a notification or a subscription: there is no stream and no response of its own.
     outside: bool,
+    /// The task that the call is, or may become.
+    #[cfg(feature = "tasks")]
+    link: Option<Arc<Link>>,
 }
 
 #[derive(Default)]
@@ -81,17 +86,68 @@ impl Cx {
         shared: Arc<Shared>,
         round_trips: RoundTrips,
     ) -> Cx {
-        let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
-        let (round_trips, name) = (Mutex::new(round_trips), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, shared, round_trips, queue, cancelled, over, name, outside: false }))
+        Cx(Arc::new(CallState::new(request, door, shared, Mutex::new(round_trips), Mutex::default())))
+    }
+
+    /// The context of a call that may become a task.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn linked(
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
+        shared: Arc<Shared>,
+        round_trips: RoundTrips,
+        link: Arc<Link>,
+    ) -> Cx {
+        let mut state = CallState::new(request, door, shared, Mutex::new(round_trips), Mutex::default());
+        state.link = Some(link);
+        Cx(Arc::new(state))
+    }
+
+    /// The task that the call is, or may become.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+        self.0.link.as_ref()
+    }
+
+    /// Returns the id of the task that this call has become. `None` for a call that is no task, or none yet.
+    ///
+    /// It is the same when the task is started again, so it is a good idempotency key for what a step does elsewhere.
+    #[cfg(feature = "tasks")]
+    pub fn task_id(&self) -> Option<String> {
+        Some(self.link()?.task()?.id().to_owned())
+    }
+
+    /// Makes the call a task now, if it can become one. Returns whether it is one.
+    ///
+    /// The client gets the task's id as the answer, and the handler goes on. Nothing happens if it is a task already, or if
+    /// the tool or the client knows no tasks. For tools that are [`task_later`](crate::Tool::task_later): what they
+    /// ask before is asked during the call.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result, Server, Tool};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Year { year: u16 }
+    /// async fn yearly(cx: &Cx) -> Result<String> {
+    ///     let asked: Year = cx.elicit("year", "Which year?").await?;
+    ///     cx.become_task().await;
+    ///     Ok(format!("the long report of {}", asked.year))
+    /// }
+    ///
+    /// let server = Server::new("reports", "1.0").tool(Tool::new("yearly", "Writes a report.").task_later(), yearly);
+    /// ```
+    #[cfg(feature = "tasks")]
+    pub async fn become_task(&self) -> bool {
+        match self.link() {
+            Some(link) => link.make(|| wake(&mut self.0.queue())).await.is_some(),
+            None => false,
+        }
     }
 
     /// The context of a notification or a subscription.
     pub(crate) fn outside(request: Arc<Request>, door: Arc<RequestContext>, shared: Arc<Shared>) -> Cx {
         let queue = Mutex::new(Queue { closed: true, ..Queue::default() });
-        let (cancelled, over) = (AtomicBool::new(false), Notify::new());
-        let (round_trips, name) = (Mutex::default(), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, shared, round_trips, queue, cancelled, over, name, outside: true }))
+        let mut state = CallState::new(request, door, shared, Mutex::default(), queue);
+        state.outside = true;
+        Cx(Arc::new(state))
     }
 
     /// Whether this is the context of a notification or a subscription.
@@ -114,6 +170,10 @@ impl Cx {
 
     fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let request = &self.0.request;
+        #[cfg(feature = "tasks")]
+        if let (Some(message), Some(task)) = (message, self.link().and_then(|link| link.task())) {
+            task.say(message);
+        }
         let Some(token) = request.progress_token else { return };
         let mut queue = self.0.queue();
         if !done.is_finite() || queue.progress.is_some_and(|last| done <= last) {
@@ -337,6 +397,28 @@ impl Drop for Withdrawn {
 }
 
 impl CallState {
+    fn new(
+        request: Arc<Request>,
+        door: Arc<RequestContext>,
+        shared: Arc<Shared>,
+        round_trips: Mutex<RoundTrips>,
+        queue: Mutex<Queue>,
+    ) -> CallState {
+        CallState {
+            request,
+            door,
+            shared,
+            round_trips,
+            queue,
+            cancelled: AtomicBool::new(false),
+            over: Notify::new(),
+            name: OnceLock::new(),
+            outside: false,
+            #[cfg(feature = "tasks")]
+            link: None,
+        }
+    }
+
     pub(crate) fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -353,6 +435,14 @@ impl CallState {
     }
 
     fn push_droppable(&self, mut queue: MutexGuard<'_, Queue>, frame: bytes::Bytes) {
+        #[cfg(feature = "tasks")]
+        if let Some(task) = self.link.as_ref().and_then(|link| link.task()) {
+            // The call's stream is over. A session's goes on; without one, a task says only its status.
+            if let Some(feed) = self.request.caller.session().and_then(|session| session.feed()) {
+                feed.feed().push(&ServerChange::Log(link::related(&frame, task.id())));
+            }
+            return;
+        }
         if self.outside {
             if let Some(feed) = self.request.caller.session().and_then(|session| session.feed()) {
                 feed.feed().push(&ServerChange::Log(frame));

@@ -8,6 +8,8 @@ use crate::mrtr::RoundTrips;
 use crate::shared::Shared;
 use crate::state::Owner;
 use crate::target::{CallStart, Target};
+#[cfg(feature = "tasks")]
+use crate::tasks::link::Link;
 use crate::tool_result;
 use linchpin_core::Reply;
 use linchpin_core::message::Request;
@@ -58,7 +60,6 @@ pub(crate) fn start(
     door: Arc<RequestContext>,
     args: Args,
 ) -> Result<CallStart, Reply> {
-    let out = shared.writer(request);
     let owner = target.per_session.then(|| Owner::of(&request.caller, &door)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
         let round_trips = RoundTrips::of(request, door.principal.as_ref(), shared)?;
@@ -66,10 +67,39 @@ pub(crate) fn start(
     } else {
         None
     };
+    Ok(invoke(shared, layers, target, request, args, cx, owner))
+}
+
+/// Like [`start`], for a call that may become a task: it always has a context.
+#[cfg(feature = "tasks")]
+pub(crate) fn start_linked(
+    shared: &Arc<Shared>,
+    layers: Option<Arc<[Layer]>>,
+    target: &Target,
+    (request, door): (&Arc<Request>, Arc<RequestContext>),
+    args: Args,
+    link: Arc<Link>,
+) -> Result<CallStart, Reply> {
+    let owner = target.per_session.then(|| Owner::of(&request.caller, &door)).flatten();
+    let round_trips = RoundTrips::of(request, door.principal.as_ref(), shared)?;
+    let cx = Cx::linked(request.clone(), door, shared.clone(), round_trips, link);
+    Ok(invoke(shared, layers, target, request, args, Some(cx), owner))
+}
+
+fn invoke(
+    shared: &Arc<Shared>,
+    layers: Option<Arc<[Layer]>>,
+    target: &Target,
+    request: &Arc<Request>,
+    args: Args,
+    cx: Option<Cx>,
+    owner: Option<Owner>,
+) -> CallStart {
+    let out = shared.writer(request);
     let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone(), owner };
     let future = match (layers, &cx) {
         (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).start(Call::new(invocation, cx.clone())),
         _ => (target.run)(invocation),
     };
-    Ok(CallStart { future, cx, name: Some(target.name.clone()) })
+    CallStart { future, cx, name: Some(target.name.clone()) }
 }

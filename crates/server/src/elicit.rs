@@ -9,6 +9,10 @@ use crate::downgrade;
 use crate::error::Result;
 use crate::form_schema;
 use crate::request_error::{RequestError, RequestErrorKind};
+#[cfg(feature = "tasks")]
+use crate::tasks::link::RunningTask;
+#[cfg(feature = "tasks")]
+use crate::tasks::options::Mode;
 use linchpin_core::{Method, ServerRequest, ServerRequestError, render};
 use linchpin_proto::message_writer::one_line;
 use linchpin_types::content::Role;
@@ -21,8 +25,12 @@ use linchpin_types::sample::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+#[cfg(feature = "tasks")]
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+#[cfg(feature = "tasks")]
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum size of an elicitation result and of a list of roots.
@@ -355,6 +363,20 @@ impl Cx {
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T>>,
     {
+        #[cfg(feature = "tasks")]
+        if let Some(link) = self.link().filter(|link| link.mode != Mode::Later || link.task().is_some()) {
+            let done = link.task().and_then(|task| task.step(key)).or_else(|| link.early_step(key));
+            if let Some(done) = done.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+                return Ok(done);
+            }
+            let value = step.await?;
+            let raw = serde_json::value::to_raw_value(&value)?;
+            match link.task() {
+                Some(task) => task.keep(key, raw).await?,
+                None => link.keep_early(key, raw),
+            }
+            return Ok(value);
+        }
         if !self.caller().features().multi_round_trip {
             return step.await;
         }
@@ -397,6 +419,10 @@ impl Cx {
         fits: &(dyn Fn(&R) -> bool + Sync),
     ) -> Result<R, RequestError> {
         let method = method.into();
+        #[cfg(feature = "tasks")]
+        if let Some(task) = self.questioning().await {
+            return self.ask_in_task(&*task, key, &method, params, fits).await;
+        }
         if self.is_outside() && self.caller().session().is_none() {
             return Err(RequestError::unsupported("a client without a session can only be asked within a call"));
         }
@@ -445,6 +471,43 @@ impl Cx {
             let why = format!("the client's answer to {method} is malformed: {e}");
             RequestError::new(RequestErrorKind::InvalidResponse, why).caused_by(e)
         })
+    }
+}
+
+#[cfg(feature = "tasks")]
+impl Cx {
+    /// The task that asks, if the call is one. One that may become a task does when it asks.
+    async fn questioning(&self) -> Option<Arc<dyn RunningTask>> {
+        let link = self.link()?;
+        match link.task() {
+            Some(task) => Some(task),
+            None if link.mode == Mode::Later => None,
+            None => self.become_task().await.then(|| link.task()).flatten(),
+        }
+    }
+
+    async fn ask_in_task<R: DeserializeOwned>(
+        &self,
+        task: &dyn RunningTask,
+        key: &str,
+        method: &str,
+        params: String,
+        fits: &(dyn Fn(&R) -> bool + Sync),
+    ) -> Result<R, RequestError> {
+        let params = RawValue::from_string(params)
+            .map_err(|e| RequestError::invalid(format!("the params of {method} cannot be JSON: {e}")).caused_by(e))?;
+        let mut refused = None;
+        loop {
+            let (asked, answer) = task.ask(key, method, &params, refused.take()).await?;
+            if let Ok((code, message)) = serde_json::from_str::<(i32, String)>(answer.get()) {
+                return Err(RequestError::refused(method, ErrorObject::new(code, message)));
+            }
+            match serde_json::from_str::<R>(answer.get()) {
+                Ok(read) if fits(&read) => return Ok(read),
+                Ok(_) => refused = Some((asked, "it does not fit the form".to_owned())),
+                Err(error) => refused = Some((asked, error.to_string())),
+            }
+        }
     }
 }
 

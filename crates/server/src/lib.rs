@@ -37,9 +37,14 @@
 //
 // ```text
 // service
-// extension  listen  low_level_server  serve
+// extension  listen  low_level_server  serve  tasks/start
+// tasks/call  tasks/listen  tasks/result
+// tasks/methods  tasks/recovery
 // complete  list  notification  request_layer  server
 // running_server
+// tasks/runner
+// tasks/live
+// tasks/storage
 // completer  handle
 // handler
 // shape
@@ -49,11 +54,13 @@
 // layer
 // chain  elicit  invocation
 // cx
-// mrtr  registry
-// access  overrides  shared
+// mrtr  registry  tasks/link
+// tasks/capacity
+// tasks/owner
+// access  overrides  shared  tasks/options  tasks/record
 // form_schema  tool_result  validate  viewer
 // coerce_integers  cursor  downgrade  error  request_error  result_object  schema  seal  serve_error  state  ui
-// string_args  text_arg  uri_template
+// string_args  tasks  text_arg  uri_template
 // ```
 
 mod access;
@@ -102,6 +109,8 @@ mod shared;
 mod state;
 mod string_args;
 mod target;
+#[cfg(feature = "tasks")]
+mod tasks;
 mod text_arg;
 mod tool;
 mod tool_result;
@@ -129,6 +138,9 @@ pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use hooks::NotificationResult;
 pub use layer::{Call, Next};
+/// Where tasks are kept.
+#[cfg(feature = "tasks")]
+pub use linchpin_store as store;
 pub use low_level_server::LowLevelServer;
 pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;
@@ -137,6 +149,8 @@ pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
 pub use serve_error::ServeError;
 pub use server::{Register, Server};
+#[cfg(feature = "tasks")]
+pub use tasks::options::Tasks;
 pub use text_arg::Text;
 pub use tool::Tool;
 pub use tool_result::{IntoReply, Json, Structured};

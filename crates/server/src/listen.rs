@@ -3,6 +3,8 @@
 use crate::notification::Watch;
 use crate::running_call::Flag;
 use crate::running_server::RunningServer;
+#[cfg(feature = "tasks")]
+use crate::tasks::listen::TaskStream;
 use linchpin_core::json::write_str;
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
@@ -54,6 +56,11 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
             }
         }
     }
+    #[cfg(feature = "tasks")]
+    let tasks = match TaskStream::of(core, request, door, task_ids(request)) {
+        Ok(tasks) => tasks.map(Box::new),
+        Err(reply) => return CallStart::Done(reply),
+    };
     let (watch, opening) = watch(core, request, door, feed.feed()).unzip();
     let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
     let lasts = door.principal.as_ref().and_then(|principal| principal.lasts(SystemTime::now()));
@@ -61,6 +68,8 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         id: request.id.clone(),
         feed,
         filter,
+        #[cfg(feature = "tasks")]
+        tasks,
         opening,
         acknowledged: false,
         _watch: watch,
@@ -68,6 +77,25 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         end: Some(end),
         stop: Arc::new(Stop { cancelled: Flag::default(), feed: shared }),
     }))
+}
+
+/// The tasks that the request names.
+#[cfg(feature = "tasks")]
+fn task_ids(request: &Request) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Params {
+        notifications: Wanted,
+    }
+    #[derive(Deserialize)]
+    struct Wanted {
+        #[serde(default, rename = "taskIds")]
+        task_ids: Option<Vec<String>>,
+    }
+    let text = request.params_text();
+    if !text.contains("taskIds") {
+        return Vec::new();
+    }
+    serde_json::from_str::<Params>(text).ok().and_then(|params| params.notifications.task_ids).unwrap_or_default()
 }
 
 /// The hooks for the resources of a new stream: what they refuse is not subscribed to. `None` if there is nothing to run.
@@ -106,18 +134,25 @@ fn granted(filter: Filter, uris: &[Box<str>]) -> Vec<u8> {
         write_str(&mut out, name);
         out.extend_from_slice(b":true");
     }
-    if !uris.is_empty() {
-        separate(&mut out);
-        out.extend_from_slice(b"\"resourceSubscriptions\":[");
-        for (i, uri) in uris.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            write_str(&mut out, uri);
+    list(&mut out, "resourceSubscriptions", uris.iter().map(|uri| &**uri));
+    out
+}
+
+/// Adds a member with these texts, if there are any.
+fn list<'a>(out: &mut Vec<u8>, name: &str, texts: impl Iterator<Item = &'a str>) {
+    for (at, text) in texts.enumerate() {
+        if at == 0 {
+            separate(out);
+            write_str(out, name);
+            out.extend_from_slice(b":[]");
         }
+        out.pop();
+        if at > 0 {
+            out.push(b',');
+        }
+        write_str(out, text);
         out.push(b']');
     }
-    out
 }
 
 fn separate(out: &mut Vec<u8>) {
@@ -130,6 +165,8 @@ struct Listen {
     id: Id,
     feed: SubscriptionHandle,
     filter: Filter,
+    #[cfg(feature = "tasks")]
+    tasks: Option<Box<TaskStream>>,
     /// Runs the hooks of the subscriptions.
     opening: Option<BoxFuture<'static, ()>>,
     acknowledged: bool,
@@ -166,8 +203,17 @@ impl RunningCall for Listen {
             ready!(opening.as_mut().poll(cx));
             self.opening = None;
         }
-        if !std::mem::replace(&mut self.acknowledged, true) {
-            let granted = granted(self.filter, &self.feed.feed().subscriptions());
+        if !self.acknowledged {
+            #[cfg(feature = "tasks")]
+            let ids = match &mut self.tasks {
+                Some(tasks) => ready!(tasks.poll_open(cx)).to_vec(),
+                None => Vec::new(),
+            };
+            #[cfg(not(feature = "tasks"))]
+            let ids: Vec<String> = Vec::new();
+            self.acknowledged = true;
+            let mut granted = granted(self.filter, &self.feed.feed().subscriptions());
+            list(&mut granted, "taskIds", ids.iter().map(String::as_str));
             return Poll::Ready(CallEvent::Notify(render::acknowledged(&self.id, &granted)));
         }
         if self.expires.as_mut().is_some_and(|expires| expires.as_mut().poll(cx).is_ready()) {
@@ -175,6 +221,11 @@ impl RunningCall for Listen {
             self.feed.feed().close();
         }
         match self.feed.feed().poll_next(cx) {
+            #[cfg(feature = "tasks")]
+            Poll::Pending if self.tasks.is_some() => match &mut self.tasks {
+                Some(tasks) => tasks.poll_next(cx).map(CallEvent::Notify),
+                None => Poll::Pending,
+            },
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(change)) => Poll::Ready(CallEvent::Notify(change.frame(Some(&self.id)))),
             Poll::Ready(None) => match self.end.take() {

@@ -147,7 +147,7 @@ fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
 
 /// The system's time: processes that share a key must agree on it. A test that moves tokio's clock moves it too; otherwise
 /// the two instants are the same.
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let (real, clock) = (std::time::Instant::now(), tokio::time::Instant::now().into_std());
     let now = SystemTime::now() + clock.saturating_duration_since(real);
     now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)

@@ -25,7 +25,18 @@ pub(crate) fn launch(shared: &Arc<Shared>, request: &Arc<Request>, call: Call, t
             format!("the server is busy (limit of {} calls at once); try again", shared.limits.calls.concurrent_max);
         return CallStart::Done(Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None));
     }
-    polled(shared, request, call, None, task)
+    polled(shared, request, call, None, true, task)
+}
+
+/// Like [`launch`], for a call that waits for something with a time limit of its own.
+#[cfg(feature = "tasks")]
+pub(crate) fn launch_without_limit(
+    shared: &Arc<Shared>,
+    request: &Arc<Request>,
+    call: Call,
+    task: &mut Context<'_>,
+) -> CallStart {
+    polled(shared, request, call, None, false, task)
 }
 
 /// Like [`launch`], for the layers around a request. Limits of number and time are those of the request at their end.
@@ -36,7 +47,7 @@ pub(crate) fn launch_chain(
     chain: Arc<Chain>,
     task: &mut Context<'_>,
 ) -> CallStart {
-    polled(shared, request, call, Some(chain), task)
+    polled(shared, request, call, Some(chain), false, task)
 }
 
 fn polled(
@@ -44,6 +55,7 @@ fn polled(
     request: &Arc<Request>,
     call: Call,
     chain: Option<Arc<Chain>>,
+    limited: bool,
     task: &mut Context<'_>,
 ) -> CallStart {
     let Call { mut future, cx, name } = call;
@@ -61,7 +73,7 @@ fn polled(
         Poll::Pending => None,
     };
     let counted = chain.is_none().then(|| Counted::new(shared));
-    let limited = done.is_none() && chain.is_none();
+    let limited = limited && done.is_none();
     let stop = match (&cx, chain) {
         (_, Some(chain)) => Stop::Chain(chain),
         (Some(cx), None) => Stop::Call(cx.0.clone()),
@@ -81,12 +93,18 @@ fn polled(
     }))
 }
 
-struct About {
-    request: Arc<Request>,
-    name: Option<Arc<str>>,
+pub(crate) struct About {
+    pub(crate) request: Arc<Request>,
+    pub(crate) name: Option<Arc<str>>,
 }
 
-fn poll(shared: &Shared, about: &About, future: &mut BoxFuture<'static, Reply>, task: &mut Context<'_>) -> Poll<Reply> {
+/// Polls a handler. Its panics are caught.
+pub(crate) fn poll(
+    shared: &Shared,
+    about: &About,
+    future: &mut BoxFuture<'static, Reply>,
+    task: &mut Context<'_>,
+) -> Poll<Reply> {
     match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled,
         Err(panic) => {
@@ -105,7 +123,7 @@ fn poll(shared: &Shared, about: &About, future: &mut BoxFuture<'static, Reply>, 
 ///
 /// A handler that went on without the input is asked for it too: sessions would have waited there. Where the client cannot
 /// give the input, what the handler did without it counts.
-fn settle(shared: &Shared, cx: Option<&Cx>, reply: Reply) -> Reply {
+pub(crate) fn settle(shared: &Shared, cx: Option<&Cx>, reply: Reply) -> Reply {
     match cx {
         Some(cx) if cx.caller().features().multi_round_trip => {
             let mut round_trips = cx.round_trips();
@@ -128,10 +146,10 @@ struct Running {
 }
 
 /// Counts a running call until it is dropped.
-struct Counted(Arc<Shared>);
+pub(crate) struct Counted(Arc<Shared>);
 
 impl Counted {
-    fn new(shared: &Arc<Shared>) -> Counted {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Counted {
         shared.calls.fetch_add(1, Ordering::Relaxed);
         Counted(shared.clone())
     }

@@ -7,6 +7,10 @@ use crate::hooks::Hooks;
 use crate::layer::Layer;
 use crate::low_level::LowLevel;
 use crate::shared::Shared;
+#[cfg(feature = "tasks")]
+use crate::tasks::options::Tasks;
+#[cfg(feature = "tasks")]
+use crate::tasks::storage::Storage;
 use linchpin_core::Observer;
 use linchpin_core::service::BoxFuture;
 use linchpin_types::lifecycle::Implementation;
@@ -44,6 +48,11 @@ pub(crate) struct RunningServer {
     /// Handlers of notifications that were not ready at once.
     pub(crate) background: Mutex<JoinSet<()>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Where tasks are kept, as the server was told, and the tasks once there are any.
+    #[cfg(feature = "tasks")]
+    pub(crate) task_settings: Option<Tasks>,
+    #[cfg(feature = "tasks")]
+    pub(crate) task_storage: std::sync::OnceLock<Arc<Storage>>,
     /// The service itself, for calls that outlive `&self`.
     pub(crate) this: std::sync::Weak<RunningServer>,
 }
@@ -57,6 +66,20 @@ impl RunningServer {
             (false, true) => Some(self.layers.clone()),
             (false, false) => Some(self.layers.iter().chain(own.iter()).cloned().collect()),
         }
+    }
+
+    /// Whether some tool may be a task, or some call was one.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.task_storage.get().is_some()
+            || self.registries.tools.snapshot().entries.iter().any(|entry| entry.item.task.is_some())
+    }
+
+    /// The tasks. Servers without any never make this.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn tasks(&self) -> &Arc<Storage> {
+        let new = || Arc::new(Storage::new(self.task_settings.as_ref(), &self.info.name, &self.limits));
+        self.task_storage.get_or_init(new)
     }
 
     /// Whether there are tools, resources, prompts.

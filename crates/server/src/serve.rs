@@ -60,6 +60,8 @@ impl<S: Send + Sync + 'static> Server<S> {
             low_level,
             keys,
             mut problems,
+            #[cfg(feature = "tasks")]
+            tasks,
         } = *self.settings;
         for (identifier, settings) in &extensions {
             if !custom_method::identifier_ok(identifier) || !settings.is_object() {
@@ -101,7 +103,9 @@ impl<S: Send + Sync + 'static> Server<S> {
             keyring,
             registries: registries.clone(),
         });
-        Ok(Arc::new_cyclic(|this| RunningServer {
+        #[cfg(feature = "tasks")]
+        let has_tasks = tasks.is_some();
+        let core = Arc::new_cyclic(|this| RunningServer {
             registries,
             shared,
             list_cache,
@@ -117,8 +121,17 @@ impl<S: Send + Sync + 'static> Server<S> {
             hooks,
             low_level,
             background: Default::default(),
+            #[cfg(feature = "tasks")]
+            task_settings: tasks,
+            #[cfg(feature = "tasks")]
+            task_storage: Default::default(),
             this: this.clone(),
-        }))
+        });
+        #[cfg(feature = "tasks")]
+        if has_tasks {
+            crate::tasks::recovery::ensure(&core);
+        }
+        Ok(core)
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct Settings {
     pub(crate) low_level: Option<LowLevel>,
     pub(crate) keys: Vec<[u8; 32]>,
     pub(crate) problems: Vec<String>,
+    #[cfg(feature = "tasks")]
+    pub(crate) tasks: Option<crate::Tasks>,
 }
 
 /// A type that provides tools, resources and prompts. `#[register]` implements it.
@@ -118,6 +120,8 @@ impl Server {
             low_level: None,
             keys: Vec::new(),
             problems: Vec::new(),
+            #[cfg(feature = "tasks")]
+            tasks: None,
         };
         Server { registries, settings: Box::new(settings), state: StateOf::shared(Arc::new(())) }
     }
@@ -537,6 +541,13 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// they declare it themselves. An extension with methods is an [`Extension`](crate::Extension).
     pub fn extension(mut self, identifier: impl Into<String>, settings: impl Into<Value>) -> Self {
         self.settings.extensions.insert(identifier.into(), settings.into());
+        self
+    }
+
+    /// Sets where tasks are kept. Without it they are kept in memory, and end with the process.
+    #[cfg(feature = "tasks")]
+    pub fn tasks(mut self, tasks: crate::Tasks) -> Self {
+        self.settings.tasks = Some(tasks);
         self
     }
 

@@ -16,6 +16,12 @@ use crate::running_call;
 use crate::running_server::RunningServer;
 use crate::shared::{clip, fail, method_not_found};
 use crate::target::{CallStart as Started, Target};
+#[cfg(feature = "tasks")]
+use crate::tasks::call as task_call;
+#[cfg(feature = "tasks")]
+use crate::tasks::recovery;
+#[cfg(feature = "tasks")]
+use crate::tasks::start as task_start;
 use crate::tool::Registered;
 use crate::ui::{self, Shown};
 use crate::viewer::{Subscriber, Viewer};
@@ -114,7 +120,13 @@ impl Service for RunningServer {
     fn ended(&self) -> BoxFuture<'static, ()> {
         self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
+        #[cfg(feature = "tasks")]
+        let tasks = (self.task_storage.get().cloned(), Duration::from_millis(self.limits.calls.drain_ms_max));
         Box::pin(async move {
+            #[cfg(feature = "tasks")]
+            if let (Some(storage), drain) = tasks {
+                recovery::leave(storage, drain).await;
+            }
             let all = async {
                 for mut end in work {
                     let caught = poll_fn(|task| {
@@ -166,6 +178,10 @@ impl RunningServer {
             Method::PromptsGet => self.prompt(request, door, arguments, task),
             Method::CompletionComplete => complete::start(self, &request, door, task),
             Method::SubscriptionsListen => listen::open(self, &request, &door),
+            #[cfg(feature = "tasks")]
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel | Method::TasksResult | Method::TasksList => {
+                task_start::start(self, method, &request, &door, task)
+            }
             Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
             Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
             _ => CallStart::Done(self.answer(&request, &door)),
@@ -233,6 +249,17 @@ impl RunningServer {
         let args = match arguments {
             None => invocation::json_args(&request, request.params.arguments),
             Some(json) => Args(Source::Owned(json)),
+        };
+        #[cfg(feature = "tasks")]
+        let args = match task_call::decide(self, &entry.item, &request) {
+            task_call::Decision::Plain => args,
+            task_call::Decision::Refused(reply) => return CallStart::Done(reply),
+            task_call::Decision::Task(mode, ttl) => {
+                match task_call::start(self, entry, (&request, &door), args, (mode, ttl), task) {
+                    Ok(started) => return started,
+                    Err(args) => args,
+                }
+            }
         };
         self.launch(&entry.item.target, &request, door, args, task)
     }
@@ -374,16 +401,19 @@ impl RunningServer {
             Method::ResourcesList => list::resources(self, request, door),
             Method::ResourcesTemplatesList => list::templates(self, request, door),
             Method::PromptsList => list::prompts(self, request, door),
-            Method::Initialize => self.initialize(request),
-            Method::ServerDiscover => self.discover(request),
+            Method::Initialize => self.initialize(request, door),
+            Method::ServerDiscover => self.discover(request, door),
             Method::LoggingSetLevel => self.set_level(request),
             Method::ResourcesSubscribe => self.subscribe(request, door, true),
             Method::ResourcesUnsubscribe => self.subscribe(request, door, false),
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel | Method::TasksResult | Method::TasksList => {
+                method_not_found(request)
+            }
             _ => self.writer(request).finish(ReplyKind::Complete),
         }
     }
 
-    fn capabilities(&self, caller: &Caller) -> String {
+    fn capabilities(&self, caller: &Caller, door: &RequestContext) -> String {
         let features = caller.features();
         if let Some(low) = &self.low_level {
             return low.capabilities.clone();
@@ -402,28 +432,34 @@ impl RunningServer {
         let told = |id: &str| features.extensions || (id != extension::TASKS && caller.extension(id).is_some());
         capabilities.extensions =
             self.extensions.iter().filter(|(id, _)| told(id)).map(|(id, how)| (id.clone(), how.clone())).collect();
+        #[cfg(feature = "tasks")]
+        if self.has_tasks() {
+            task_start::announce(&mut capabilities, features, door);
+        }
+        #[cfg(not(feature = "tasks"))]
+        let _ = door;
         serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())
     }
 
-    fn initialize(&self, request: &Request) -> Reply {
+    fn initialize(&self, request: &Request, door: &RequestContext) -> Reply {
         let features = request.caller.features();
         let mut out = self.writer(request);
         out.key("protocolVersion");
         out.string(features.revision.as_str());
         out.key("capabilities");
-        out.push(self.capabilities(&request.caller).as_bytes());
+        out.push(self.capabilities(&request.caller, door).as_bytes());
         out.key("serverInfo");
         let _ = out.serialize(&downgrade::implementation(self.info.clone(), features));
         self.instruct(&mut out);
         out.finish(ReplyKind::Complete)
     }
 
-    fn discover(&self, request: &Request) -> Reply {
+    fn discover(&self, request: &Request, door: &RequestContext) -> Reply {
         let mut out = self.writer(request);
         out.key("supportedVersions");
         let _ = out.serialize(&Features::all().map(|f| f.revision.as_str()).collect::<Vec<_>>());
         out.key("capabilities");
-        out.push(self.capabilities(&request.caller).as_bytes());
+        out.push(self.capabilities(&request.caller, door).as_bytes());
         self.instruct(&mut out);
         self.cache_hints(&mut out, self.list_cache);
         out.finish(ReplyKind::Complete)

@@ -5,6 +5,8 @@ use crate::invocation::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
 use crate::target::Target;
+#[cfg(feature = "tasks")]
+use crate::tasks::options::{Mode, TaskTool};
 use crate::ui::Ui;
 use crate::validate::{self, Checker};
 use crate::viewer::Viewer;
@@ -13,6 +15,8 @@ use linchpin_core::service::HeaderParam;
 use linchpin_proto::http::headers;
 use linchpin_types::content::Icon;
 use linchpin_types::meta::IntoMeta;
+#[cfg(feature = "tasks")]
+use linchpin_types::tool::TaskSupport;
 use linchpin_types::tool::{Tool as Definition, ToolAnnotations};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,6 +46,8 @@ pub struct Tool {
     pub(crate) words: Option<Words>,
     pub(crate) access: Access,
     pub(crate) ui: Ui,
+    #[cfg(feature = "tasks")]
+    pub(crate) task: Option<Box<TaskTool>>,
 }
 
 /// A function that replaces a text; `None` keeps it.
@@ -65,6 +71,8 @@ impl Tool {
             words: None,
             access: Access::default(),
             ui: Ui::default(),
+            #[cfg(feature = "tasks")]
+            task: None,
         }
     }
 
@@ -245,6 +253,80 @@ impl Tool {
         self
     }
 
+    /// A call may become a task: if it is not done within `tasks.grace_ms`, or asks the client something, the client gets a
+    /// task instead of the result, and looks for the result later.
+    ///
+    /// Only clients that declare tasks get one; for others the tool is like any other. In the revision 2025-11-25 the client
+    /// decides for each call (`taskSupport: optional`).
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Server, Tool};
+    /// async fn yearly(cx: &Cx) -> &'static str {
+    ///     cx.progress_with(1.0, None, "collecting");
+    ///     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    ///     "the report"
+    /// }
+    ///
+    /// let server = Server::new("reports", "1.0").tool(Tool::new("yearly", "Writes the report of a year.").task(), yearly);
+    /// ```
+    #[cfg(feature = "tasks")]
+    pub fn task(self) -> Tool {
+        self.of_mode(Mode::May)
+    }
+
+    /// Every call becomes a task at once. Clients that know no tasks are refused.
+    #[cfg(feature = "tasks")]
+    pub fn task_required(self) -> Tool {
+        self.of_mode(Mode::Must)
+    }
+
+    /// A call becomes a task when its handler says so: [`Cx::become_task`](crate::Cx::become_task).
+    #[cfg(feature = "tasks")]
+    pub fn task_later(self) -> Tool {
+        self.of_mode(Mode::Later)
+    }
+
+    #[cfg(feature = "tasks")]
+    fn of_mode(mut self, mode: Mode) -> Tool {
+        let support = if mode == Mode::Must { TaskSupport::Required } else { TaskSupport::Optional };
+        self.def.execution = Some(support.into());
+        self.task.get_or_insert_with(|| Box::new(TaskTool::new(mode))).mode = mode;
+        self
+    }
+
+    #[cfg(feature = "tasks")]
+    fn of_task(mut self, set: impl FnOnce(&mut TaskTool)) -> Tool {
+        if self.task.is_none() {
+            self = self.task();
+        }
+        if let Some(task) = &mut self.task {
+            set(task);
+        }
+        self
+    }
+
+    /// A task of the tool may be started again after the process that ran it has died, from the beginning. Steps that were
+    /// done by [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered questions are not asked again; all else is.
+    ///
+    /// Without it such a task fails. It needs tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
+    #[cfg(feature = "tasks")]
+    pub fn resumable(self) -> Tool {
+        self.of_task(|task| task.resumable = true)
+    }
+
+    /// Sets how long tasks of the tool live, instead of `tasks.ttl_ms`.
+    #[cfg(feature = "tasks")]
+    pub fn task_ttl(self, ttl: std::time::Duration) -> Tool {
+        self.of_task(|task| task.ttl = Some(ttl))
+    }
+
+    /// Sets what the model reads while the task runs (2025-11-25 only).
+    #[cfg(feature = "tasks")]
+    pub fn meanwhile(self, text: impl Into<Box<str>>) -> Tool {
+        let text = text.into();
+        self.of_task(|task| task.meanwhile = Some(text))
+    }
+
     /// Wraps the tool in middleware; the last layer added runs first.
     ///
     /// ```
@@ -298,12 +380,16 @@ pub(crate) struct Registered {
     pub(crate) hidden: Vec<Box<str>>,
     pub(crate) access: Access,
     pub(crate) ui: Ui,
+    #[cfg(feature = "tasks")]
+    pub(crate) task: Option<Arc<TaskTool>>,
     bound: Bound,
 }
 
 /// Binds a definition to its handler. Errors are sentences for the author of the tool.
 pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<Registered, String> {
-    let Tool { mut def, input, output, layers, place, hidden, words, access, ui } = tool;
+    #[cfg(feature = "tasks")]
+    let task = tool.task.map(Arc::from);
+    let Tool { mut def, input, output, layers, place, hidden, words, access, ui, .. } = tool;
     let at = |why: String| format!("tool `{}` ({place}): {why}", def.name);
     if !name_ok(&def.name) {
         return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`".into()));
@@ -323,7 +409,18 @@ pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<
     let Bound { wants_cx, per_session, .. } = bound;
     let name = def.name.as_str().into();
     let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: Some(explain) };
-    Ok(Registered { def, target, headers, place, hidden, access, ui, bound })
+    Ok(Registered {
+        def,
+        target,
+        headers,
+        place,
+        hidden,
+        access,
+        ui,
+        #[cfg(feature = "tasks")]
+        task,
+        bound,
+    })
 }
 
 impl Registered {
@@ -339,8 +436,13 @@ impl Registered {
             words: None,
             access: self.access.clone(),
             ui: self.ui.clone(),
+            #[cfg(feature = "tasks")]
+            task: self.task.as_deref().cloned().map(Box::new),
         };
-        let Tool { mut def, input, output, layers, hidden, words, access, ui, .. } = change(before);
+        let after = change(before);
+        #[cfg(feature = "tasks")]
+        let task = after.task.map(Arc::from);
+        let Tool { mut def, input, output, layers, hidden, words, access, ui, .. } = after;
         let at = |why: String| format!("tool `{}`: {why}", self.def.name);
         if def.name != self.def.name {
             return Err(at(format!("an update cannot change its name to `{}`; `rename` does that", def.name)));
@@ -360,6 +462,8 @@ impl Registered {
         ui.check().map_err(at)?;
         (next.target.layers, next.hidden, next.def, next.access) = (layers.into(), hidden, def, access);
         next.ui = ui;
+        #[cfg(feature = "tasks")]
+        (next.task = task);
         Ok(next)
     }
 }

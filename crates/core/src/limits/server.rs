@@ -30,6 +30,8 @@ pub struct Limits {
     pub subscriptions: SubscriptionLimits,
     /// Sessions over HTTP, and the events kept for replay.
     pub sessions: SessionLimits,
+    /// Tasks: how many, how long, and what each keeps.
+    pub tasks: TaskLimits,
     /// Connections: how many, how slow, and what all of them hold in memory.
     pub connections: ConnectionLimits,
 }
@@ -245,6 +247,85 @@ impl Default for SessionLimits {
             streams_max: 64,
             replay_bytes_max: 1 << 20,
             replay_ms_max: 60_000,
+        }
+    }
+}
+
+/// The [`tasks`](Limits::tasks) of a server: how many, how long, and what each keeps. An owner is a principal, or all clients
+/// without one.
+///
+/// ```
+/// # use linchpin_core::limits::Limits;
+/// let limits = Limits::default().with(|limits| limits.tasks.ttl_ms = 6 * 3_600_000);
+/// assert_eq!(limits.tasks.grace_ms, 250);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskLimits {
+    /// How long a call of a tool that may be a task can be answered directly. Default 250. Then the task is made.
+    pub grace_ms: u64,
+    /// How long a task lives, from its creation, if neither the tool nor the client says otherwise. Default 3,600,000 (one
+    /// hour). A task that still runs then fails; one that has ended is kept for ten minutes at least.
+    pub ttl_ms: u64,
+    /// The longest time to live that a client may ask for (2025-11-25 only). Default 86,400,000 (a day). More is cut.
+    pub ttl_ms_max: u64,
+    /// Running tasks of one owner. Default 32. Beyond that a call that must be a task is refused, and one that may be is
+    /// answered in place.
+    pub running_per_owner_max: usize,
+    /// Running tasks of this process. Default 1,024.
+    pub running_max: usize,
+    /// Tasks of one owner that are kept, ended ones included. Default 1,000. The oldest one that has ended goes.
+    pub kept_per_owner_max: usize,
+    /// Tasks that are kept in all. Default 10,000.
+    pub kept_max: usize,
+    /// Open questions of one task. Default 16. The next is an error in the handler.
+    pub questions_open_max: usize,
+    /// Answers in one `tasks/update`. Default 16.
+    pub answers_per_update_max: usize,
+    /// Bytes of all answers of one task. Default 4 MiB.
+    pub answer_bytes_max: usize,
+    /// Steps that one task has done by `Cx::memoize`. Default 4,096. The next fails the task.
+    pub steps_max: usize,
+    /// Bytes of their results. Default 4 MiB.
+    pub step_bytes_max: usize,
+    /// Longest arguments of a call that becomes a task. Default 1 MiB.
+    pub argument_bytes_max: usize,
+    /// Longest result of a task. Default 4 MiB. A longer one fails it.
+    pub result_bytes_max: usize,
+    /// Longest `statusMessage`. Default 1 KiB. A longer one is cut.
+    pub status_bytes_max: usize,
+    /// Interval between two changes of a task's `statusMessage`. Default 1,000. The last one wins.
+    pub status_ms_min: u64,
+    /// Looks at one task in a second. Default 20. The next is refused.
+    pub polls_per_second_max: u32,
+    /// Tasks that one `subscriptions/listen` stream tells of. Default 100. More are left out of the acknowledgement.
+    pub per_stream_max: usize,
+    /// Tasks on one page of `tasks/list`. Default 100.
+    pub page_items_max: usize,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        TaskLimits {
+            grace_ms: 250,
+            ttl_ms: 3_600_000,
+            ttl_ms_max: 86_400_000,
+            running_per_owner_max: 32,
+            running_max: 1_024,
+            kept_per_owner_max: 1_000,
+            kept_max: 10_000,
+            questions_open_max: 16,
+            answers_per_update_max: 16,
+            answer_bytes_max: 4 << 20,
+            steps_max: 4_096,
+            step_bytes_max: 4 << 20,
+            argument_bytes_max: 1 << 20,
+            result_bytes_max: 4 << 20,
+            status_bytes_max: 1 << 10,
+            status_ms_min: 1_000,
+            polls_per_second_max: 20,
+            per_stream_max: 100,
+            page_items_max: 100,
         }
     }
 }

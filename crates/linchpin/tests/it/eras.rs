@@ -117,7 +117,8 @@ async fn each_era_has_the_methods_of_its_table_and_no_others() {
     let modern_only = ["server/discover", "subscriptions/listen"];
     for revision in ALL {
         let mut peer = Peer::plain(server(), revision).await;
-        for method in Method::ALL {
+        // Tasks are for servers that have some: `tasks.rs`.
+        for method in Method::ALL.iter().filter(|method| !method.as_str().starts_with("tasks/")) {
             let absent = if peer.modern() {
                 legacy_only.contains(&method.as_str())
             } else {

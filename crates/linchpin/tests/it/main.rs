@@ -30,3 +30,4 @@ mod restart;
 mod runtime;
 mod safety;
 mod stdio;
+mod tasks;

@@ -18,6 +18,7 @@
 use super::headers;
 use crate::engine::{claimed_version, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
+use crate::task;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_core::id::Id;
 use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
@@ -177,6 +178,7 @@ fn check_stateless(
             Some(member) => text_member(request.params_text(), &member),
             None => return Ok(PostKind::Request(request)),
         },
+        Some(Method::TasksGet | Method::TasksUpdate | Method::TasksCancel) => task::id_of(&request).map(Cow::Owned),
         _ => return Ok(PostKind::Request(request)),
     };
     let Some(about) = about else {

@@ -13,6 +13,8 @@ pub(crate) fn defines(method: Method) -> bool {
             | Method::LoggingSetLevel
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
+            | Method::TasksResult
+            | Method::TasksList
     )
 }
 

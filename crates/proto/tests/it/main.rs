@@ -5,5 +5,6 @@ mod engine_properties;
 mod opening;
 #[path = "common/peer.rs"]
 mod peer;
+mod task_properties;
 mod transcripts;
 mod translate;

@@ -1,0 +1,148 @@
+//! Between a call and the task that it may become. It is below the context of calls, and knows neither stores nor runners.
+
+use crate::error::Result;
+use crate::request_error::RequestError;
+use crate::tasks::options::Mode;
+use bytes::Bytes;
+use linchpin_core::json::write_str;
+use linchpin_core::service::BoxFuture;
+use serde_json::value::RawValue;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// A task that runs, as its handler sees it.
+pub(crate) trait RunningTask: Send + Sync {
+    fn id(&self) -> &str;
+
+    /// Asks the client, and waits for the answer. `refused` is the key of the last answer to this question, and why it did not
+    /// do. Returns the key on the wire and the answer: an object, or the client's error as `[code, message]`.
+    fn ask<'a>(
+        &'a self,
+        name: &'a str,
+        method: &'a str,
+        params: &'a RawValue,
+        refused: Option<(String, String)>,
+    ) -> BoxFuture<'a, Result<(String, Box<RawValue>), RequestError>>;
+
+    /// Sets the message of the task's status.
+    fn say(&self, message: &str);
+
+    /// The result of a step that was done, by this run of the handler or an earlier one.
+    fn step(&self, key: &str) -> Option<Box<RawValue>>;
+
+    /// Keeps the result of a step.
+    fn keep<'a>(&'a self, key: &'a str, result: Box<RawValue>) -> BoxFuture<'a, Result<()>>;
+}
+
+/// What became of a call.
+#[derive(Clone, Default)]
+enum Fate {
+    /// It may still be answered directly.
+    #[default]
+    Open,
+    Task(Arc<dyn RunningTask>),
+    /// It stays a call, because no task could be made.
+    Call,
+}
+
+/// See the module's documentation.
+pub(crate) struct Link {
+    pub(crate) mode: Mode,
+    fate: Mutex<Fate>,
+    decided: Notify,
+    /// The handler wants the task now.
+    wanted: AtomicBool,
+    /// The future has moved: the call can no longer be cancelled.
+    moved: AtomicBool,
+    /// Steps that were done before the task was made.
+    steps: Mutex<Vec<(String, Box<RawValue>)>>,
+}
+
+impl Link {
+    pub(crate) fn new(mode: Mode) -> Link {
+        Link {
+            mode,
+            fate: Mutex::default(),
+            decided: Notify::new(),
+            wanted: AtomicBool::new(mode == Mode::Must),
+            moved: AtomicBool::new(false),
+            steps: Mutex::default(),
+        }
+    }
+
+    fn fate(&self) -> MutexGuard<'_, Fate> {
+        self.fate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task, if it was made.
+    pub(crate) fn task(&self) -> Option<Arc<dyn RunningTask>> {
+        match &*self.fate() {
+            Fate::Task(task) => Some(task.clone()),
+            Fate::Open | Fate::Call => None,
+        }
+    }
+
+    /// Decides what becomes of the call. Without a task it stays one.
+    pub(crate) fn decide(&self, task: Option<Arc<dyn RunningTask>>) {
+        *self.fate() = task.map_or(Fate::Call, Fate::Task);
+        self.decided.notify_waiters();
+    }
+
+    /// Whether the task is to be made now.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) && matches!(*self.fate(), Fate::Open)
+    }
+
+    /// Whether the call has moved to where it runs as a task.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.moved.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_moved(&self, moved: bool) {
+        self.moved.store(moved, Ordering::Release);
+    }
+
+    /// Makes the task, unless there is one already. `wake` wakes who polls the call. `None` if it cannot be made.
+    pub(crate) async fn make(&self, wake: impl Fn()) -> Option<Arc<dyn RunningTask>> {
+        loop {
+            let decided = self.decided.notified();
+            tokio::pin!(decided);
+            decided.as_mut().enable();
+            match &*self.fate() {
+                Fate::Task(task) => return Some(task.clone()),
+                Fate::Call => return None,
+                Fate::Open => {}
+            }
+            self.wanted.store(true, Ordering::Release);
+            wake();
+            decided.await;
+        }
+    }
+
+    /// The result of a step that was done before the task was made.
+    pub(crate) fn early_step(&self, key: &str) -> Option<Box<RawValue>> {
+        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.iter().find(|(known, _)| known == key).map(|(_, result)| result.clone())
+    }
+
+    /// Keeps the result of a step until the task is made.
+    pub(crate) fn keep_early(&self, key: &str, result: Box<RawValue>) {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), result));
+    }
+
+    /// Takes the steps, for the task that was made.
+    pub(crate) fn take_steps(&self) -> Vec<(String, Box<RawValue>)> {
+        std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A notification with parameters, and with the `_meta` that names the task to which it belongs.
+pub(crate) fn related(frame: &Bytes, id: &str) -> Bytes {
+    let Some(open) = frame.strip_suffix(b"}}") else { return frame.clone() };
+    let mut out = open.to_vec();
+    out.extend_from_slice(b",\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":");
+    write_str(&mut out, id);
+    out.extend_from_slice(b"}}}}");
+    out.into()
+}

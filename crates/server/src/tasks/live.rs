@@ -1,0 +1,300 @@
+//! A task as its handler sees it: questions, messages, steps.
+
+use crate::error::{Error, Result};
+use crate::mrtr::now_ms;
+use crate::request_error::{RequestError, RequestErrorKind};
+use crate::tasks::link::RunningTask;
+use crate::tasks::record::{Kept, Record};
+use crate::tasks::storage::{Edit, Live, TaskError, failed};
+use linchpin_core::service::BoxFuture;
+use linchpin_proto::task::{Change, Event};
+use linchpin_store::{Append, Fence, Read};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// See the module's documentation.
+pub(crate) struct Handled {
+    pub(crate) live: Arc<Live>,
+    inner: Mutex<Inner>,
+    /// Steps are kept one after the other.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// How many times this run has asked under a name.
+    asked: HashMap<String, u32>,
+    /// The message that is not written yet, and whether somebody is going to write it.
+    message: Option<String>,
+    is_writing: bool,
+    steps: HashMap<String, Box<RawValue>>,
+    step_bytes: usize,
+    steps_kept: u64,
+}
+
+/// A step in the log.
+#[derive(Serialize, Deserialize)]
+struct Step<'a> {
+    #[serde(borrow)]
+    key: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    result: &'a RawValue,
+}
+
+impl Handled {
+    pub(crate) fn new(live: Arc<Live>) -> Arc<Handled> {
+        Arc::new(Handled { live, inner: Mutex::default(), turn: tokio::sync::Mutex::new(()) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log_key(&self) -> String {
+        self.live.storage.key("task-steps", &self.live.owner, &self.live.id)
+    }
+
+    /// Reads the steps of earlier runs. From then on no older run can keep any.
+    pub(crate) async fn recall(&self) -> Result<(), TaskError> {
+        let (storage, key) = (&self.live.storage, self.log_key());
+        let log = storage.store.log();
+        if !matches!(log.append(&key, 1, Vec::new(), self.fence(), self.live.kept()).await?, Append::Stored) {
+            return Err(TaskError::Unknown);
+        }
+        let mut after = 0;
+        loop {
+            let Read::Entries { entries, .. } = log.read(&key, after, 1 << 20).await? else { return Ok(()) };
+            let Some((last, _)) = entries.last() else { return Ok(()) };
+            after = *last;
+            let mut inner = self.inner();
+            for (_, entry) in &entries {
+                let opened = storage.open_step(&key, entry)?;
+                if let Ok(step) = serde_json::from_slice::<Step<'_>>(&opened) {
+                    inner.step_bytes += step.result.get().len();
+                    inner.steps.insert(step.key.into_owned(), step.result.to_owned());
+                }
+            }
+            inner.steps_kept = after;
+        }
+    }
+
+    /// Each attempt has a fence of its own, which is newer than those of the attempts before.
+    fn fence(&self) -> Fence {
+        Fence::from_number(u64::from(self.live.look(|record| record.state.attempt)))
+    }
+
+    /// Keeps steps that were done before the task was made.
+    pub(crate) async fn keep_all(&self, steps: Vec<(String, Box<RawValue>)>) -> Result<()> {
+        for (key, result) in steps {
+            self.keep_one(&key, result).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_one(&self, key: &str, result: Box<RawValue>) -> Result<()> {
+        let _turn = self.turn.lock().await;
+        let (storage, limits) = (&self.live.storage, &self.live.storage.limits.tasks);
+        let (next, bytes) = {
+            let inner = self.inner();
+            (inner.steps_kept + 1, inner.step_bytes + result.get().len())
+        };
+        if next > limits.steps_max as u64 || bytes > limits.step_bytes_max {
+            let why = match next > limits.steps_max as u64 {
+                true => format!("the task did more than {} steps", limits.steps_max),
+                false => format!("the results of the task's steps exceed {} bytes", limits.step_bytes_max),
+            };
+            self.fail(&why).await;
+            return Err(Error::tool(why));
+        }
+        let log_key = self.log_key();
+        let step = Step { key: key.into(), result: &result };
+        let entry = storage.seal_step(&log_key, serde_json::to_vec(&step)?);
+        let log = storage.store.log();
+        let appended = log.append(&log_key, next, vec![entry], self.fence(), self.live.kept()).await;
+        match appended {
+            Ok(Append::Stored) => {}
+            // Another process runs the task now, and this run is over.
+            Ok(Append::Stale(_) | Append::Gap { .. }) => {
+                self.live.refresh().await;
+                return Err(Error::tool("another process runs this task now"));
+            }
+            Err(error) => return Err(Error::internal(error)),
+        }
+        let mut inner = self.inner();
+        (inner.steps_kept, inner.step_bytes) = (next, bytes);
+        inner.steps.insert(key.to_owned(), result);
+        Ok(())
+    }
+
+    /// The task fails, whatever its handler returns.
+    async fn fail(&self, why: &str) {
+        let mut edit = |record: &mut Record| {
+            record.end = Some(Kept::Here(failed(why)));
+            record.state.apply(&Event::Fail(why), now_ms())
+        };
+        if let Err(error) = self.live.change_as_runner(&mut edit).await {
+            tracing::warn!(task = &*self.live.id, %error, "a task could not be failed");
+        }
+    }
+
+    /// Takes the message that is not written yet.
+    pub(crate) fn take_message(&self) -> Option<String> {
+        self.inner().message.take()
+    }
+
+    /// Writes the newest message, and once more while there are newer ones.
+    async fn write_messages(self: Arc<Self>) {
+        let pause = Duration::from_millis(self.live.storage.limits.tasks.status_ms_min);
+        loop {
+            let message = {
+                let mut inner = self.inner();
+                match inner.message.take().filter(|_| self.live.stopped().is_none()) {
+                    Some(message) => message,
+                    None => {
+                        inner.is_writing = false;
+                        return;
+                    }
+                }
+            };
+            let mut edit = |record: &mut Record| record.state.apply(&Event::Message(&message), now_ms());
+            if let Err(error) = self.live.change_as_runner(&mut edit).await {
+                tracing::debug!(task = &*self.live.id, %error, "a task's message could not be written");
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn asked(
+        &self,
+        name: &str,
+        method: &str,
+        params: &RawValue,
+        refused: Option<(String, String)>,
+    ) -> Result<(String, Box<RawValue>), RequestError> {
+        let nth = {
+            let mut inner = self.inner();
+            let asked = inner.asked.entry(name.to_owned()).or_default();
+            *asked += u32::from(refused.is_none());
+            *asked
+        };
+        if let Some((key, why)) = refused {
+            self.edit(&mut |record| record.state.apply(&Event::AskAgain { key: &key, why: &why }, now_ms())).await?;
+        }
+        let mut withdraw = Withdraw { live: &self.live, key: None };
+        loop {
+            let changed = self.live.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let found = self.live.look(|record| {
+                record.state.question(name, nth).map(|question| (question.key.clone(), question.answer.clone()))
+            });
+            match found {
+                Some((key, Some(answer))) => {
+                    withdraw.key = None;
+                    return Ok((key, answer));
+                }
+                Some((key, None)) => withdraw.key = Some(key),
+                None if self.live.stopped().is_some() => {}
+                None => {
+                    self.ask_first(name, nth, method, params).await?;
+                    continue;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    async fn ask_first(&self, name: &str, nth: u32, method: &str, params: &RawValue) -> Result<(), RequestError> {
+        let limits = &self.live.storage.limits.tasks;
+        let mut why = None;
+        let change = self
+            .edit(&mut |record| {
+                why = None;
+                if record.state.open().count() >= limits.questions_open_max {
+                    why = Some(format!("too many open questions in this task (limit {})", limits.questions_open_max));
+                } else if record.state.asked() >= limits.steps_max {
+                    why = Some(format!("too many questions in this task (limit {})", limits.steps_max));
+                } else {
+                    return record.state.apply(&Event::Ask { name, nth, method, params }, now_ms());
+                }
+                Change::None
+            })
+            .await?;
+        match why {
+            Some(why) => Err(RequestError::invalid(why)),
+            // The task is over: the handler is dropped where it waits.
+            None if change == Change::None => std::future::pending().await,
+            None => Ok(()),
+        }
+    }
+
+    async fn edit(&self, edit: &mut Edit<'_>) -> Result<Change, RequestError> {
+        let changed = self.live.change_as_runner(edit).await;
+        changed.map_err(|error| RequestError::new(RequestErrorKind::Closed, error.to_string()))
+    }
+}
+
+/// Withdraws a question that nobody waits for any more.
+struct Withdraw<'a> {
+    live: &'a Arc<Live>,
+    key: Option<String>,
+}
+
+impl Drop for Withdraw<'_> {
+    fn drop(&mut self) {
+        let Some(key) = self.key.take().filter(|_| self.live.stopped().is_none()) else { return };
+        let (live, Ok(runtime)) = (self.live.clone(), tokio::runtime::Handle::try_current()) else { return };
+        runtime.spawn(async move {
+            let mut edit = |record: &mut Record| record.state.apply(&Event::Withdraw { key: &key }, now_ms());
+            if let Err(error) = live.change_as_runner(&mut edit).await {
+                tracing::debug!(%error, "a question could not be withdrawn");
+            }
+        });
+    }
+}
+
+/// A handle for the link between call and task.
+pub(crate) struct Handle(pub(crate) Arc<Handled>);
+
+impl RunningTask for Handle {
+    fn id(&self) -> &str {
+        &self.0.live.id
+    }
+
+    fn ask<'a>(
+        &'a self,
+        name: &'a str,
+        method: &'a str,
+        params: &'a RawValue,
+        refused: Option<(String, String)>,
+    ) -> BoxFuture<'a, Result<(String, Box<RawValue>), RequestError>> {
+        Box::pin(self.0.asked(name, method, params, refused))
+    }
+
+    fn say(&self, message: &str) {
+        let max = self.0.live.storage.limits.tasks.status_bytes_max;
+        let mut inner = self.0.inner();
+        inner.message = Some(cut(message, max).to_owned());
+        if !std::mem::replace(&mut inner.is_writing, true) {
+            drop(inner);
+            tokio::spawn(self.0.clone().write_messages());
+        }
+    }
+
+    fn step(&self, key: &str) -> Option<Box<RawValue>> {
+        self.0.inner().steps.get(key).cloned()
+    }
+
+    fn keep<'a>(&'a self, key: &'a str, result: Box<RawValue>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.0.keep_one(key, result))
+    }
+}
+
+/// The longest beginning of a text that has at most `max` bytes.
+fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or_default()]
+}

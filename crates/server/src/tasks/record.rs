@@ -1,0 +1,107 @@
+//! What the store keeps of a task.
+
+use linchpin_core::Features;
+use linchpin_proto::task::{End, State};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Results up to this size are in the record; longer ones have a record of their own.
+pub(crate) const INLINE_BYTES_MAX: usize = 8 << 10;
+
+/// A task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) state: State,
+    pub(crate) tool: Box<str>,
+    /// The revision of the call that made it: its index among all.
+    pub(crate) revision: u8,
+    /// Who runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) runner: Option<Runner>,
+    /// Whether it may be started again.
+    #[serde(default)]
+    pub(crate) resumable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<Kept>,
+}
+
+/// Where the end is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kept {
+    Here(End),
+    Apart,
+}
+
+/// The process that runs a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Runner {
+    pub(crate) node: Box<str>,
+    /// Counts the tasks that the node has started, so that no two runs have the same runner.
+    pub(crate) run: u64,
+}
+
+impl Record {
+    pub(crate) fn features(&self) -> &'static Features {
+        let made = usize::from(self.revision);
+        Features::all().find(|features| features.index == made).unwrap_or_else(newest)
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Record, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        // Numbers, strings and checked JSON.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+fn newest() -> &'static Features {
+    Features::of(linchpin_types::version::Revision::LATEST)
+}
+
+/// What is needed to start a call again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Call {
+    /// `params` of the call, without what only its first run needed.
+    pub(crate) params: Box<RawValue>,
+    pub(crate) capabilities: Box<RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_info: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<Who>,
+    /// A digest of the tool's schema of arguments.
+    pub(crate) schema: String,
+}
+
+/// A principal, without claims: those are the token's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) subject: String,
+    pub(crate) issuer: Option<String>,
+    pub(crate) client: Option<String>,
+    pub(crate) scopes: Vec<String>,
+}
+
+impl Who {
+    pub(crate) fn of(principal: &linchpin_core::Principal) -> Who {
+        Who {
+            subject: principal.subject().to_owned(),
+            issuer: principal.issuer().map(str::to_owned),
+            client: principal.client().map(str::to_owned),
+            scopes: principal.scopes().map(str::to_owned).collect(),
+        }
+    }
+
+    pub(crate) fn principal(&self) -> linchpin_core::Principal {
+        let mut principal = linchpin_core::Principal::new(self.subject.as_str()).with_scopes(self.scopes.clone());
+        if let Some(issuer) = &self.issuer {
+            principal = principal.with_issuer(issuer.as_str());
+        }
+        if let Some(client) = &self.client {
+            principal = principal.with_client(client.as_str());
+        }
+        principal
+    }
+}

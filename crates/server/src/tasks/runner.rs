@@ -1,0 +1,139 @@
+//! Runs the future of a task to its end, and writes how it ended.
+
+use crate::cx::Cx;
+use crate::mrtr::now_ms;
+use crate::tasks::live::Handled;
+use crate::tasks::record::{Kept, Record};
+use crate::tasks::storage::{Live, Stop, TaskError, failed};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{Reply, ReplyKind};
+use linchpin_proto::task::{EXPIRED, End, Event, error_parts};
+use serde_json::value::RawValue;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The longest pause between two attempts to write an end.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Runs a task. `cx` is the context of its call.
+pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Reply>, cx: Cx) {
+    let live = handled.live.clone();
+    let end = until_end(&live, &mut future).await;
+    // What the handler holds goes first, as it does when a call ends.
+    drop(future);
+    if let Some(end) = end {
+        finish(&handled, end).await;
+    } else if live.stopped() == Some(Stop::Leave) {
+        release(&live).await;
+    }
+    cx.0.close();
+    live.leave();
+    tracing::debug!(target: "linchpin::task", task = &*live.id, "task left");
+}
+
+/// How the handler ended. `None` if it was stopped.
+async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>) -> Option<End> {
+    let mut stopped = pin!(async {
+        while live.stopped().is_none() {
+            live.wake.notified().await;
+        }
+    });
+    let mut deadline = pin!(tokio::time::sleep_until(live.deadline()));
+    let mut handler = |task: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
+        Ok(polled) => polled.map(|reply| of_reply(live, &reply)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            tracing::error!(task = &*live.id, panic = text.as_deref(), "a handler panicked");
+            Poll::Ready(failed("the task stopped unexpectedly because of a bug in the server"))
+        }
+    };
+    poll_fn(|task| {
+        if stopped.as_mut().poll(task).is_ready() {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(end) = handler(task) {
+            return Poll::Ready(Some(end));
+        }
+        deadline.as_mut().poll(task).map(|()| Some(failed(EXPIRED)))
+    })
+    .await
+}
+
+/// The end that a response is.
+fn of_reply(live: &Live, reply: &Reply) -> End {
+    let max = live.storage.limits.tasks.result_bytes_max;
+    let body = reply.body();
+    if body.len() > max {
+        return failed(&format!("the result of the task exceeds the server's limit of {max} bytes"));
+    }
+    match RawValue::from_string(body.to_owned()) {
+        Ok(json) if matches!(reply.kind(), ReplyKind::Error(_)) => End::Error(json),
+        Ok(json) => End::Result(json),
+        Err(_) => failed("the result of the task is not JSON"),
+    }
+}
+
+/// Writes an end. A store that is away is waited for, as long as the task would be kept.
+async fn finish(handled: &Handled, end: End) {
+    let live = &handled.live;
+    let message = handled.take_message();
+    let last = tokio::time::Instant::now() + live.kept();
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match write_end(live, &end, message.as_deref()).await {
+            Ok(()) => return,
+            Err(TaskError::Store) if tokio::time::Instant::now() < last && live.stopped().is_none() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), TaskError> {
+    let kept = live.storage.keep_end(&live.owner, &live.id, end, live.kept()).await?;
+    let is_error = |json: &RawValue| {
+        #[derive(serde::Deserialize)]
+        struct Flag {
+            #[serde(default, rename = "isError")]
+            is_error: bool,
+        }
+        serde_json::from_str::<Flag>(json.get()).is_ok_and(|flag| flag.is_error)
+    };
+    live.change_as_runner(&mut |record| {
+        let now = now_ms();
+        if let Some(message) = message {
+            let _ = record.state.apply(&Event::Message(message), now);
+        }
+        let change = match end {
+            End::Result(json) => record.state.apply(&Event::Complete { tool_failed: is_error(json) }, now),
+            End::Error(json) => record.state.apply(&Event::Fail(&error_parts(json.get()).1), now),
+        };
+        record.end = Some(kept.clone());
+        change
+    })
+    .await
+    .map(drop)
+}
+
+/// This process ends before the task: another one goes on with it, if it may, or else it fails.
+async fn release(live: &Live) {
+    const WHY: &str = "the server stopped while the task ran, and cannot start it again";
+    let mut edit = |record: &mut Record| {
+        if record.resumable && live.storage.outlives() {
+            record.runner = None;
+            return linchpin_proto::task::Change::Changed;
+        }
+        record.end = Some(Kept::Here(failed(WHY)));
+        record.state.apply(&Event::Fail(WHY), now_ms())
+    };
+    if let Err(error) = live.change_as_runner(&mut edit).await {
+        tracing::warn!(task = &*live.id, %error, "a task could not be released");
+    }
+}

@@ -1,0 +1,612 @@
+//! Tasks in the store, and those that run here.
+//!
+//! Every change of a task is one compare-and-swap of its record, so that of an end and a cancellation exactly one wins,
+//! whichever process it comes from.
+
+use crate::mrtr::now_ms;
+use crate::shared::random;
+use crate::tasks::capacity::{Capacity, Place, Slot};
+use crate::tasks::options::Tasks;
+use crate::tasks::owner::{self, Owner};
+use crate::tasks::record::{Call, INLINE_BYTES_MAX, Kept, Record, Runner};
+use bytes::Bytes;
+use linchpin_core::Limits;
+use linchpin_proto::task::{Change, End, Event, FETCH_MS_MIN, State};
+use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Why something could not be done with a task.
+#[derive(Debug)]
+pub(crate) enum TaskError {
+    /// There is no such task, or not for this owner.
+    Unknown,
+    /// A limit, in words for the peer.
+    Busy(String),
+    /// The store failed. Only the log says why.
+    Store,
+}
+
+impl From<linchpin_store::Error> for TaskError {
+    fn from(error: linchpin_store::Error) -> TaskError {
+        tracing::error!(%error, "the store of tasks failed");
+        TaskError::Store
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TaskError::Unknown => "unknown task",
+            TaskError::Busy(why) => why,
+            TaskError::Store => "the store of tasks cannot be reached; try again",
+        })
+    }
+}
+
+/// The time of tokio's clock, so that tests can move it.
+struct TokioClock;
+
+impl Clock for TokioClock {
+    fn now(&self) -> Duration {
+        Duration::from_millis(now_ms())
+    }
+}
+
+/// The tasks of one server.
+pub(crate) struct Storage {
+    pub(crate) store: Store,
+    kv: Arc<dyn Kv>,
+    /// What keys begin with, after their space: the server's name, as a digest.
+    server: String,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) node: Box<str>,
+    runs: AtomicU64,
+    live: Mutex<HashMap<String, Arc<Live>>>,
+    pub(crate) capacity: Arc<Capacity>,
+    polls: Mutex<Polls>,
+    /// Questions that some `tasks/result` is asking, by task and key.
+    pub(crate) asking: Mutex<HashSet<(String, String)>>,
+    is_closing: AtomicBool,
+    /// Whether somebody looks after tasks of processes that have died.
+    pub(crate) is_tended: AtomicBool,
+}
+
+#[derive(Default)]
+struct Polls {
+    second: u64,
+    counts: HashMap<Box<str>, u32>,
+}
+
+/// What a task is made of.
+pub(crate) struct NewTask {
+    pub(crate) owner: Owner,
+    pub(crate) tool: Box<str>,
+    pub(crate) revision: u8,
+    pub(crate) ttl_ms: u64,
+    /// How it is started again, if it may be.
+    pub(crate) again: Option<Call>,
+}
+
+/// A task that runs in this process.
+pub(crate) struct Live {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) id: Box<str>,
+    pub(crate) owner: Owner,
+    key: String,
+    runner: Runner,
+    held: Mutex<(Record, Rev)>,
+    /// Changes of this process are made one after the other.
+    turn: tokio::sync::Mutex<()>,
+    /// The record has changed.
+    pub(crate) changed: Notify,
+    /// The runner has to look why it should stop.
+    pub(crate) wake: Notify,
+    stopped: AtomicU8,
+    place: Place,
+    slot: Mutex<Option<Slot>>,
+}
+
+/// Why a task stops that has not ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stop {
+    /// It was cancelled, or another process runs it: nothing more is written.
+    Over = 1,
+    /// This process ends.
+    Leave = 2,
+}
+
+/// An edit of a record: what changes in it.
+pub(crate) type Edit<'a> = dyn FnMut(&mut Record) -> Change + Send + 'a;
+
+impl Storage {
+    pub(crate) fn new(tasks: Option<&Tasks>, server: &str, limits: &Arc<Limits>) -> Storage {
+        let memory = || Store::builder().clock(Arc::new(TokioClock)).memory();
+        let store = tasks.and_then(|tasks| tasks.store.clone()).unwrap_or_else(memory).durable();
+        // What is in this process's memory need not be sealed from it.
+        let kv = if store.kind() == "memory" { store.kv() } else { store.sealed() }.clone();
+        let node = random::<8>().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Storage {
+            kv,
+            store,
+            server: owner::digest(server),
+            limits: limits.clone(),
+            node: node.into(),
+            runs: AtomicU64::new(0),
+            live: Mutex::default(),
+            capacity: Arc::default(),
+            polls: Mutex::default(),
+            asking: Mutex::default(),
+            is_closing: AtomicBool::new(false),
+            is_tended: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether tasks outlive this process.
+    pub(crate) fn outlives(&self) -> bool {
+        self.store.kind() != "memory"
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tasks that run here.
+    pub(crate) fn running(&self) -> Vec<Arc<Live>> {
+        self.live().values().cloned().collect()
+    }
+
+    /// A key of a task in a space: `task`, or `task-` and what it is.
+    pub(crate) fn key(&self, space: &str, owner: &Owner, id: &str) -> String {
+        format!("{space}/{}/{}/{id}", self.server, owner.as_str())
+    }
+
+    /// What the keys of this server begin with in a space.
+    pub(crate) fn prefix(&self, space: &str) -> String {
+        format!("{space}/{}/", self.server)
+    }
+
+    /// The topic of a task.
+    pub(crate) fn topic(&self, id: &str) -> String {
+        format!("task-topic/{}/{id}", self.server)
+    }
+
+    /// The topic of a process: somebody else has changed one of its tasks.
+    pub(crate) fn node_topic(&self, node: &str) -> String {
+        format!("task-topic/{}/node/{node}", self.server)
+    }
+
+    /// No new tasks from now on.
+    pub(crate) fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn next_runner(&self) -> Runner {
+        Runner { node: self.node.clone(), run: self.runs.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Counts a look at a task. The error says how long to wait between two.
+    pub(crate) fn polled(&self, id: &str) -> bool {
+        let second = now_ms() / 1_000;
+        let mut polls = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        if polls.second != second {
+            *polls = Polls { second, counts: HashMap::new() };
+        }
+        match polls.counts.get_mut(id) {
+            Some(count) => {
+                *count += 1;
+                *count <= self.limits.tasks.polls_per_second_max
+            }
+            None => {
+                polls.counts.insert(id.into(), 1);
+                true
+            }
+        }
+    }
+
+    /// Makes a task that runs here.
+    pub(crate) async fn create(self: &Arc<Self>, new: NewTask, slot: Slot) -> Result<Arc<Live>, TaskError> {
+        if self.is_closing() {
+            return Err(TaskError::Busy("the server is shutting down".to_owned()));
+        }
+        let now = now_ms();
+        let (id, state, runner) = (owner::new_id(), State::new(now, new.ttl_ms), self.next_runner());
+        let limits = &self.limits.tasks;
+        let kept = self.capacity.keep(&new.owner, &id, state.deleted_ms(), now, limits);
+        let (place, victim) = kept.map_err(TaskError::Busy)?;
+        if let Some((owner, id)) = victim {
+            self.delete(&owner, &id).await?;
+        }
+        let record = Record {
+            state,
+            tool: new.tool,
+            revision: new.revision,
+            runner: Some(runner.clone()),
+            resumable: new.again.is_some(),
+            end: None,
+        };
+        let key = self.key("task", &new.owner, &id);
+        let ttl = Duration::from_millis(record.state.deleted_ms() - now);
+        let again: linchpin_store::BoxFuture<'_, Result<(), linchpin_store::Error>> = Box::pin(async {
+            let Some(call) = &new.again else { return Ok(()) };
+            let bytes = serde_json::to_vec(call).unwrap_or_default();
+            let key = self.key("task-call", &new.owner, &id);
+            self.kv.put(&key, bytes.into(), Expect::Any, ttl).await.map(drop)
+        });
+        // Both are on the disk before anybody is told.
+        let stored = both(again, self.kv.put(&key, record.bytes().into(), Expect::Absent, ttl));
+        let rev = match stored.await {
+            Ok(Put::Stored(rev)) => rev,
+            Ok(Put::Conflict(_)) => {
+                self.capacity.forget(&new.owner, place);
+                return Err(TaskError::Store);
+            }
+            Err(error) => {
+                self.capacity.forget(&new.owner, place);
+                return Err(error.into());
+            }
+        };
+        tracing::debug!(target: "linchpin::task", task = %id, tool = &*record.tool, "task created");
+        Ok(self.run_here(id.into(), new.owner, runner, (record, rev), place, slot))
+    }
+
+    /// A task runs here from now on.
+    pub(crate) fn run_here(
+        self: &Arc<Self>,
+        id: Box<str>,
+        owner: Owner,
+        runner: Runner,
+        held: (Record, Rev),
+        place: Place,
+        slot: Slot,
+    ) -> Arc<Live> {
+        let key = self.key("task", &owner, &id);
+        let live = Arc::new(Live {
+            storage: self.clone(),
+            id,
+            owner,
+            key: key.clone(),
+            runner,
+            held: Mutex::new(held),
+            turn: tokio::sync::Mutex::new(()),
+            changed: Notify::new(),
+            wake: Notify::new(),
+            stopped: AtomicU8::new(0),
+            place,
+            slot: Mutex::new(Some(slot)),
+        });
+        self.live().insert(key, live.clone());
+        live
+    }
+
+    /// A task of an owner. One whose time is over has ended, whoever should have noticed.
+    pub(crate) async fn get(&self, owner: &Owner, id: &str) -> Result<Record, TaskError> {
+        if !owner::is_id(id) {
+            return Err(TaskError::Unknown);
+        }
+        let found = self.kv.get(&self.key("task", owner, id)).await?.ok_or(TaskError::Unknown)?;
+        let record = read(&found.value)?;
+        if record.state.status.is_end() || now_ms() < record.state.expires_ms() {
+            return Ok(record);
+        }
+        let mut expired = record.clone();
+        self.change(owner, id, &mut |record| {
+            let change = record.state.apply(&Event::Expire, now_ms());
+            if change == Change::Ended {
+                record.end = Some(Kept::Here(failed(linchpin_proto::task::EXPIRED)));
+            }
+            expired.clone_from(record);
+            change
+        })
+        .await?;
+        Ok(expired)
+    }
+
+    /// The end of a task that has one.
+    pub(crate) async fn end(&self, owner: &Owner, id: &str, record: &Record) -> Result<Option<End>, TaskError> {
+        match &record.end {
+            None => Ok(None),
+            Some(Kept::Here(end)) => Ok(Some(end.clone())),
+            Some(Kept::Apart) => {
+                let found = self.kv.get(&self.key("task-end", owner, id)).await?.ok_or(TaskError::Unknown)?;
+                serde_json::from_slice(&found.value).map(Some).map_err(corrupt)
+            }
+        }
+    }
+
+    /// Stores a long end, and says where an end is.
+    pub(crate) async fn keep_end(&self, owner: &Owner, id: &str, end: &End, ttl: Duration) -> Result<Kept, TaskError> {
+        let length = match end {
+            End::Result(json) | End::Error(json) => json.get().len(),
+        };
+        if length <= INLINE_BYTES_MAX {
+            return Ok(Kept::Here(end.clone()));
+        }
+        let bytes = serde_json::to_vec(end).map_err(corrupt)?;
+        let _ = self.kv.put(&self.key("task-end", owner, id), bytes.into(), Expect::Any, ttl).await?;
+        Ok(Kept::Apart)
+    }
+
+    /// Changes a task, whoever runs it.
+    pub(crate) async fn change(&self, owner: &Owner, id: &str, edit: &mut Edit<'_>) -> Result<Change, TaskError> {
+        if !owner::is_id(id) {
+            return Err(TaskError::Unknown);
+        }
+        let key = self.key("task", owner, id);
+        let live = self.live().get(&key).cloned();
+        if let Some(live) = live {
+            return live.change(edit).await;
+        }
+        let found = self.kv.get(&key).await?.ok_or(TaskError::Unknown)?;
+        let mut held = (read(&found.value)?, found.rev);
+        let change = self.swap(&key, &mut held, edit).await?;
+        if change != Change::None {
+            self.told(id, &held.0).await;
+        }
+        Ok(change)
+    }
+
+    /// Compares and swaps until it succeeds. `held` is the newest known record, before and after.
+    async fn swap(&self, key: &str, held: &mut (Record, Rev), edit: &mut Edit<'_>) -> Result<Change, TaskError> {
+        loop {
+            let mut new = held.0.clone();
+            let change = edit(&mut new);
+            if change == Change::None {
+                return Ok(change);
+            }
+            let ttl = Duration::from_millis(new.state.deleted_ms().saturating_sub(now_ms()).max(1));
+            match self.kv.put(key, new.bytes().into(), Expect::Rev(held.1), ttl).await? {
+                Put::Stored(rev) => {
+                    *held = (new, rev);
+                    return Ok(change);
+                }
+                Put::Conflict(Some(found)) => *held = (read(&found.value)?, found.rev),
+                Put::Conflict(None) => return Err(TaskError::Unknown),
+            }
+        }
+    }
+
+    /// Tells those who wait for changes of a task.
+    async fn told(&self, id: &str, record: &Record) {
+        let topic = self.store.topic();
+        let elsewhere = record.runner.as_ref().filter(|runner| runner.node != self.node && self.outlives());
+        let told = async {
+            topic.publish(&self.topic(id)).await?;
+            match elsewhere {
+                Some(runner) => topic.publish(&self.node_topic(&runner.node)).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(%error, "a change of a task could not be published");
+        }
+    }
+
+    /// Claims a task of a process that died: `edit` names the new runner.
+    pub(crate) async fn claim(
+        &self,
+        owner: &Owner,
+        id: &str,
+        edit: &mut Edit<'_>,
+    ) -> Result<Option<(Record, Rev)>, TaskError> {
+        let key = self.key("task", owner, id);
+        let Some(found) = self.kv.get(&key).await? else { return Ok(None) };
+        let mut held = (read(&found.value)?, found.rev);
+        let change = self.swap(&key, &mut held, edit).await?;
+        if change == Change::Ended {
+            self.told(id, &held.0).await;
+        }
+        Ok((change != Change::None).then_some(held))
+    }
+
+    /// How a task is started again.
+    pub(crate) async fn again(&self, owner: &Owner, id: &str) -> Result<Option<Call>, TaskError> {
+        let found = self.kv.get(&self.key("task-call", owner, id)).await?;
+        found.map(|found| serde_json::from_slice(&found.value).map_err(corrupt)).transpose()
+    }
+
+    /// The tasks of an owner, or of all: their owners, ids and records, in the order of their keys.
+    pub(crate) async fn scan(&self, owner: Option<&Owner>) -> Result<Vec<(Owner, String, Record)>, TaskError> {
+        const PAGE: usize = 500;
+        let mut prefix = self.prefix("task");
+        if let Some(owner) = owner {
+            prefix = format!("{prefix}{}/", owner.as_str());
+        }
+        let (mut all, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = self.kv.scan(&prefix, after.as_deref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(|(key, _)| key.clone());
+            for (key, found) in page {
+                let mut parts = key.rsplitn(3, '/');
+                if let (Some(id), Some(owner)) = (parts.next(), parts.next())
+                    && let Ok(record) = read(&found.value)
+                {
+                    all.push((Owner::named(owner), id.to_owned(), record));
+                }
+            }
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// A step as the log keeps it: sealed, where the store is not this process's memory.
+    pub(crate) fn seal_step(&self, key: &str, step: Vec<u8>) -> Bytes {
+        match self.outlives() {
+            true => self.store.seal().seal("task-steps", key.as_bytes(), &step),
+            false => step.into(),
+        }
+    }
+
+    pub(crate) fn open_step(&self, key: &str, entry: &Bytes) -> Result<Bytes, TaskError> {
+        match self.outlives() {
+            true => Ok(self.store.seal().open("task-steps", key.as_bytes(), entry)?),
+            false => Ok(entry.clone()),
+        }
+    }
+
+    async fn delete(&self, owner: &Owner, id: &str) -> Result<(), TaskError> {
+        for space in ["task", "task-end", "task-call"] {
+            let _ = self.kv.delete(&self.key(space, owner, id), Expect::Any).await?;
+        }
+        self.store.log().delete(&self.key("task-steps", owner, id)).await?;
+        Ok(())
+    }
+}
+
+/// Waits for two writes at the same time, so that they are one group. The first error counts.
+async fn both<T: Unpin, E>(
+    mut one: linchpin_store::BoxFuture<'_, Result<(), E>>,
+    mut other: linchpin_store::BoxFuture<'_, Result<T, E>>,
+) -> Result<T, E> {
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        if first.is_none() {
+            first = Some(one.as_mut().poll(context)).and_then(ready);
+        }
+        if second.is_none() {
+            second = Some(other.as_mut().poll(context)).and_then(ready);
+        }
+        if first.is_some() && second.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    match (first, second) {
+        (Some(Err(error)), _) => Err(error),
+        (_, Some(second)) => second,
+        // Both were ready.
+        (_, None) => std::future::pending().await,
+    }
+}
+
+fn ready<T>(polled: Poll<T>) -> Option<T> {
+    match polled {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+fn read(bytes: &Bytes) -> Result<Record, TaskError> {
+    Record::read(bytes).map_err(corrupt)
+}
+
+fn corrupt(error: serde_json::Error) -> TaskError {
+    tracing::error!(%error, "a stored task cannot be read");
+    TaskError::Store
+}
+
+/// The end of a task that failed by itself.
+pub(crate) fn failed(why: &str) -> End {
+    let error = serde_json::json!({ "code": linchpin_types::error::code::INTERNAL_ERROR, "message": why });
+    End::Error(serde_json::value::to_raw_value(&error).unwrap_or_default())
+}
+
+impl Live {
+    fn held(&self) -> MutexGuard<'_, (Record, Rev)> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the newest record that is known here.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Record) -> T) -> T {
+        look(&self.held().0)
+    }
+
+    /// Changes the task.
+    pub(crate) async fn change(&self, edit: &mut Edit<'_>) -> Result<Change, TaskError> {
+        let turn = self.turn.lock().await;
+        let mut held = self.held().clone();
+        let result = self.storage.swap(&self.key, &mut held, edit).await;
+        let record = held.0.clone();
+        self.took(held);
+        drop(turn);
+        if matches!(result, Ok(Change::None)) {
+            return result;
+        }
+        if result.is_ok() {
+            self.storage.told(&self.id, &record).await;
+        }
+        result
+    }
+
+    /// Changes the task, as its runner: nothing happens if it is another one now.
+    pub(crate) async fn change_as_runner(&self, edit: &mut Edit<'_>) -> Result<Change, TaskError> {
+        self.change(&mut |record| match record.runner.as_ref() == Some(&self.runner) {
+            true => edit(record),
+            false => Change::None,
+        })
+        .await
+    }
+
+    /// Reads what others have written.
+    pub(crate) async fn refresh(&self) {
+        let turn = self.turn.lock().await;
+        match self.storage.kv.get(&self.key).await {
+            Ok(Some(found)) => {
+                if let Ok(record) = read(&found.value) {
+                    self.took((record, found.rev));
+                }
+            }
+            Ok(None) => self.stop(Stop::Over),
+            Err(error) => tracing::debug!(%error, "a task could not be read"),
+        }
+        drop(turn);
+    }
+
+    /// Takes a newer record: who waits for changes looks again, and who runs it stops if it is over.
+    fn took(&self, held: (Record, Rev)) {
+        let is_over = held.0.state.status.is_end() || held.0.runner.as_ref() != Some(&self.runner);
+        *self.held() = held;
+        self.changed.notify_waiters();
+        if is_over {
+            self.stop(Stop::Over);
+        }
+    }
+
+    /// Stops the run.
+    pub(crate) fn stop(&self, why: Stop) {
+        let _ = self.stopped.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.wake.notify_one();
+    }
+
+    /// Why it should stop, if it should.
+    pub(crate) fn stopped(&self) -> Option<Stop> {
+        match self.stopped.load(Ordering::Acquire) {
+            1 => Some(Stop::Over),
+            2 => Some(Stop::Leave),
+            _ => None,
+        }
+    }
+
+    /// Nobody runs it here any more.
+    pub(crate) fn leave(&self) {
+        self.storage.live().remove(&self.key);
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (has_ended, deleted_ms) = self.look(|record| (record.state.status.is_end(), record.state.deleted_ms()));
+        if has_ended {
+            self.storage.capacity.ended(&self.owner, self.place, deleted_ms);
+        }
+    }
+
+    /// When it has to be over, by tokio's clock.
+    pub(crate) fn deadline(&self) -> tokio::time::Instant {
+        let left = self.look(|record| record.state.expires_ms()).saturating_sub(now_ms());
+        tokio::time::Instant::now() + Duration::from_millis(left)
+    }
+
+    /// How long its record is kept, at least.
+    pub(crate) fn kept(&self) -> Duration {
+        let left = self.look(|record| record.state.expires_ms()).saturating_sub(now_ms());
+        Duration::from_millis(left.saturating_add(FETCH_MS_MIN))
+    }
+}
