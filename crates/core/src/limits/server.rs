@@ -300,6 +300,9 @@ pub struct TaskLimits {
     pub polls_per_second_max: u32,
     /// Tasks that one `subscriptions/listen` stream tells of. Default 100. More are left out of the acknowledgement.
     pub per_stream_max: usize,
+    /// How long a process that has died keeps its tasks, at most: the time of its lease. Default 6,000. They are taken over
+    /// a third of it later.
+    pub lease_ms: u64,
     /// Tasks on one page of `tasks/list`. Default 100.
     pub page_items_max: usize,
 }
@@ -325,6 +328,7 @@ impl Default for TaskLimits {
             status_ms_min: 1_000,
             polls_per_second_max: 20,
             per_stream_max: 100,
+            lease_ms: 6_000,
             page_items_max: 100,
         }
     }

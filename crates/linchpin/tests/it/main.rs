@@ -30,4 +30,6 @@ mod restart;
 mod runtime;
 mod safety;
 mod stdio;
+#[cfg(unix)]
+mod task_kills;
 mod tasks;

@@ -26,9 +26,6 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long a lease lasts, and how often it is renewed and others are looked at.
-const LEASE: Duration = Duration::from_secs(6);
-const TICK: Duration = Duration::from_secs(2);
 /// How long a process that has died is remembered, if nobody looks.
 const LISTED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a task is started.
@@ -62,7 +59,7 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
         {
             tracing::warn!(%error, "tasks of other processes could not be looked for");
         }
-        let mut tick = pin!(tokio::time::sleep(TICK));
+        let mut tick = pin!(tokio::time::sleep(lasts(&storage) / 3));
         loop {
             let was_told = match &mut watch {
                 Some(watch) => {
@@ -88,13 +85,18 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
     }
 }
 
+/// How long a lease lasts. Three times as often it is renewed, and others are looked at.
+fn lasts(storage: &Storage) -> Duration {
+    Duration::from_millis(storage.limits.tasks.lease_ms.max(30))
+}
+
 fn lease(storage: &Storage, node: &str) -> String {
     format!("{}{node}", storage.prefix("task-lease"))
 }
 
 /// Puts this process on the list, with its lease.
 async fn enlist(storage: &Storage) -> Result<(), TaskError> {
-    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, LEASE).await?;
+    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
     let key = format!("{}{}", storage.prefix("task-node"), storage.node);
     let _ = storage.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
     // What is kept already counts.
@@ -108,7 +110,7 @@ async fn enlist(storage: &Storage) -> Result<(), TaskError> {
 /// Renews the lease, and takes over what others have left.
 async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>) -> Result<(), TaskError> {
     // Repeating the claim renews it. A lease that was lost meanwhile is claimed anew; what others took over is theirs.
-    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, LEASE).await?;
+    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
     let prefix = storage.prefix("task-node");
     let mut after: Option<String> = None;
     loop {
@@ -130,7 +132,7 @@ async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>) -> Resul
 /// Takes over the tasks of a process that has died, oldest first.
 async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str) -> Result<(), TaskError> {
     let turn = lease(storage, &format!("take/{node}"));
-    let Claim::Held(fence) = storage.store.lease().claim(&turn, &storage.node, LEASE * 5).await? else {
+    let Claim::Held(fence) = storage.store.lease().claim(&turn, &storage.node, lasts(storage) * 5).await? else {
         return Ok(());
     };
     let mut all = storage.scan(None).await?;
@@ -139,7 +141,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
     let mut is_done = true;
     for (owner, id, record) in all {
         is_done &= take(core, storage, node, (&owner, &id), &record).await?;
-        let _ = storage.store.lease().renew(&turn, fence, LEASE * 5).await?;
+        let _ = storage.store.lease().renew(&turn, fence, lasts(storage) * 5).await?;
     }
     if is_done {
         let _ = storage.store.kv().delete(&format!("{}{node}", storage.prefix("task-node")), Expect::Any).await?;
@@ -297,7 +299,7 @@ pub(crate) async fn leave(storage: Arc<Storage>, drain: Duration) {
     if storage.outlives() && storage.is_tended.load(Ordering::Acquire) {
         // Others need not wait until it expires.
         let name = lease(&storage, &storage.node);
-        if let Ok(Claim::Held(fence)) = storage.store.lease().claim(&name, &storage.node, LEASE).await {
+        if let Ok(Claim::Held(fence)) = storage.store.lease().claim(&name, &storage.node, lasts(&storage)).await {
             let _ = storage.store.lease().release(&name, fence).await;
         }
     }
