@@ -1,5 +1,6 @@
 //! The host: its identity, its capabilities, its callbacks.
 
+use crate::book::{Book, BookedTask};
 use crate::config::{ClientConfig, NotificationHandler, ReconnectPolicy};
 use crate::connection::Connection;
 use crate::elicitation::ElicitForm;
@@ -18,6 +19,7 @@ use linchpin_types::version::Revision;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +69,8 @@ impl Client {
                 rounds: true,
                 trace_context: None,
                 check_results: false,
+                tasks: true,
+                book: Book::default(),
                 known: Arc::default(),
             },
         }
@@ -342,6 +346,45 @@ impl Client {
         self
     }
 
+    /// Declares no support for tasks: servers answer every call directly, or refuse it.
+    ///
+    /// By default clients declare it, and a call that a server answers with a task is awaited like any other
+    /// ([`crate::Task`]). Specification: the tasks extension of 2026-07-28; 2025-11-25 "Tasks".
+    pub fn without_tasks(mut self) -> Client {
+        self.recipe.tasks = false;
+        self
+    }
+
+    /// Writes tasks that have not ended down in this directory, so that another process can go on with them:
+    /// [`Connection::tasks`] lists them, [`Connection::task`] waits for one.
+    ///
+    /// The directory is made if it is not there, for this user only (0700, its files 0600). An entry has the identifier, the
+    /// server and the tool, neither arguments nor results; it is written before the call goes on, and removed with the end
+    /// of the task or 10 minutes after its time to live. At most 1,000 are kept. Without a book, a client and its clones
+    /// remember their tasks in memory.
+    ///
+    /// ```
+    /// # async fn resume(transport: impl linchpin_core::Connector) -> linchpin_client::Result<()> {
+    /// let client = linchpin_client::Client::new("my-host", "1.0").book("/var/lib/my-host/tasks");
+    /// let server = client.connect(transport).await?;
+    /// for task in server.tasks().await? {
+    ///     println!("{}", server.task(&task.task_id).await?.text());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn book(mut self, folder: impl Into<PathBuf>) -> Client {
+        self.recipe.book = Book::at(folder.into());
+        self
+    }
+
+    /// Returns the tasks in the book, of all servers, oldest first.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Book`] if it cannot be read.
+    pub async fn booked(&self) -> Result<Vec<BookedTask>> {
+        self.recipe.book.tasks().await
+    }
+
     /// Connects to a server and negotiates the revision.
     ///
     /// Cancel-safe: dropping the future undoes everything, a child process included.
@@ -360,6 +403,11 @@ impl Client {
     pub async fn connect_to(&self, connector: Arc<dyn Connector>) -> Result<Connection> {
         Ok(Connection::new(negotiate::connect(Arc::new(self.recipe.clone()), connector).await?))
     }
+}
+
+/// The settings of an extension that has none.
+fn no_settings() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_default()
 }
 
 impl ClientConfig {
@@ -390,6 +438,9 @@ impl ClientConfig {
         // Revisions with sessions have no such member, but servers look for it; tasks they have of their own.
         let said = |name: &str| features.extensions || name != extension::TASKS;
         can.extensions = self.extensions.iter().filter(|(name, _)| said(name)).cloned().collect();
+        if features.extensions && self.tasks {
+            can.extensions.entry(extension::TASKS.to_owned()).or_insert_with(no_settings);
+        }
         can
     }
 

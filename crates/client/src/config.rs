@@ -1,6 +1,7 @@
 //! The settings of a host.
 
 use crate::Change;
+use crate::book::Book;
 use crate::lock::lock;
 use crate::server_requests::Answers;
 use linchpin_core::{ClientLimits, Features, Tap, TraceContext};
@@ -34,6 +35,9 @@ pub(crate) struct ClientConfig {
     pub(crate) rounds: bool,
     pub(crate) trace_context: Option<TraceContextOf>,
     pub(crate) check_results: bool,
+    /// Whether calls may become tasks.
+    pub(crate) tasks: bool,
+    pub(crate) book: Book,
     pub(crate) known: Arc<Known>,
 }
 

@@ -8,6 +8,7 @@ use crate::listeners::Listeners;
 use crate::lock::lock;
 use crate::queue::Queue;
 use crate::request_parts::{RequestParts, Watched};
+use crate::task_feed::TaskFeed;
 use crate::tool_index::ToolIndex;
 use arc_swap::ArcSwapOption;
 use linchpin_core::{Connector, TransportError};
@@ -34,6 +35,7 @@ pub(crate) struct ConnectionState {
     /// Events for the host's callbacks.
     pub(crate) events: Arc<Queue<Event>>,
     pub(crate) listeners: Mutex<Listeners>,
+    pub(crate) feed: TaskFeed,
     pub(crate) tools: ToolIndex,
     pub(crate) cache: Cache,
     /// Limits concurrent server requests.
@@ -74,6 +76,7 @@ impl ConnectionState {
             progress: Mutex::default(),
             events: Arc::new(Queue::new(limits.messages.queued_max)),
             listeners: Mutex::default(),
+            feed: TaskFeed::default(),
             tools: ToolIndex::default(),
             cache: Cache::new(if recipe.cache { limits.calls.cache_bytes_max } else { 0 }),
             asks: Arc::new(Semaphore::new(limits.server_requests.concurrent_max)),
@@ -106,6 +109,11 @@ impl ConnectionState {
     pub(crate) fn server_name(&self) -> String {
         let server = self.latest().and_then(|live| live.agreed.server.clone());
         server.map_or_else(|| self.connector.name(), |server| server.name)
+    }
+
+    /// What the server is called in the book of open tasks.
+    pub(crate) fn target(&self) -> String {
+        self.connector.key().unwrap_or_else(|| self.connector.name())
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -41,6 +41,8 @@ enum Cause {
     None,
     Rpc(ErrorObject),
     Transport(TransportError),
+    /// The identifier of the task that the error is about.
+    Task(Box<str>),
     Other(BoxError),
 }
 
@@ -87,6 +89,14 @@ pub enum ErrorKind {
     InvalidResponse,
     /// The connection was closed by this side.
     Closed,
+    /// The server does not know the task: it never had it, deleted it, or it belongs to somebody else.
+    TaskLost,
+    /// The task was cancelled before its end.
+    TaskCancelled,
+    /// The task did not end in the time that the host waits. It goes on; see [`Error::task_id`].
+    StillRunning,
+    /// The book of open tasks ([`crate::Client::book`]) cannot be read or written.
+    Book,
 }
 
 impl Error {
@@ -142,6 +152,25 @@ impl Error {
         Error::new(ErrorKind::Timeout, message)
     }
 
+    /// A task that the server does not know.
+    pub(crate) fn task_lost(id: &str, why: &Error) -> Error {
+        let said = why.rpc().map_or("", |error| &error.message);
+        let message = format!("the server does not know the task {id}, so its result is lost: {said}");
+        Error::caused(ErrorKind::TaskLost, message, Cause::Task(id.into()))
+    }
+
+    /// A task that was cancelled.
+    pub(crate) fn task_cancelled(id: &str, said: Option<&str>) -> Error {
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        Error::caused(ErrorKind::TaskCancelled, format!("the task {id} was cancelled{said}"), Cause::Task(id.into()))
+    }
+
+    /// A task that takes longer than the host waits.
+    pub(crate) fn still_running(id: &str, waited: Duration) -> Error {
+        let message = format!("the task {id} did not end within {} s; it goes on", waited.as_secs_f64());
+        Error::caused(ErrorKind::StillRunning, message, Cause::Task(id.into()))
+    }
+
     pub(crate) fn closed() -> Error {
         Error::new(ErrorKind::Closed, "the connection is closed")
     }
@@ -181,6 +210,15 @@ impl Error {
         }
     }
 
+    /// Returns the identifier of the task that the error is about: of [`ErrorKind::StillRunning`], [`ErrorKind::TaskLost`] and
+    /// [`ErrorKind::TaskCancelled`].
+    pub fn task_id(&self) -> Option<&str> {
+        match &self.0.cause {
+            Cause::Task(id) => Some(id),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_rpc(&self, code: i32) -> bool {
         self.rpc().is_some_and(|error| error.code == code)
     }
@@ -208,7 +246,7 @@ impl StdError for Error {
         // The message has the text of a transport or JSON-RPC error; those are at `transport` and `rpc`.
         match &self.0.cause {
             Cause::Other(error) => Some(&**error),
-            Cause::None | Cause::Rpc(_) | Cause::Transport(_) => None,
+            Cause::None | Cause::Rpc(_) | Cause::Transport(_) | Cause::Task(_) => None,
         }
     }
 }

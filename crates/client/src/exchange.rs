@@ -10,7 +10,9 @@ use crate::{Result, negotiate, supervise};
 use linchpin_core::message::Kind;
 use linchpin_core::{Answer, Features, TransportError};
 use linchpin_proto::message_writer::Extras;
+use linchpin_types::jsonrpc::method::TOOLS_CALL;
 use linchpin_types::page::ResultType;
+use linchpin_types::task::EXTENSION;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -100,11 +102,11 @@ impl ConnectionState {
         // The transport reported a response or its loss: nothing is left to cancel.
         cancel.answered = waited.is_ok();
         let answer = waited??;
-        self.response(answer, live.agreed.features)
+        self.response(id, answer, live.agreed.features, &request.method)
     }
 
     /// Parses a response.
-    pub(crate) fn response(&self, answer: Answer, features: &Features) -> Result<Response> {
+    pub(crate) fn response(&self, id: u64, answer: Answer, features: &Features, method: &str) -> Result<Response> {
         let result = match answer.message.kind {
             Kind::Response { outcome: Ok(result), .. } => result,
             Kind::Response { outcome: Err(error), .. } => {
@@ -117,11 +119,20 @@ impl ConnectionState {
         };
         let stated = if features.result_types { result_type(&answer.message)? } else { ResultType::Complete };
         // Declared extensions may have result types of their own; the host checks them.
-        if matches!(stated, ResultType::Task | ResultType::Other(_)) && self.recipe.extensions.is_empty() {
+        let known = match &stated {
+            ResultType::Complete | ResultType::InputRequired => true,
+            // Only calls may be answered with a task, and only to clients that said so.
+            ResultType::Task => {
+                let declared = self.recipe.tasks || self.recipe.extensions.iter().any(|(name, _)| name == EXTENSION);
+                declared && method == TOOLS_CALL
+            }
+            _ => !self.recipe.extensions.is_empty(),
+        };
+        if !known {
             let name: String = stated.as_str().chars().take(80).collect();
             return Err(unknown_type(&format!("{name:?}")));
         }
-        Ok(Response { message: answer.message, result, result_type: stated })
+        Ok(Response { id, message: answer.message, result, result_type: stated })
     }
 
     /// Waits with the call's timeout, which progress and pending user input extend.
@@ -151,7 +162,7 @@ impl ConnectionState {
         }
     }
 
-    fn watch<'a>(&'a self, id: u64, watched: &Arc<Watched>) -> impl Drop + 'a {
+    pub(crate) fn watch<'a>(&'a self, id: u64, watched: &Arc<Watched>) -> impl Drop + 'a {
         lock(&self.progress).insert(id, watched.clone());
         Watch { core: self, id }
     }

@@ -10,10 +10,14 @@ use linchpin_core::json::{Span, read_str};
 use linchpin_core::message::{Kind, Message, MethodName};
 use linchpin_core::method::Method;
 use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
-use linchpin_proto::message_writer::Writer;
+use linchpin_proto::message_writer::{Writer, one_line};
 use linchpin_types::error::code;
+use linchpin_types::jsonrpc::method::{NOTIFICATIONS_TASKS, NOTIFICATIONS_TASKS_STATUS};
+use linchpin_types::meta::Meta;
+use linchpin_types::meta::key::RELATED_TASK;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -71,13 +75,16 @@ impl Incoming {
                 "too many questions are being answered already; ask again later",
             )));
         };
+        let task = related_task(message);
         let server = core.server_name();
         let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_requests.response_ms_max);
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
         let task = tokio::spawn(async move {
             let answered = tokio::time::timeout(Duration::from_millis(limit), answers.answer(&server, question)).await;
-            let answered = answered.map(|answer| answer.map_err(|why| (why.code, why.error.to_string())));
+            let answered = answered.map(|answer| {
+                answer.map(|json| related(json, task.as_deref())).map_err(|why| (why.code, why.error.to_string()))
+            });
             let outcome = match &answered {
                 Ok(Ok(json)) => Ok(json.as_str()),
                 Ok(Err((code, why))) => Err((*code, why.as_str())),
@@ -126,6 +133,8 @@ impl Incoming {
                 if let Some(listen) = number(message, params.claims.subscription)
                     && let Ok(told) = serde_json::from_str::<Acknowledged>(message.params_text())
                 {
+                    let tasks = told.notifications.as_ref().map(|granted| granted.task_ids.clone());
+                    core.feed.granted(&tasks.unwrap_or_default());
                     let missed = lock(&core.listeners).acknowledged(listen, told.notifications);
                     missed.into_iter().for_each(|change| report(core, change));
                 }
@@ -153,11 +162,20 @@ impl Incoming {
                     core.visited.changed.notify_waiters();
                 }
             }
-            _ => match core.recipe.notifications.get(method) {
-                Some(hear) => core.events.push(Event::Notification(hear.clone(), message.params_text().to_owned())),
-                None => tracing::debug!("the server sent a notification that is not known"),
-            },
+            NOTIFICATIONS_TASKS | NOTIFICATIONS_TASKS_STATUS => {
+                core.feed.told(message.params_text());
+                custom(core, method, message);
+            }
+            _ => custom(core, method, message),
         }
+    }
+}
+
+/// A notification for a handler of the host, if it has one.
+fn custom(core: &ConnectionState, method: &str, message: &Message) {
+    match core.recipe.notifications.get(method) {
+        Some(hear) => core.events.push(Event::Notification(hear.clone(), message.params_text().to_owned())),
+        None => tracing::debug!("the server sent a notification that the host has no handler for"),
     }
 }
 
@@ -204,6 +222,29 @@ impl Inbox for Incoming {
             supervise::watch(&core, live.generation);
         }
     }
+}
+
+/// Which task a question belongs to, as JSON text (2025-11-25 "Tasks": the response has to name it again).
+fn related_task(message: &Message) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Option<Meta>,
+    }
+    let text = message.params_text();
+    let params = text.contains(RELATED_TASK).then(|| serde_json::from_str::<Params>(text).ok()).flatten()?;
+    params.meta?.remove(RELATED_TASK)
+}
+
+/// A result that names its task.
+fn related(json: String, task: Option<&RawValue>) -> String {
+    let Some(task) = task else { return json };
+    let Ok(serde_json::Value::Object(mut result)) = serde_json::from_str(&json) else { return json };
+    let meta = result.entry("_meta").or_insert_with(|| serde_json::json!({}));
+    if let (Some(meta), Ok(task)) = (meta.as_object_mut(), serde_json::from_str(task.get())) {
+        meta.insert(RELATED_TASK.to_owned(), task);
+    }
+    one_line(&serde_json::Value::Object(result).to_string()).into_owned()
 }
 
 /// A response, in the negotiated revision if there is one yet; transports add the session.

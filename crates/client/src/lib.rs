@@ -19,6 +19,7 @@
 //!
 //! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and, of
 //!   tools, [`RawCallToolResult`].
+//! * Calls that a server answers later: [`Task`], [`Request::detached`], [`Client::book`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`], [`SamplingRequest`] and [`ServerMessage`], passed to the callbacks of
 //!   [`Client`].
@@ -33,22 +34,27 @@
 // Files import downwards, in this order:
 //
 // ```text
-// client
+// client  task
 // connection  exchange  pages  raw  request
+// drive
+// task_questions
 // incoming  mrtr  negotiate  supervise
 // list  listen
 // connection_state
-// config  result
-// cache  listeners  request_parts  response  server_requests  tool_index
+// config  task_record
+// book  cache  listeners  request_parts  result  server_requests  task_feed  tool_index
+// response
 // active_transport  elicitation  error  lock  queue
 // ```
 
 mod active_transport;
+mod book;
 mod cache;
 mod client;
 mod config;
 mod connection;
 mod connection_state;
+mod drive;
 mod elicitation;
 mod error;
 mod exchange;
@@ -68,8 +74,13 @@ mod response;
 mod result;
 mod server_requests;
 mod supervise;
+mod task;
+mod task_feed;
+mod task_questions;
+mod task_record;
 mod tool_index;
 
+pub use book::BookedTask;
 pub use client::Client;
 pub use config::ReconnectPolicy;
 pub use connection::Connection;
@@ -84,6 +95,7 @@ pub use request::{Received, Request, Step, Steps};
 pub use request_parts::Progress;
 pub use result::{Decoded, RawCallToolResult};
 pub use server_requests::{ElicitUrl, SamplingRequest, ServerMessage};
+pub use task::{Task, TaskState};
 
 /// The result of client operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -130,7 +130,7 @@ pub(crate) fn lists_for_handler(core: &Arc<ConnectionState>, live: &ActiveTransp
         tools: can.tools.is_some_and(|c| c.list_changed == Some(true)),
         prompts: can.prompts.is_some_and(|c| c.list_changed == Some(true)),
         resources: can.resources.is_some_and(|c| c.list_changed == Some(true)),
-        uris: Vec::new(),
+        ..ChangeFilter::default()
     };
     if interests == ChangeFilter::new() {
         return;
@@ -159,6 +159,7 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
             Ok(()) => tracing::debug!("the server ended a listen stream"),
         }
         *lock(&listener.current) = None;
+        core.feed.ended(&listener.interests.tasks);
         times += 1;
         if began.elapsed() > longest {
             pause = shortest;
@@ -166,8 +167,40 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(longest);
     };
+    core.feed.ended(&listener.interests.tasks);
     listener.queue.close();
     listener.state.send_modify(|state| state.failed = Some(why));
+}
+
+/// How long to wait for other tasks to listen to before the stream is opened with the new set.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Opens the one stream that tells of tasks again, soon, if it is to tell of others than now.
+pub(crate) fn follow_tasks(core: &Arc<ConnectionState>) {
+    if core.feed.scheduled.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let core = Arc::downgrade(core);
+    tokio::spawn(async move {
+        tokio::time::sleep(GATHER).await;
+        let Some(core) = core.upgrade() else { return };
+        core.feed.scheduled.store(false, Ordering::Release);
+        let tasks = core.feed.wanted();
+        let mut stream = lock(&core.feed.stream);
+        if stream.as_ref().map_or(tasks.is_empty(), |(_, now)| *now == tasks) {
+            return;
+        }
+        if let Some((key, before)) = stream.take() {
+            lock(&core.listeners).remove(key);
+            core.feed.ended(&before);
+        }
+        if !tasks.is_empty() {
+            let listener = listener(&core, ChangeFilter { tasks: tasks.clone(), ..ChangeFilter::default() });
+            let key = lock(&core.listeners).add(&listener);
+            start(&core, key, &listener);
+            *stream = Some((key, tasks));
+        }
+    });
 }
 
 async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> Result<()> {
@@ -182,7 +215,7 @@ async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> 
     let mut cancel = Cancel { live: &live, id, answered: false };
     let answer = live.link.exchange(out).await;
     cancel.answered = true;
-    core.response(answer?, live.agreed.features).map(drop)
+    core.response(id, answer?, live.agreed.features, "subscriptions/listen").map(drop)
 }
 
 /// One request on this transport, without reconnecting.

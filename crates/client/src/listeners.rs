@@ -25,6 +25,8 @@ pub struct ChangeFilter {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) uris: Vec<String>,
+    /// Tasks, by their identifiers; for this crate only, which passes what it hears on to who waits for them.
+    pub(crate) tasks: Vec<String>,
 }
 
 impl ChangeFilter {
@@ -35,7 +37,7 @@ impl ChangeFilter {
 
     /// Creates a filter for all lists.
     pub fn lists() -> ChangeFilter {
-        ChangeFilter { tools: true, prompts: true, resources: true, uris: Vec::new() }
+        ChangeFilter { tools: true, prompts: true, resources: true, ..ChangeFilter::default() }
     }
 
     /// Adds the list of tools.
@@ -79,7 +81,8 @@ impl ChangeFilter {
     }
 
     pub(crate) fn filter(&self) -> SubscriptionFilter {
-        let mut filter = SubscriptionFilter::new().with_resource_subscriptions(self.uris.iter());
+        let mut filter =
+            SubscriptionFilter::new().with_resource_subscriptions(self.uris.iter()).with_task_ids(self.tasks.iter());
         filter.tools_list_changed = self.tools.then_some(true);
         filter.prompts_list_changed = self.prompts.then_some(true);
         filter.resources_list_changed = self.resources.then_some(true);

@@ -60,10 +60,7 @@ pub(crate) async fn run(
             Ok(response) if rounds && response.result_type == ResultType::InputRequired => {
                 round = answer_all(core, &response).await?;
             }
-            Ok(response) => {
-                check(core, tool, &response).await?;
-                return Ok((response, number));
-            }
+            Ok(response) => return Ok((response, number)),
             Err(e) => return Err(e),
         }
     }
@@ -73,14 +70,26 @@ pub(crate) async fn run(
 
 /// Validates a structured result against the schema of its tool, if the host enabled that.
 #[cfg(feature = "validate")]
-async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Response) -> Result<()> {
+pub(crate) async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Response) -> Result<()> {
     let Some(tool) = tool.filter(|_| core.recipe.check_results) else { return Ok(()) };
     if !core.tools.is_complete() {
         list::tools(core).await?;
     }
+    let failed = response.member(|members| members.is_error) == Some("true");
+    check_known(core, Some(tool), response.member(|members| members.structured_content), failed)
+}
+
+/// Validates a structured result, JSON text, against the schema of its tool, if that is known and the host enabled it.
+#[cfg(feature = "validate")]
+pub(crate) fn check_known(
+    core: &ConnectionState,
+    tool: Option<&str>,
+    structured: Option<&str>,
+    failed: bool,
+) -> Result<()> {
+    let Some(tool) = tool.filter(|_| core.recipe.check_results && !failed) else { return Ok(()) };
     let Some(output) = core.tools.output(tool) else { return Ok(()) };
-    match response.member(|members| members.structured_content) {
-        _ if response.member(|members| members.is_error) == Some("true") => Ok(()),
+    match structured {
         None => {
             let why = format!("`{tool}` declares structured results and answered without one");
             Err(Error::new(ErrorKind::InvalidResponse, why))
@@ -93,7 +102,12 @@ async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Respo
 }
 
 #[cfg(not(feature = "validate"))]
-async fn check(_: &Arc<ConnectionState>, _: Option<&str>, _: &Response) -> Result<()> {
+pub(crate) fn check_known(_: &ConnectionState, _: Option<&str>, _: Option<&str>, _: bool) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(not(feature = "validate"))]
+pub(crate) async fn check(_: &Arc<ConnectionState>, _: Option<&str>, _: &Response) -> Result<()> {
     Ok(())
 }
 
@@ -106,27 +120,15 @@ async fn answer_all(core: &Arc<ConnectionState>, response: &Response) -> Result<
     let wanted = wanted.map_err(|e| unexpected("the result that asks for input", e))?;
     let server = core.server_name();
     let mut responses = wanted.as_ref().map(|_| String::from("{"));
-    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
     for (key, request) in wanted.into_iter().flatten() {
-        let unreadable = |e: &dyn std::fmt::Display| {
-            let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
-            Error::new(ErrorKind::InvalidResponse, why)
-        };
-        let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(|e| unreadable(&e))?;
-        let params = asked.params.map_or("{}", RawValue::get);
-        let question = core.recipe.answers.question(&asked.method, params).map_err(|(_, why)| unreadable(&why))?;
-        let answer = tokio::time::timeout(limit, core.recipe.answers.answer(&server, question)).await.map_err(|e| {
-            let why = format!("no answer to `{key}` within {} ms", limit.as_millis());
-            Error::with_source(ErrorKind::Input, why, e)
-        })?;
-        let answer = answer.map_err(|unanswered| unanswered.error)?;
+        let answer = answer_one(core, &server, &key, &request).await?;
         if let Some(out) = &mut responses {
             if out.len() > 1 {
                 out.push(',');
             }
             out.push_str(&serde_json::Value::String(key).to_string());
             out.push(':');
-            out.push_str(&one_line(&answer));
+            out.push_str(&answer);
         }
     }
     if let Some(out) = &mut responses {
@@ -135,9 +137,30 @@ async fn answer_all(core: &Arc<ConnectionState>, response: &Response) -> Result<
     Ok(Round { responses, state })
 }
 
+/// Puts one question to the host. Returns its answer as JSON text on one line.
+pub(crate) async fn answer_one(
+    core: &Arc<ConnectionState>,
+    server: &str,
+    key: &str,
+    request: &RawValue,
+) -> Result<String> {
+    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
+    let unreadable = |e: &dyn std::fmt::Display| {
+        let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
+        Error::new(ErrorKind::InvalidResponse, why)
+    };
+    let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(|e| unreadable(&e))?;
+    let params = asked.params.map_or("{}", RawValue::get);
+    let question = core.recipe.answers.question(&asked.method, params).map_err(|(_, why)| unreadable(&why))?;
+    let answer = tokio::time::timeout(limit, core.recipe.answers.answer(server, question)).await.map_err(|e| {
+        let why = format!("no answer to `{key}` within {} ms", limit.as_millis());
+        Error::with_source(ErrorKind::Input, why, e)
+    })?;
+    Ok(one_line(&answer.map_err(|unanswered| unanswered.error)?).into_owned())
+}
+
 /// Sends the user to the URLs of an error, and waits until the server completes the elicitations. Returns whether the
-/// call should be retried.
-/// the call is worth another attempt.
+/// call is worth another attempt.
 async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Data {

@@ -28,6 +28,7 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
     if let Some((method, advice)) = OWN.into_iter().find(|(own, _)| recipe.answers.custom.contains_key(*own)) {
         return Err(Error::new(ErrorKind::InvalidRequest, format!("`on_request` cannot answer {method}: {advice}")));
     }
+    recipe.book.prepare().await?;
     let core = Arc::new(ConnectionState::new(recipe, connector));
     let live = core.reopen(0).await?;
     hear(&core);

@@ -1,19 +1,23 @@
 //! Requests that are sent when awaited.
 
+use crate::book::BookedTask;
 use crate::cache::Key;
 use crate::connection::Connection;
+use crate::drive::{self, Drive};
 use crate::lock::lock;
-use crate::queue::Queue;
 use crate::request_parts::Progress;
 use crate::request_parts::{Options, RequestParts, Watched};
-use crate::response::ResultText;
+use crate::response::{Response, ResultText};
 use crate::result::{Decoded, RawCallToolResult};
+use crate::task_record::Record;
 use crate::{Error, ErrorKind, Result, mrtr};
 use futures_core::Stream;
 use linchpin_core::TraceContext;
 use linchpin_core::service::BoxFuture;
+use linchpin_types::jsonrpc::method::TOOLS_CALL;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::Meta;
+use linchpin_types::page::ResultType;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -23,7 +27,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tracing::{Instrument, Span};
 
 /// The result types of requests. Implemented by [`RawCallToolResult`] and [`Decoded`].
@@ -54,12 +57,13 @@ impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
 #[must_use = "a request is sent when it is awaited"]
 pub struct Request<T> {
     /// Keeps the connection open while the request runs.
-    connection: Connection,
-    request: Result<RequestParts>,
-    options: Options,
-    on_progress: Option<Box<dyn FnMut(Progress) + Send>>,
+    pub(crate) connection: Connection,
+    pub(crate) request: Result<RequestParts>,
+    pub(crate) options: Options,
+    pub(crate) on_progress: Option<Box<dyn FnMut(Progress) + Send>>,
     rounds: bool,
     cached: Option<Key>,
+    as_task: bool,
     result: PhantomData<fn() -> T>,
 }
 
@@ -71,7 +75,16 @@ impl<T: Received> Request<T> {
         let log = *lock(&core.log_level);
         let options = Options { timeout, watched: None, log };
         let (connection, rounds) = (connection.clone(), recipe.rounds);
-        Request { connection, request, options, on_progress: None, rounds, cached: None, result: PhantomData }
+        Request {
+            connection,
+            request,
+            options,
+            on_progress: None,
+            rounds,
+            cached: None,
+            as_task: false,
+            result: PhantomData,
+        }
     }
 
     /// Allows the result to be cached under this key.
@@ -174,15 +187,13 @@ impl<T: Received> Request<T> {
 
     /// The same request with another type of its result.
     fn received<U: Received>(self) -> Request<U> {
-        let Request { connection, request, options, on_progress, rounds, cached, .. } = self;
-        Request { connection, request, options, on_progress, rounds, cached, result: PhantomData }
+        let Request { connection, request, options, on_progress, rounds, cached, as_task, .. } = self;
+        Request { connection, request, options, on_progress, rounds, cached, as_task, result: PhantomData }
     }
 
     fn watch(mut self) -> Request<T> {
         let limit = self.connection.core().recipe.limits.messages.queued_max;
-        self.options
-            .watched
-            .get_or_insert_with(|| Arc::new(Watched { queue: Queue::new(limit), touched: Notify::new() }));
+        self.options.watched.get_or_insert_with(|| Arc::new(Watched::new(limit)));
         self
     }
 
@@ -200,17 +211,67 @@ impl<T: Received> Request<T> {
         Box::pin(request.instrument(span))
     }
 
-    async fn send(self) -> Result<T> {
-        let (core, request) = (self.connection.core(), self.request?);
+    async fn send(mut self) -> Result<T> {
+        let core = self.connection.core().clone();
         if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
             return T::receive(ResultText::new(kept));
         }
-        let (response, rounds) = mrtr::run(core, &request, &self.options, self.rounds).await?;
-        // Results that depend on input are never cached.
-        if let Some(key) = self.cached.filter(|_| rounds == 0) {
-            core.cache.put(key, response.text(), response.ttl_ms());
+        let (response, rounds, task) = self.begin().await?;
+        let Some(first) = task else {
+            // Results that depend on input are never cached.
+            if let Some(key) = self.cached.filter(|_| rounds == 0) {
+                core.cache.put(key, response.text(), response.ttl_ms());
+            }
+            return T::receive(response.into_text());
+        };
+        // With sessions, a task keeps the progress token of its call.
+        let _watch = self.options.watched.as_ref().map(|watched| core.watch(response.id, watched));
+        let limit = core.recipe.limits.calls.task_ms_max;
+        let drive = Drive {
+            core: core.clone(),
+            id: first.task_id.as_str().into(),
+            tool: self.request.ok().and_then(|request| request.about),
+            options: self.options,
+            first: Some(first),
+            limit: (limit > 0).then(|| Duration::from_millis(limit)),
+            cancels: true,
+        };
+        T::receive(drive.run().await?)
+    }
+
+    /// Sends the request, and sends it again while the server wants input. Returns the response, how often it was sent again,
+    /// and the task that it was answered with, if it was.
+    pub(crate) async fn begin(&mut self) -> Result<(Response, u32, Option<Record>)> {
+        let core = self.connection.core();
+        let request = self.request.as_mut().map_err(|why| why.clone())?;
+        let asked = drive::asks_for_task(core, request, self.as_task).await?;
+        if asked {
+            request.members.raw("task", "{}");
         }
-        T::receive(response.into_text())
+        let (response, rounds) = mrtr::run(core, request, &self.options, self.rounds).await?;
+        if request.method != TOOLS_CALL || (response.result_type == ResultType::Task && !core.recipe.tasks) {
+            return Ok((response, rounds, None));
+        }
+        let tool = request.about.as_deref();
+        let Some(task) = drive::created(core, &response, asked)? else {
+            mrtr::check(core, tool, &response).await?;
+            return Ok((response, rounds, None));
+        };
+        let ended = task.status.is_terminal();
+        if !ended {
+            let entry = BookedTask::new(&task.task(), core.target(), tool);
+            core.recipe.book.add(entry).await;
+        }
+        Ok((response, rounds, Some(task)))
+    }
+}
+
+impl Request<RawCallToolResult> {
+    /// Asks for a task, where the client decides that and the tool allows it: with sessions, in revision 2025-11-25. Everywhere
+    /// else it changes nothing: there the server decides, or there are no tasks.
+    pub fn as_task(mut self) -> Request<RawCallToolResult> {
+        self.as_task = true;
+        self
     }
 }
 
@@ -289,6 +350,10 @@ pub enum Step<T> {
 }
 
 impl<T> Steps<T> {
+    pub(crate) fn new(watched: Arc<Watched>, work: BoxFuture<'static, Result<T>>) -> Steps<T> {
+        Steps { watched: Some(watched), work: Some(work), done: None }
+    }
+
     /// Returns the next item; `None` after the last. Cancel-safe.
     pub async fn next(&mut self) -> Option<Step<T>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await

@@ -7,7 +7,7 @@ use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::{Meta, key};
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -16,6 +16,14 @@ pub(crate) struct Watched {
     pub(crate) queue: Queue<Progress>,
     /// Progress arrived: the deadline restarts.
     pub(crate) touched: Notify,
+    /// The last status message of its task that was passed on.
+    pub(crate) message: Mutex<Option<String>>,
+}
+
+impl Watched {
+    pub(crate) fn new(queued_max: usize) -> Watched {
+        Watched { queue: Queue::new(queued_max), touched: Notify::new(), message: Mutex::default() }
+    }
 }
 
 /// A request before it has an id.

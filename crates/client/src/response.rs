@@ -9,6 +9,8 @@ use linchpin_types::page::ResultType;
 
 /// A successful response.
 pub(crate) struct Response {
+    /// The id of its request, which is the token of its progress.
+    pub(crate) id: u64,
     pub(crate) message: Message,
     pub(crate) result: Span,
     /// Always [`ResultType::Complete`] in revisions without `resultType`.
@@ -66,7 +68,7 @@ pub(crate) fn result_type(message: &Message) -> Result<ResultType> {
 pub(crate) fn unknown_type(value: &str) -> Error {
     let why = format!(
         "the server answered with a result whose `resultType` is {value}, so it is not used: this client knows \"complete\" \
-         and \"input_required\""
+         and \"input_required\", and \"task\" for calls of clients that declare tasks"
     );
     Error::new(ErrorKind::InvalidResponse, why)
 }

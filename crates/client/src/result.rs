@@ -5,11 +5,13 @@ use crate::error::{Error, ErrorKind};
 use crate::response::ResultText;
 use bytestring::ByteString;
 use linchpin_core::json::Span;
+use linchpin_core::message::ResultMembers;
 use linchpin_types::content::{ContentBlock, ResourceContents};
 use linchpin_types::resource::ReadResourceResult;
 use linchpin_types::tool::CallToolResult;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::fmt;
 use std::ops::Deref;
 
@@ -52,6 +54,13 @@ impl RawCallToolResult {
             input_required: is(members.result_type, "\"input_required\""),
             text,
         })
+    }
+
+    /// Reads a result that is part of other JSON.
+    pub(crate) fn of(result: &RawValue) -> Result<RawCallToolResult> {
+        let text = ByteString::from(result.get().to_owned());
+        let members = members_of(&text)?;
+        RawCallToolResult::read(ResultText { text, members })
     }
 
     /// Returns whether the tool failed. The content then describes the error.
@@ -203,6 +212,39 @@ impl<T> fmt::Debug for Decoded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Finds the members of a result that did not come as the result of a response.
+pub(crate) fn members_of(text: &str) -> Result<ResultMembers> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Found<'a> {
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        structured_content: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        is_error: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    let found: Found<'_> = serde_json::from_str(text).map_err(|e| unexpected("the result of the task", e))?;
+    let span = |raw: Option<&RawValue>| {
+        let start = (raw?.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        Some(Span::new(start, start + raw?.get().len()))
+    };
+    Ok(ResultMembers {
+        content: span(found.content),
+        structured_content: span(found.structured_content),
+        is_error: span(found.is_error),
+        meta: span(found.meta),
+        ..ResultMembers::default()
+    })
+}
+
+/// Keeps a `null` that is there apart from a member that is not.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 pub(crate) fn unexpected(what: &str, e: serde_json::Error) -> Error {

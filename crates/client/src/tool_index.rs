@@ -4,7 +4,7 @@ use crate::lock::lock;
 use linchpin_core::service::HeaderParam;
 use linchpin_proto::http::headers::header_params;
 use linchpin_proto::http::request_headers::mirror;
-use linchpin_types::tool::Tool;
+use linchpin_types::tool::{TaskSupport, Tool};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ struct Book {
 }
 
 enum Entry {
-    Fine { mirrored: Arc<[HeaderParam]>, output: Option<Arc<Output>> },
+    Fine { mirrored: Arc<[HeaderParam]>, output: Option<Arc<Output>>, task: Option<TaskSupport> },
     Refused(Arc<str>),
 }
 
@@ -49,6 +49,7 @@ impl ToolIndex {
             Ok(params) => Entry::Fine {
                 mirrored: params.clone().into(),
                 output: tool.output_schema.clone().map(|schema| Arc::new(Output::new(schema))),
+                task: tool.execution.and_then(|execution| execution.task_support),
             },
         };
         let mut book = lock(&self.known);
@@ -74,9 +75,16 @@ impl ToolIndex {
         *lock(&self.known) = Book::default();
     }
 
-    #[cfg(feature = "validate")]
     pub(crate) fn is_complete(&self) -> bool {
         lock(&self.known).complete
+    }
+
+    /// Returns whether a tool may run as a task, if that is known.
+    pub(crate) fn task_support(&self, name: &str) -> Option<TaskSupport> {
+        match lock(&self.known).tools.get(name)? {
+            Entry::Fine { task, .. } => *task,
+            Entry::Refused(_) => None,
+        }
     }
 
     /// Returns why a tool was rejected, if it was.

@@ -17,7 +17,7 @@ use crate::setters::setters;
 pub mod experimental;
 
 /// The identifier of the extension, under which clients and servers declare it in `extensions`, with `{}` as its settings.
-pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub const EXTENSION: &str = crate::capability::extension::TASKS;
 
 /// Where a task is. It goes to and fro between the first two; each of the other three is an end, after which nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -83,13 +83,20 @@ pub struct ClientCallLimits {
     pub run_ms_max: u64,
     /// How long a call may run if progress, which restarts `run_ms_max`, keeps arriving. Default 3,600,000 (an hour).
     pub run_with_progress_ms_max: u64,
+    /// How long a host waits for the end of a task. Default 3,600,000 (an hour); 0 means without end. The task goes on.
+    pub task_ms_max: u64,
     /// Bytes of results kept in the response cache. Default 16 MiB.
     pub cache_bytes_max: usize,
 }
 
 impl Default for ClientCallLimits {
     fn default() -> Self {
-        ClientCallLimits { run_ms_max: 60_000, run_with_progress_ms_max: 3_600_000, cache_bytes_max: 16 << 20 }
+        ClientCallLimits {
+            run_ms_max: 60_000,
+            run_with_progress_ms_max: 3_600_000,
+            task_ms_max: 3_600_000,
+            cache_bytes_max: 16 << 20,
+        }
     }
 }
 

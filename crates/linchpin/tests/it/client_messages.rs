@@ -1,8 +1,8 @@
 //! The messages of a client and its handling of responses, against a scripted server that records everything.
 
-use linchpin::client::{ChangeFilter, Connection, ErrorKind};
+use crate::common::scripted::{connect, refusal, result, scripted};
+use linchpin::client::{ChangeFilter, ErrorKind};
 use linchpin::prelude::*;
-use linchpin::transport::{Pipes, pipes};
 use linchpin::types::root::Root;
 use linchpin::types::tool::Tool as ListedTool;
 use linchpin::types::version::Revision;
@@ -10,61 +10,6 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-
-/// All lines that the client sent.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
-
-impl Heard {
-    fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-
-    fn messages(&self) -> Vec<Value> {
-        self.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn methods(&self) -> Vec<String> {
-        self.messages().iter().map(|m| m["method"].as_str().unwrap_or("(response)").to_owned()).collect()
-    }
-
-    fn count(&self, method: &str) -> usize {
-        self.methods().iter().filter(|m| *m == method).count()
-    }
-}
-
-/// A server that sends this in response to each message, one message per line, with `ID` for the request's id.
-fn scripted(mut answer: impl FnMut(&Value) -> String + Send + 'static) -> (Pipes, Heard) {
-    let (ours, theirs) = tokio::io::duplex(64 << 10);
-    let (read, write) = tokio::io::split(ours);
-    let heard = Heard::default();
-    let written = heard.clone();
-    tokio::spawn(async move {
-        let (read, mut write) = tokio::io::split(theirs);
-        let mut lines = BufReader::new(read).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let message: Value = serde_json::from_str(&line).unwrap();
-            written.0.lock().unwrap().push(line);
-            let answer = answer(&message).replace("ID", &message["id"].to_string());
-            write.write_all(answer.as_bytes()).await.unwrap();
-        }
-    });
-    (pipes(read, write), heard)
-}
-
-async fn connect(client: Client, answer: impl FnMut(&Value) -> String + Send + 'static) -> (Connection, Heard) {
-    let (place, heard) = scripted(answer);
-    (client.connect(place).await.unwrap(), heard)
-}
-
-fn result(result: &str) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{result}}}\n")
-}
-
-fn refusal(code: i32) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":ID,\"error\":{{\"code\":{code},\"message\":\"no\"}}}}\n")
-}
 
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{},"completions":{}}}"#;
 const HELLO: &str =
@@ -142,7 +87,8 @@ async fn every_stateless_request_carries_its_claims_and_an_id_of_its_own() {
         let meta = &message["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{message}");
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({ "name": "h", "version": "1" }), "{message}");
-        let declared = json!({ "roots": {}, "sampling": { "tools": {} }, "elicitation": {} });
+        let declared = json!({ "roots": {}, "sampling": { "tools": {} }, "elicitation": {},
+            "extensions": { "io.modelcontextprotocol/tasks": {} } });
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], declared, "{message}");
     }
     assert_eq!(heard.count("subscriptions/listen"), 1);

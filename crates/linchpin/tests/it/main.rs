@@ -6,6 +6,7 @@ mod arguments;
 mod callbacks;
 mod client;
 mod client_messages;
+mod client_tasks;
 mod clock;
 mod common;
 mod completions;

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
 mod logged;
+pub mod scripted;
 
 pub use logged::Logged;
 
