@@ -175,6 +175,21 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
+/// Writes open tasks down where `linchpin task` finds them again, if there is a place for that.
+pub(crate) fn with_book(client: Client) -> Client {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
+    let state = match std::env::consts::OS {
+        "windows" => variable("LOCALAPPDATA"),
+        "macos" => home().map(|home| home.join("Library/Application Support")),
+        _ => variable("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state"))),
+    };
+    match state {
+        Some(state) => client.book(state.join("linchpin").join("tasks")),
+        None => client,
+    }
+}
+
 /// Connects to a target.
 pub(crate) async fn connect(
     talk: &TalkArgs,
@@ -245,6 +260,11 @@ impl Session {
         self.witness.garbage().filter(|_| matches!(self.kind, Kind::Command(_)))
     }
 
+    /// Whether the server is a program that this command started, or a transcript.
+    pub(crate) fn ends_with_command(&self) -> bool {
+        !matches!(self.kind, Kind::Web(..) | Kind::Socket)
+    }
+
     /// Explains an error to the user.
     pub(crate) fn told(&self, e: &Error) -> Failure {
         told(e, &self.kind, &self.witness)
@@ -281,7 +301,11 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
                 _ => failure,
             }
         }
-        ErrorKind::InvalidRequest => failure.exit(Exit::Usage),
+        ErrorKind::InvalidRequest | ErrorKind::TaskLost => failure.exit(Exit::Usage),
+        ErrorKind::StillRunning => {
+            failure.exit(Exit::Timeout).hint("wait longer with --wait, or use `linchpin task wait`")
+        }
+        ErrorKind::TaskCancelled | ErrorKind::Book => failure,
         // The user declined.
         ErrorKind::Input if e.source().is_some_and(|why| why.is::<Declined>()) => failure.exit(Exit::Protocol),
         ErrorKind::Input => failure

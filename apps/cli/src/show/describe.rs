@@ -4,7 +4,7 @@ use super::schema;
 use crate::show::exact;
 use crate::show::out::{Style, indent, summary};
 use linchpin::types::prompt::Prompt;
-use linchpin::types::tool::Tool;
+use linchpin::types::tool::{TaskSupport, Tool};
 use serde_json::{Map, Value};
 
 /// Returns the arguments of a schema, in its order, and whether each is required.
@@ -89,12 +89,15 @@ pub(crate) fn tool(tool: &Tool, style: Style) -> String {
 }
 
 fn hints(tool: &Tool) -> Vec<&'static str> {
-    let Some(hints) = &tool.annotations else { return Vec::new() };
+    let hints = tool.annotations.clone().unwrap_or_default();
+    let task = tool.execution.and_then(|execution| execution.task_support);
     [
         (hints.read_only_hint == Some(true), "read-only"),
         (hints.read_only_hint != Some(true) && hints.destructive_hint == Some(true), "destructive"),
         (hints.idempotent_hint == Some(true) && hints.read_only_hint != Some(true), "idempotent"),
         (hints.open_world_hint == Some(true), "open world"),
+        (task == Some(TaskSupport::Optional), "may be a task"),
+        (task == Some(TaskSupport::Required), "a task"),
     ]
     .into_iter()
     .filter_map(|(on, word)| on.then_some(word))

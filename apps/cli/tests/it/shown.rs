@@ -195,6 +195,7 @@ shown! {
     inspect_shows_everything_and_what_is_wrong: "inspect.txt";
     the_inspectors_flags_give_the_inspectors_output: "inspector.txt";
     mistakes_say_what_to_try_and_have_their_own_exit_codes: "errors.txt";
+    tasks_are_shown_awaited_answered_and_cancelled: "tasks.txt";
     servers_are_found_in_files: "config.txt";
     questions_are_answered_without_a_terminal: "answers.txt";
     transcripts_are_served_again_and_compared: "transcript.txt";

@@ -18,8 +18,8 @@ use linchpin::types::logging::LoggingLevel;
 use linchpin::types::tool::Tool;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use std::path::PathBuf;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -34,6 +34,18 @@ pub(crate) struct CallArgs {
     /// Show the server's log messages of at least this level.
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     log_level: Option<LoggingLevel>,
+
+    /// Do not wait if the server makes a task of the call: print its identifier, for `linchpin task`.
+    #[arg(long, conflicts_with = "wait")]
+    detach: bool,
+
+    /// Wait at most this long for the end of a task, for example 30 or 10m; 0 is without end [default: 1h]. It goes on after it.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
+    wait: Option<Duration>,
+
+    /// Ask for a task where the client decides that (2025-11-25) and the tool allows it.
+    #[arg(long)]
+    as_task: bool,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -65,10 +77,23 @@ pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
             note(format!("{}: {data}", message.level.as_str()));
         }),
     };
-    session::run_with(&args.talk, target, logs, async |session| {
+    let book = args.detach || args.wait.is_some();
+    let further = move |client| if book { session::with_book(logs(client)) } else { logs(client) };
+    session::run_with(&args.talk, target, further, async |session| {
         let arguments = given(session, &name, &args.input.words, args.input.json.as_deref()).await?;
-        let result = call(session, &name, arguments).await?;
-        show(&result, &name, &args)
+        match call(session, &name, arguments, &args).await? {
+            Called::Done(result) => show(&result, &name, args.talk.json, args.save.as_deref()),
+            Called::Detached(id) => {
+                let mut out = Out::new();
+                match args.talk.json {
+                    true => out.json(&json!({ "taskId": id }))?,
+                    false => out.line(&id)?,
+                }
+                out.flush()?;
+                goes_on(session, &id);
+                Ok(())
+            }
+        }
     })
 }
 
@@ -113,19 +138,73 @@ fn unknown(name: &str, tools: &[Tool]) -> Failure {
     }
 }
 
+/// What became of a call.
+enum Called {
+    Done(RawCallToolResult),
+    /// The identifier of the task.
+    Detached(String),
+}
+
 /// Calls the tool, with a progress bar on a terminal.
-async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<RawCallToolResult, Failure> {
+async fn call(
+    session: &Session,
+    name: &str,
+    arguments: Map<String, Value>,
+    args: &CallArgs,
+) -> Result<Called, Failure> {
     let mut bar = Bar::new();
     let drawn = bar.drawn();
-    let call = session
+    let said = |took: Duration| format!("calling {name} … {} s", took.as_secs());
+    let mut call = session
         .connection
         .call(name, exact::raw(&Value::Object(arguments)))
         .on_progress(move |progress| bar.show(&progress));
-    let said = |took: Duration| format!("calling {name} … {} s", took.as_secs());
-    match waiting(async { call.await }, Some(drawn), said).await {
-        Ok(result) => Ok(result),
-        Err(e) => Err(failed(session, name, &e).await),
+    if args.as_task {
+        call = call.as_task();
     }
+    // A server that ends with this command has no use for a task that goes on.
+    if !args.detach && args.wait.is_none() && session.ends_with_command() {
+        return match waiting(async { call.await }, Some(drawn), said).await {
+            Ok(result) => Ok(Called::Done(result)),
+            Err(e) => Err(failed(session, name, &e).await),
+        };
+    }
+    let mut task = match waiting(call.detached(), Some(drawn.clone()), said).await {
+        Ok(task) => task,
+        Err(e) => return Err(failed(session, name, &e).await),
+    };
+    let id = task.id().map(str::to_owned);
+    if let (Some(id), true) = (&id, args.detach) {
+        return Ok(Called::Detached(id.clone()));
+    }
+    if let Some(wait) = args.wait {
+        task = task.timeout(wait);
+    }
+    let interrupted = async {
+        match (&id, tokio::signal::ctrl_c().await) {
+            (Some(id), Ok(())) => goes_on(session, id),
+            _ => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        done = waiting(async { task.await }, Some(drawn), said) => match done {
+            Ok(result) => Ok(Called::Done(result)),
+            Err(e) => Err(failed(session, name, &e).await),
+        },
+        () = interrupted => Err(Failure::silent(Exit::Interrupted)),
+    }
+}
+
+/// Says how to come back to a task.
+pub(crate) fn goes_on(session: &Session, id: &str) {
+    let target = &session.target;
+    if session.ends_with_command() {
+        note(format!(
+            "warning: {target} ends with this command, and the task {id} with it, unless the server keeps it"
+        ));
+    }
+    note(format!("goes on as {id}: `linchpin task wait {target} {id}`, or `linchpin task cancel {target} {id}`"));
 }
 
 /// Explains a failed call to the user: the tool may not exist, or take other arguments.
@@ -167,23 +246,24 @@ fn show_json(out: &mut Out, json: &str) -> std::io::Result<()> {
     }
 }
 
-fn show(result: &RawCallToolResult, name: &str, args: &CallArgs) -> Result<(), Failure> {
+/// Prints the result of a call.
+pub(crate) fn show(result: &RawCallToolResult, name: &str, json: bool, save: Option<&Path>) -> Result<(), Failure> {
     let mut out = Out::new();
-    if args.talk.json {
+    if json {
         out.json(&exact::read(result.as_json()).unwrap_or_default())?;
     }
-    if !args.talk.json || args.save.is_some() {
-        let mut quiet = Keeper::new(args.save.as_deref(), name)?;
+    if !json || save.is_some() {
+        let mut quiet = Keeper::new(save, name)?;
         let content = match result.content() {
             Ok(content) => content,
             Err(e) => return Err(Failure::new(e).exit(Exit::Protocol).hint("--json shows the raw result")),
         };
         let text = content.iter().any(|block| block.as_text().is_some_and(|text| !text.is_empty()));
-        for block in content.iter().filter(|block| !args.talk.json || block.as_text().is_none()) {
+        for block in content.iter().filter(|block| !json || block.as_text().is_none()) {
             quiet.show(&mut out, block)?;
         }
         // Without text content, the structured content is shown as JSON.
-        if !text && !args.talk.json {
+        if !text && !json {
             let older = tool_result(result);
             if let Some(json) = result.structured().or(older.as_deref()) {
                 show_json(&mut out, json)?;

@@ -21,8 +21,8 @@ pub(crate) struct InspectorArgs {
     cli: bool,
 
     /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
-    /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, or any other without
-    /// params.
+    /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, tasks/get,
+    /// tasks/result, tasks/list, tasks/cancel, or any other without params.
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
@@ -49,6 +49,10 @@ pub(crate) struct InspectorArgs {
     /// Arguments for the prompt.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
     prompt_args: Vec<String>,
+
+    /// The task for tasks/get, tasks/result and tasks/cancel.
+    #[arg(long, value_name = "ID", alias = "task-id", requires = "method")]
+    task: Option<String>,
 
     /// The level for logging/setLevel.
     #[arg(long, value_name = "LEVEL", value_parser = level, requires = "method")]
@@ -143,6 +147,7 @@ impl InspectorArgs {
             "prompts/get" => {
                 json!({ "name": want(&self.prompt_name, "--prompt-name")?, "arguments": texts(&self.prompt_args)? })
             }
+            "tasks/get" | "tasks/result" | "tasks/cancel" => json!({ "taskId": want(&self.task, "--task")? }),
             _ => json!({}),
         };
         let meta = self.meta()?;

@@ -19,6 +19,7 @@ mod read;
 mod replay;
 mod resources;
 mod skills;
+mod task;
 mod tools;
 mod watch;
 
@@ -62,6 +63,19 @@ arrays by repeating the key, object members with a dot. key:=JSON passes JSON \
 unchanged, key=@FILE the text of a file (@- is standard input; @@ escapes a leading @).
 ")]
     Call(Deferred<call::CallArgs>),
+    /// Show, await, answer and cancel tasks: calls that a server answers later.
+    #[command(
+        override_usage = "linchpin task [OPTIONS] ACTION [TARGET] [ID] [KEY] [FIELD=VALUE]... [-- COMMAND...]",
+        after_help = exit::TABLE,
+        before_help = "\
+Examples:
+  linchpin call https://example.com/mcp yearly year=2025 --detach
+  linchpin task list https://example.com/mcp
+  linchpin task wait https://example.com/mcp tk_4f…
+  linchpin task answer https://example.com/mcp tk_4f… publish yes=true
+"
+    )]
+    Task(Deferred<task::TaskArgs>),
     /// List resources and resource templates.
     #[command(before_help = "\
 Examples:
@@ -202,6 +216,7 @@ impl ClientCommand {
             ClientCommand::Inspect(args) => inspect::run(args.into_inner()),
             ClientCommand::Tools(args) => tools::run(args.into_inner()),
             ClientCommand::Call(args) => call::run(args.into_inner()),
+            ClientCommand::Task(args) => task::run(args.into_inner()),
             ClientCommand::Resources(args) => resources::run(args.into_inner()),
             ClientCommand::Skills(args) => skills::list(args.into_inner()),
             ClientCommand::Skill(args) => skills::one(args.into_inner()),

@@ -1,0 +1,245 @@
+//! `linchpin task`: shows, awaits, answers and cancels tasks.
+
+use super::call;
+use crate::client::args;
+use crate::client::session::{self, Session, TalkArgs};
+use crate::client::target::TargetArgs;
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::show::bar::Bar;
+use crate::show::exact;
+use crate::show::out::{Out, indent, note, shorten};
+use clap::{Args, ValueEnum};
+use linchpin::client::{Step, Task, TaskState};
+use linchpin::types::elicit::ElicitResult;
+use linchpin::types::task::Task as TaskInfo;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskArgs {
+    /// What to do.
+    #[arg(value_name = "ACTION")]
+    action: Action,
+
+    /// The target, unless set by an option; the identifier of the task; for `answer`, the key of the question and field=value, or
+    /// an object as '{…}'.
+    #[arg(value_name = "WORDS")]
+    words: Vec<String>,
+
+    /// Wait at most this long, for example 30 or 10m; 0 is without end [default: 1h]. The task goes on after it.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
+    wait: Option<Duration>,
+
+    /// Save images, audio and other data to this directory.
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// List the tasks that the server lists, or those that were started with `call --detach` or `--wait`.
+    List,
+    /// Show where a task is, and its open questions.
+    Get,
+    /// Wait for the end, answer questions, and print the result as `call` does.
+    Wait,
+    /// Print what a task says of itself until it ends.
+    Watch,
+    /// Print the result of a task that has ended.
+    Result,
+    /// Answer a question; --decline declines it.
+    Answer,
+    /// End a task.
+    Cancel,
+}
+
+pub(crate) fn run(mut args: TaskArgs) -> Result<(), Failure> {
+    let target = args.target.restrict_to(&mut args.words)?;
+    let most = match args.action {
+        Action::List => 0,
+        Action::Answer => usize::MAX,
+        _ => 1,
+    };
+    if args.words.len() > most {
+        return Err(Failure::usage(format!("unexpected `{}`", args.words[most])));
+    }
+    if most > 0 && args.words.is_empty() {
+        return Err(Failure::usage("missing identifier of the task").hint("`linchpin task list` lists them"));
+    }
+    session::run_with(&args.talk, target, session::with_book, async |session| {
+        if args.action == Action::List {
+            return list(session, args.talk.json).await;
+        }
+        let task = session.connection.task(&args.words[0]);
+        match args.action {
+            Action::List | Action::Get => get(session, &task, args.talk.json).await,
+            Action::Wait => wait(session, task, &args).await,
+            Action::Watch => watch(session, task, &args).await,
+            Action::Result => {
+                let state = task.state().await.map_err(|e| session.told(&e))?;
+                if !state.task.status.is_terminal() {
+                    let why = format!("the task {} is {}", args.words[0], state.task.status);
+                    return Err(Failure::new(why).exit(Exit::Timeout).hint("`linchpin task wait` waits for its end"));
+                }
+                wait(session, task, &args).await
+            }
+            Action::Answer => answer(session, &task, &args).await,
+            Action::Cancel => task.cancel().await.map_err(|e| session.told(&e)),
+        }
+    })
+}
+
+async fn list(session: &Session, json: bool) -> Result<(), Failure> {
+    let tasks = session.connection.tasks().await.map_err(|e| session.told(&e))?;
+    let mut out = Out::new();
+    if json {
+        out.json(&json!({ "tasks": exact::of(&tasks) }))?;
+    }
+    for task in tasks.iter().filter(|_| !json) {
+        let line = line(task, &mut out);
+        out.line(line)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// One line about a task.
+fn line(task: &TaskInfo, out: &mut Out) -> String {
+    let said = task.status_message.as_deref().map_or(String::new(), |said| format!("  {}", shorten(said, 80)));
+    format!("{}  {}  {}{said}", out.style.bold(&task.task_id), task.status, out.style.dim(&task.created_at))
+}
+
+async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> {
+    let state = task.state().await.map_err(|e| session.told(&e))?;
+    let mut out = Out::new();
+    if json {
+        let mut value = exact::of(&state.task);
+        if let Some(object) = value.as_object_mut() {
+            if !state.questions.is_empty() {
+                object.insert("inputRequests".to_owned(), exact::of(&state.questions));
+            }
+            if let Some(result) = &state.result {
+                object.insert("result".to_owned(), exact::read(result.as_json()).unwrap_or_default());
+            }
+            if let Some(error) = &state.error {
+                object.insert("error".to_owned(), exact::of(error));
+            }
+        }
+        out.json(&value)?;
+        return Ok(out.flush()?);
+    }
+    let first = line(&state.task, &mut out);
+    out.line(first)?;
+    for (key, question) in &state.questions {
+        out.line(indent(&format!("{key}: {}", asks(question)), 2))?;
+    }
+    if let Some(error) = &state.error {
+        out.line(indent(&error.to_string(), 2))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// What a question says to a person.
+fn asks(question: &RawValue) -> String {
+    let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
+    let method = question.get("method").and_then(Value::as_str).unwrap_or("a question");
+    let message = question.pointer("/params/message").and_then(Value::as_str);
+    message.map_or_else(|| method.to_owned(), |message| shorten(message, 200))
+}
+
+/// Waits for the end, with a progress bar on a terminal.
+async fn wait(session: &Session, task: Task, args: &TaskArgs) -> Result<(), Failure> {
+    let id = args.words[0].clone();
+    let mut bar = Bar::new();
+    let mut task = task.on_progress(move |progress| bar.show(&progress));
+    if let Some(wait) = args.wait {
+        task = task.timeout(wait);
+    }
+    let interrupted = async {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => call::goes_on(session, &id),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        done = task => {
+            let result = done.map_err(|e| session.told(&e))?;
+            call::show(&result, &id, args.talk.json, args.save.as_deref())
+        }
+        () = interrupted => Err(Failure::silent(Exit::Interrupted)),
+    }
+}
+
+/// Prints each status message, and how the task ended.
+async fn watch(session: &Session, mut task: Task, args: &TaskArgs) -> Result<(), Failure> {
+    if let Some(wait) = args.wait {
+        task = task.timeout(wait);
+    }
+    let mut steps = task.steps();
+    let mut out = Out::new();
+    while let Some(step) = steps.next().await {
+        match step {
+            Step::Progress(progress) => {
+                let said = progress.message.unwrap_or_else(|| progress.progress.to_string());
+                match args.talk.json {
+                    true => out.json_line(&json!({ "statusMessage": said }))?,
+                    false => out.line(said)?,
+                }
+                out.flush()?;
+            }
+            Step::Done(result) => {
+                let result = result.map_err(|e| session.told(&e))?;
+                let status = if result.is_error() { "failed" } else { "completed" };
+                match args.talk.json {
+                    true => out.json_line(&json!({ "status": status }))?,
+                    false => out.line(status)?,
+                }
+                out.flush()?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Answers a question: `KEY field=value…`, `KEY '{…}'`, or `KEY` with `--decline`.
+async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), Failure> {
+    let state = task.state().await.map_err(|e| session.told(&e))?;
+    let Some((key, words)) = args.words[1..].split_first() else {
+        return Err(Failure::usage("missing key of the question").hint(open(&state)));
+    };
+    let Some(question) = state.questions.get(key) else {
+        return Err(Failure::usage(format!("the task has no open question `{key}`")).hint(open(&state)));
+    };
+    let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
+    let done = if args.talk.answers.decline {
+        task.answer(key, ElicitResult::decline()).await
+    } else {
+        let schema = question.pointer("/params/requestedSchema");
+        let content = args::arguments(words, schema)?;
+        match question.get("method").and_then(Value::as_str) {
+            Some("elicitation/create") => task.answer(key, json!({ "action": "accept", "content": content })).await,
+            // The answers to other questions are written as they are sent.
+            _ => task.answer(key, Value::Object(content)).await,
+        }
+    };
+    done.map_err(|e| session.told(&e))?;
+    note(format!("answered `{key}`"));
+    Ok(())
+}
+
+fn open(state: &TaskState) -> String {
+    match state.questions.len() {
+        0 => "it asks nothing now".to_owned(),
+        _ => format!("open: {}", state.questions.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+    }
+}
