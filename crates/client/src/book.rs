@@ -51,9 +51,9 @@ pub struct BookedTask {
     /// How long after its creation the server keeps it, in milliseconds; `None` is without end.
     #[serde(default)]
     pub ttl_ms: Option<u64>,
-    /// When it was written down, in seconds since 1970.
+    /// When it was written down, in milliseconds since 1970.
     #[serde(default)]
-    pub booked_at: u64,
+    pub booked_at_ms: u64,
 }
 
 impl BookedTask {
@@ -64,13 +64,13 @@ impl BookedTask {
             tool: tool.map(str::to_owned),
             created_at: task.created_at.clone(),
             ttl_ms: task.ttl_ms,
-            booked_at: now(),
+            booked_at_ms: now(),
         }
     }
 
     fn is_over(&self, now: u64) -> bool {
         let kept = self.ttl_ms.map_or(WITHOUT_TTL, |ms| Duration::from_millis(ms).saturating_add(GRACE));
-        now > self.booked_at.saturating_add(kept.as_secs())
+        u128::from(now) > u128::from(self.booked_at_ms) + kept.as_millis()
     }
 }
 
@@ -94,7 +94,7 @@ impl Book {
 
     /// Writes a task down.
     pub(crate) async fn add(&self, mut task: BookedTask) {
-        task.booked_at = now();
+        task.booked_at_ms = now();
         if task.id.len() > ID_BYTES_MAX {
             tracing::warn!("the identifier of a task is too long for the book of open tasks");
             return;
@@ -145,7 +145,7 @@ impl Book {
         let Some(folder) = self.folder.clone() else { return Ok(lock(&self.memory).clone()) };
         blocking(move || {
             let mut tasks: Vec<BookedTask> = read(&folder)?.into_iter().map(|(_, task)| task).collect();
-            tasks.sort_by(|a, b| (a.booked_at, &a.id).cmp(&(b.booked_at, &b.id)));
+            tasks.sort_by(|a, b| (a.booked_at_ms, &a.id).cmp(&(b.booked_at_ms, &b.id)));
             Ok(tasks)
         })
         .await
@@ -185,7 +185,7 @@ fn write(folder: &Path, task: &BookedTask) -> std::io::Result<()> {
         return Ok(());
     }
     if kept.len() >= TASKS_MAX
-        && let Some((path, _)) = kept.iter().min_by_key(|(_, task)| task.booked_at)
+        && let Some((path, _)) = kept.iter().min_by_key(|(_, task)| task.booked_at_ms)
     {
         let _ = std::fs::remove_file(path);
     }
@@ -235,7 +235,7 @@ fn unique() -> String {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
 
     fn task(id: &str, ttl_ms: Option<u64>) -> BookedTask {
         let (target, tool) = ("here".to_owned(), Some("slow".to_owned()));
-        BookedTask { id: id.to_owned(), target, tool, created_at: String::new(), ttl_ms, booked_at: 0 }
+        BookedTask { id: id.to_owned(), target, tool, created_at: String::new(), ttl_ms, booked_at_ms: 0 }
     }
 
     #[tokio::test]
@@ -279,10 +279,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("linchpin-book-{}", unique()));
         let _ = std::fs::remove_dir_all(&folder);
         let mut old = task("old", Some(1_000));
-        old.booked_at = now() - 3_600;
+        old.booked_at_ms = now() - 3_600_000;
         make(&folder).unwrap();
         write(&folder, &old).unwrap();
-        write(&folder, &BookedTask { booked_at: now(), ..task("new", Some(1_000)) }).unwrap();
+        write(&folder, &BookedTask { booked_at_ms: now(), ..task("new", Some(1_000)) }).unwrap();
         let tasks = Book::at(folder.clone()).tasks().await.unwrap();
         assert_eq!(tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["new"]);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);

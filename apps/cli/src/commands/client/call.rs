@@ -198,13 +198,14 @@ async fn call(
 
 /// Says how to come back to a task.
 pub(crate) fn goes_on(session: &Session, id: &str) {
-    let target = &session.target;
-    if session.ends_with_command() {
+    let (target, ends) = (&session.target, session.ends_with_command());
+    if ends {
         note(format!(
             "warning: {target} ends with this command, and the task {id} with it, unless the server keeps it"
         ));
     }
-    note(format!("goes on as {id}: `linchpin task wait {target} {id}`, or `linchpin task cancel {target} {id}`"));
+    let words = if ends { format!("{id} -- {target}") } else { format!("{target} {id}") };
+    note(format!("goes on as {id}: `linchpin task wait {words}`, or `linchpin task cancel {words}`"));
 }
 
 /// Explains a failed call to the user: the tool may not exist, or take other arguments.
