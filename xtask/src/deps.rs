@@ -58,6 +58,12 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["server", "http", "macros", "issuer"]),
         crates_max: 175,
     },
+    Budget {
+        what: "the same with its store in Redis",
+        package: "linchpin",
+        features: Some(&["server", "http", "macros", "redis"]),
+        crates_max: 187,
+    },
     Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
     Budget {
         what: "an HTTP client with OAuth",

@@ -22,6 +22,7 @@ mod msrv;
 mod postgres;
 mod process;
 mod published;
+mod redis;
 mod release;
 mod report;
 mod schedule;

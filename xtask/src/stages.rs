@@ -12,7 +12,7 @@ use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
     browser, conformance, deps, dist, fuzz, guide, interop, keyring, login, longer, msrv, postgres, process, published,
-    release, tidy, times, tools,
+    redis, release, tidy, times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -68,6 +68,7 @@ const STAGES: &[Stage] = &[
     stage("login", &["build", "tools"], "clients of others log in", login::check),
     stage("published", &["build", "tools"], "our servers beside the published ones: the same texts", published::check),
     stage("postgres", &["build", "tools"], "the PostgreSQL server against a real PostgreSQL", postgres::check),
+    stage("redis", &["build", "tools"], "stores in a real Redis, also through bad networks", redis::check),
     stage("browser", &["build", "tools"], "the browser server with a real Chromium", browser::check),
     stage("keyring", &["build", "tools"], "tokens and secrets in a real keyring", keyring::check),
     stage("packages", &["build"], "each package, installed from its file, answers a call", dist::check),

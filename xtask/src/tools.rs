@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::context::Context;
 use crate::report::{Counts, Report};
-use crate::{browser, keyring, postgres, process, published};
+use crate::{browser, keyring, postgres, process, published, redis};
 
 /// Where the pinned files of all sets are.
 const PINS: &str = "conformance/interop/tools";
@@ -49,6 +49,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     for (name, is_there) in [
         ("postgresql", postgres.is_ok()),
         ("hypopg", hypopg),
+        ("redis", redis::program(context)?.is_ok()),
         ("sqlite3", sqlite3(context)?),
         ("chromium", browser::installed(context)?),
         ("keyring", keyring::installed(&context.results("keyring")?)),

@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// The topics that are watched.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "redis", feature = "sqlite"))]
     pub(crate) fn watched(&self) -> Vec<String> {
         self.topics().keys().cloned().collect()
     }
@@ -60,6 +60,13 @@ impl Hub {
     /// A topic has at least this version. Older news, which come late, change nothing.
     pub(crate) fn advance(&self, topic: &str, version: u64) {
         self.set(topic, |known| known.max(version));
+    }
+
+    /// What a store has after a time without a connection. If that is older than what is known, the store was lost, and what
+    /// the topic is about may have changed with it.
+    #[cfg(feature = "redis")]
+    pub(crate) fn renew(&self, topic: &str, version: u64) {
+        self.set(topic, |known| if version < known { known + 1 } else { version });
     }
 
     /// A topic has a version after this one and not before this time.

@@ -6,7 +6,10 @@
 //!
 //! ```text
 //! store
-//! memory sqlite
+//! memory sqlite redis
+//! redis/link
+//! redis/start
+//! redis/failure redis/scripts
 //! sqlite/writer
 //! sqlite/statements sqlite/file
 //! rev
@@ -31,7 +34,9 @@ mod kv;
 mod lease;
 mod log;
 mod memory;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
 mod rev;
 mod seal;
 mod sealed;
@@ -48,6 +53,8 @@ pub use key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use kv::{Delete, Expect, Kv, Put, Record, Rev};
 pub use lease::{Claim, Fence, Lease};
 pub use log::{Append, Log, Read};
+#[cfg(feature = "redis")]
+pub use redis::RedisOptions;
 pub use seal::Seal;
 pub use sealed::Sealed;
 pub use secret::Secrets;

@@ -60,6 +60,15 @@ impl Store {
         Store::builder().sqlite(path)
     }
 
+    /// A store in a Redis or Valkey server, sealed with these secrets. See [`Builder::redis`].
+    ///
+    /// # Errors
+    /// If it is not configured well.
+    #[cfg(feature = "redis")]
+    pub fn redis(options: impl Into<crate::RedisOptions>, secrets: Secrets) -> Result<Store, crate::Error> {
+        Store::builder().secrets(secrets).redis(options)
+    }
+
     /// A store with options.
     pub fn builder() -> Builder {
         Builder { clock: None, secrets: None }
@@ -76,6 +85,14 @@ impl Store {
     #[must_use]
     pub fn durable(&self) -> Store {
         Store { inner: self.inner.clone(), is_durable: true }
+    }
+
+    /// Looks whether the store can be used now.
+    ///
+    /// # Errors
+    /// If it does not answer, or cannot be used as it is configured.
+    pub async fn check(&self) -> Result<(), crate::Error> {
+        self.kv().get("store/check").await.map(drop)
     }
 
     fn all(&self) -> &Primitives {
@@ -184,6 +201,27 @@ impl Builder {
         };
         let [usual, durable] = all.map(|all| Primitives::of(&Arc::new(all)));
         Ok(Store::new("sqlite", usual, durable, &secrets))
+    }
+
+    /// A store in a Redis or Valkey server. Nodes that have the same server, tag and secrets share it.
+    ///
+    /// [`Builder::secrets`] are needed: a server is no place for them, and all nodes must have the same.
+    ///
+    /// It connects when it is used first, in the tokio runtime of that moment, and again when the connection broke:
+    /// [`Store::check`] tells at start whether the server is there and may be used. An operation takes two seconds at most, in
+    /// three attempts. A server that may evict keys is refused.
+    ///
+    /// # Errors
+    /// If the URL is none, or there are no secrets.
+    #[cfg(feature = "redis")]
+    pub fn redis(self, options: impl Into<crate::RedisOptions>) -> Result<Store, crate::Error> {
+        let Some(secrets) = self.secrets else {
+            let text = "a store in Redis needs a secret that all its nodes have: make one with `openssl rand -hex 32`, \
+                        and keep it in a file beside them";
+            return Err(crate::Error::new(crate::ErrorKind::Config, text));
+        };
+        let [usual, durable] = crate::redis::Redis::open(&options.into())?.map(|all| Primitives::of(&all));
+        Ok(Store::new("redis", usual, durable, &secrets))
     }
 }
 

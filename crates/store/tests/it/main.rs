@@ -2,6 +2,8 @@
 
 mod contract;
 mod property;
+#[cfg(all(feature = "redis", unix))]
+mod redis;
 mod seal;
 #[cfg(feature = "sqlite")]
 mod sqlite;

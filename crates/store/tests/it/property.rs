@@ -366,20 +366,23 @@ fn buckets_keep_their_rate(w: &World, cases: u32) {
 }
 
 macro_rules! properties {
-    ($($store:ident($world:expr, $cases:expr);)*) => {
+    ($($(#[$attribute:meta])? $store:ident($world:expr, $cases:expr);)*) => {
         $(
             mod $store {
                 #[test]
+                $(#[$attribute])?
                 fn random_operations_behave_as_the_model() {
                     $world(|world| super::behaves_as_the_model(world, $cases));
                 }
 
                 #[test]
+                $(#[$attribute])?
                 fn random_swaps_of_several_processes_are_atomic() {
                     $world(|world| super::swaps_are_atomic(world, $cases));
                 }
 
                 #[test]
+                $(#[$attribute])?
                 fn random_takes_never_exceed_the_rate() {
                     $world(|world| super::buckets_keep_their_rate(world, $cases));
                 }
@@ -398,6 +401,11 @@ fn sqlite(test: impl FnOnce(&World)) {
     test(&World::sqlite(&folder));
 }
 
+#[cfg(all(feature = "redis", unix))]
+fn redis(test: impl FnOnce(&World)) {
+    test(&World::redis());
+}
+
 mod random {
     use super::*;
 
@@ -407,5 +415,10 @@ mod random {
     #[cfg(feature = "sqlite")]
     properties! {
         in_sqlite(super::super::sqlite, 24);
+    }
+    #[cfg(all(feature = "redis", unix))]
+    properties! {
+        #[ignore = "needs a Redis server: `cargo xtask test --only redis`"]
+        in_redis(super::super::redis, 24);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct World {
 
 enum Time {
     Manual(Arc<ManualClock>),
+    #[cfg(all(feature = "redis", unix))]
+    Server(crate::redis::Server),
 }
 
 impl World {
@@ -34,10 +36,20 @@ impl World {
         World { store: open(), other: open(), time: Time::Manual(clock) }
     }
 
+    /// In a Redis server that is started for it.
+    #[cfg(all(feature = "redis", unix))]
+    pub(crate) fn redis() -> World {
+        let server = crate::redis::Server::start();
+        World { store: server.store(), other: server.store(), time: Time::Server(server) }
+    }
+
     /// Lets time pass.
     pub(crate) async fn advance(&self, by: Duration) {
         match &self.time {
             Time::Manual(clock) => clock.advance(by),
+            #[cfg(all(feature = "redis", unix))]
+            // Redis counts in milliseconds, and expires what is older than its time.
+            Time::Server(server) => server.advance(by + Duration::from_millis(2)),
         }
     }
 }

@@ -52,6 +52,17 @@ macro_rules! promises {
                 }
             )*
         }
+
+        #[cfg(all(feature = "redis", unix))]
+        mod redis {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = "needs a Redis server: `cargo xtask test --only redis`"]
+                async fn $test() {
+                    super::all_of(stringify!($primitive), &crate::world::World::redis()).await;
+                }
+            )*
+        }
     };
 }
 

@@ -1,0 +1,131 @@
+//! Where the server is, and whether it can be used.
+
+use super::failure::Failure;
+use crate::error::{Error, ErrorKind};
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{Client, IntoConnectionInfo as _, ProtocolVersion, cmd};
+use std::fmt;
+
+/// How a store uses a Redis server, 6.2 or newer, or Valkey.
+///
+/// ```
+/// use linchpin_store::RedisOptions;
+///
+/// let options = RedisOptions::new("redis://127.0.0.1:6379/0").with(|options| options.tag = "staging".to_owned());
+/// # let _ = options;
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RedisOptions {
+    /// Where the server is: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature `redis-tls`), or
+    /// `unix:///PATH`.
+    pub url: String,
+    /// What the keys of this store have in common: they begin with `lp:{TAG}:`. Stores with different tags know nothing of each
+    /// other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
+    pub tag: String,
+    /// Also takes a server that may evict keys when its memory is full, although records are lost then. By default, such a server
+    /// is refused.
+    pub may_evict: bool,
+    /// How many replicas a write of [`Store::durable`](crate::Store::durable) must have reached: 0 by default.
+    pub wait_replicas: u32,
+}
+
+impl RedisOptions {
+    /// The defaults, with the server at this URL.
+    pub fn new(url: impl Into<String>) -> RedisOptions {
+        RedisOptions { url: url.into(), tag: "store".to_owned(), may_evict: false, wait_replicas: 0 }
+    }
+
+    /// Changes some of the options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut RedisOptions)) -> RedisOptions {
+        change(&mut self);
+        self
+    }
+
+    /// The client, without a connection.
+    pub(super) fn client(&self) -> Result<Client, Error> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        if !(1..=64).contains(&self.tag.len()) || !self.tag.bytes().all(plain) {
+            return Err(config("the tag of a store in Redis is 1 to 64 letters, digits, `-`, `_` and `.`"));
+        }
+        // The URL may have a password, so no error repeats it.
+        let wrong = "the URL of Redis is not valid: use redis://HOST:PORT/DATABASE, rediss://… or unix:///PATH";
+        if self.url.starts_with("rediss:") && !cfg!(feature = "redis-tls") {
+            return Err(config("this program is built without TLS for Redis (feature `redis-tls`): use redis://"));
+        }
+        let info = self.url.as_str().into_connection_info().map_err(|_| config(wrong))?;
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let tcp = info.tcp_settings().clone().set_nodelay(true);
+        Client::open(info.set_redis_settings(settings).set_tcp_settings(tcp)).map_err(|_| config(wrong))
+    }
+}
+
+impl From<&str> for RedisOptions {
+    fn from(url: &str) -> RedisOptions {
+        RedisOptions::new(url)
+    }
+}
+
+impl From<String> for RedisOptions {
+    fn from(url: String) -> RedisOptions {
+        RedisOptions::new(url)
+    }
+}
+
+impl fmt::Debug for RedisOptions {
+    /// Without the URL, which may have a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+/// Checks the version of a server, and that it keeps what it is given.
+pub(super) async fn check(connection: &mut MultiplexedConnection, options: &RedisOptions) -> Result<(), Failure> {
+    let info: String = cmd("INFO").query_async(connection).await?;
+    let said = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    // Valkey names a version of Redis too: 7.2.4.
+    let version = said("redis_version").unwrap_or_default();
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let is_old = (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (6, 2);
+    let refused = |message: String| Failure { error: config(message), again: false, broken: true };
+    if is_old {
+        return Err(refused(format!("Redis {version} is too old: 6.2 is needed, or Valkey")));
+    }
+    match said("maxmemory_policy") {
+        Some(policy) if policy != "noeviction" && !options.may_evict => Err(refused(format!(
+            "Redis may evict what it keeps (maxmemory-policy {policy}): set it to noeviction, or say that it is meant"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Config, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_of_a_configuration_are_told_without_the_url() {
+        let urls =
+            ["", "http://h", "redis://", "rediss://u:s3cret@h", "redis://u:s3cret@h:port", "redis://u:s3cret@h/x"];
+        for url in urls {
+            if url.starts_with("rediss") && cfg!(feature = "redis-tls") {
+                continue;
+            }
+            let error = RedisOptions::new(url).client().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{url}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+        for tag in ["", "a b", "{a}", "ä", &"x".repeat(65)] {
+            let options = RedisOptions::new("redis://h").with(|options| options.tag = tag.to_owned());
+            assert!(options.client().is_err(), "{tag}");
+        }
+        let options = RedisOptions::new("redis://u:s3cret@h:6380/2");
+        assert!(options.client().is_ok());
+        assert!(!format!("{options:?}").contains("s3cret"));
+    }
+}
