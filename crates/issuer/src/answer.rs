@@ -49,7 +49,8 @@ impl Refused {
         let status = match self.error {
             "invalid_client" => StatusCode::UNAUTHORIZED,
             "temporarily_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
-            "slow_down" => StatusCode::TOO_MANY_REQUESTS,
+            // Without a time it is the answer to a device (RFC 8628, section 3.5).
+            "slow_down" if self.after.is_some() => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,
         };
         let body = json!({ "error": self.error, "error_description": self.description });

@@ -118,7 +118,7 @@ async fn check_assertion(shared: &Shared, client: &Client, jwt: &str, keys: &Jwk
 }
 
 /// Notes an id until its token expires; `false`: it was used.
-async fn once(shared: &Shared, id: &str, claims: &Claims, now: u64) -> Result<bool, Refused> {
+pub(crate) async fn once(shared: &Shared, id: &str, claims: &Claims, now: u64) -> Result<bool, Refused> {
     let life = claims.time("exp").unwrap_or_default().saturating_sub(now) + 2 * LEEWAY_S;
     let name = format!("jti-{}", hash(id));
     Ok(shared.records.create(Space::Replay, &name, &(), Duration::from_secs(life)).await?)

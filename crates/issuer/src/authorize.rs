@@ -112,6 +112,7 @@ async fn start(
         step: Step::Asked,
         approval: None,
         leg: None,
+        device: None,
         client,
     };
     let next = prepare(shared, incoming, &mut transaction).await?;
@@ -125,7 +126,11 @@ async fn start(
 }
 
 /// Finds out what the user has to do first, and returns the page for it.
-async fn prepare(shared: &Shared, incoming: &Incoming, transaction: &mut Transaction) -> Result<&'static str, Refused> {
+pub(crate) async fn prepare(
+    shared: &Shared,
+    incoming: &Incoming,
+    transaction: &mut Transaction,
+) -> Result<&'static str, Refused> {
     match &shared.config.login {
         Login::Nobody => Err(Refused::new("unauthorized_client", "no person can sign in here")),
         Login::Upstream(_) => Ok("consent"),

@@ -92,9 +92,10 @@ async fn arrive(
         }
         open.transaction.step = Step::Answered;
         return match open.save(shared).await {
-            Ok(()) => {
-                redirect(&open.transaction.error_url(shared, "access_denied", "the user said no at the provider"))
-            }
+            Ok(()) => match open.transaction.denied(shared, incoming, "the user said no at the provider").await {
+                Ok(to) => redirect(&to),
+                Err(_) => away(shared),
+            },
             Err(answer) => answer,
         };
     };

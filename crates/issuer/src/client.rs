@@ -110,6 +110,35 @@ impl Client {
         &self.id
     }
 
+    /// Returns the name that persons are shown.
+    pub fn shown_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the addresses that answers may go to.
+    pub fn redirect_uris(&self) -> &[String] {
+        &self.redirect_uris
+    }
+
+    /// Returns how the client shows who it is: `none`, `client_secret_basic` or `private_key_jwt`.
+    pub fn auth_method(&self) -> &'static str {
+        match self.auth {
+            ClientAuth::None => "none",
+            ClientAuth::Secret { .. } => "client_secret_basic",
+            ClientAuth::Keys { .. } | ClientAuth::KeysAt { .. } => "private_key_jwt",
+        }
+    }
+
+    /// Returns the scopes that the client may have without a person, if it may act for itself.
+    pub fn own_scopes(&self) -> Option<&[String]> {
+        self.own_scopes.as_deref()
+    }
+
+    /// Whether the client registered itself, so that nothing of what it says is verified.
+    pub fn is_self_registered(&self) -> bool {
+        self.kind == Kind::Registered
+    }
+
     /// Whether answers to a request may go to this address.
     pub(crate) fn redirects_to(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|registered| redirect::is_same(registered, uri))
@@ -118,14 +147,6 @@ impl Client {
     /// Whether a secret is the client's. Hashes are compared, so the time tells nothing.
     pub(crate) fn has_secret(&self, secret: &str) -> bool {
         matches!(&self.auth, ClientAuth::Secret { sha256 } if Secret::new(hash(secret)) == Secret::new(sha256.as_str()))
-    }
-
-    pub(crate) fn auth_method(&self) -> &'static str {
-        match self.auth {
-            ClientAuth::None => "none",
-            ClientAuth::Secret { .. } => "client_secret_basic",
-            ClientAuth::Keys { .. } | ClientAuth::KeysAt { .. } => "private_key_jwt",
-        }
     }
 }
 
@@ -191,11 +212,21 @@ pub(crate) fn of_registration(
     Ok(client)
 }
 
+/// The grant of devices, which need no redirect URI.
+const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
 /// What documents and registrations have in common.
 fn of_metadata(metadata: &Map<String, Value>, schemes: &[String]) -> Result<Client, &'static str> {
     let web = text(metadata, "application_type") == Some("web");
-    let uris = metadata.get("redirect_uris").and_then(Value::as_array).ok_or("redirect_uris is missing")?;
-    if uris.is_empty() || uris.len() > REDIRECT_URIS_MAX {
+    let grants = metadata.get("grant_types").and_then(Value::as_array);
+    let has = |grant: &str| grants.is_some_and(|all| all.iter().any(|known| known.as_str() == Some(grant)));
+    let without_browser = has(DEVICE_GRANT) && !has("authorization_code");
+    let none = Vec::new();
+    let uris = match metadata.get("redirect_uris").and_then(Value::as_array) {
+        None if without_browser => &none,
+        uris => uris.ok_or("redirect_uris is missing")?,
+    };
+    if (uris.is_empty() && !without_browser) || uris.len() > REDIRECT_URIS_MAX {
         return Err("redirect_uris has none or too many");
     }
     let mut client = Client::new("");
@@ -205,9 +236,8 @@ fn of_metadata(metadata: &Map<String, Value>, schemes: &[String]) -> Result<Clie
         client.redirect_uris.push(uri.to_owned());
     }
     client.name = shown(text(metadata, "client_name").unwrap_or("a client without a name"));
-    if let Some(grants) = metadata.get("grant_types").and_then(Value::as_array) {
-        let has = |grant: &str| grants.iter().any(|known| known.as_str() == Some(grant));
-        if !has("authorization_code") {
+    if grants.is_some() {
+        if !has("authorization_code") && !without_browser {
             return Err("grant_types does not contain authorization_code");
         }
         client.refresh = has("refresh_token");
@@ -228,6 +258,10 @@ fn keys(metadata: &Map<String, Value>) -> Result<ClientAuth, &'static str> {
 /// What the client that registered is told (RFC 7591, section 3.2.1).
 pub(crate) fn registration(client: &Client, request: &Map<String, Value>, secret: &Secret, now: u64) -> Value {
     let mut grants = vec!["authorization_code"];
+    let wanted = request.get("grant_types").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if wanted.iter().any(|grant| grant.as_str() == Some(DEVICE_GRANT)) {
+        grants.push(DEVICE_GRANT);
+    }
     if client.refresh {
         grants.push("refresh_token");
     }

@@ -3,6 +3,7 @@
 use crate::answer::Refused;
 use crate::audit::Entry;
 use crate::client::{Client, hash};
+use crate::device_grant;
 use crate::limits::CODE_LIFE;
 use crate::params::with_query;
 use crate::person::Person;
@@ -39,7 +40,7 @@ enum State {
     Spent,
 }
 
-/// Creates a code, and returns the address that takes it to the client.
+/// Creates a code, and returns the address that takes it to the client. A device that waits gets none: it asks.
 pub(crate) async fn issue(
     shared: &Shared,
     transaction: &Transaction,
@@ -47,6 +48,10 @@ pub(crate) async fn issue(
     upstream: Option<UpstreamTokens>,
     from: Option<SocketAddr>,
 ) -> Result<String, Away> {
+    if let Some(device) = &transaction.device {
+        let in_time = device_grant::approve(shared, &device.name, person, upstream, from).await?;
+        return Ok(format!("{}?done={}", shared.url("device"), if in_time { "yes" } else { "late" }));
+    }
     let client = &transaction.client;
     let scopes = shared.limit(&transaction.scopes(), &person);
     let (principal, family) = (person.principal(), tokens::new_family(&person, &client.id));

@@ -83,8 +83,10 @@ async fn deny(shared: &Shared, incoming: &Incoming, mut open: Open) -> Answer {
         return answer;
     }
     Entry { client: &open.transaction.client.id, ..Entry::new("consent", "denied", incoming.from) }.write();
-    let to = open.transaction.error_url(shared, "access_denied", "the user said no");
-    onward(shared, &open, &to)
+    match open.transaction.denied(shared, incoming, "the user said no").await {
+        Ok(to) => onward(shared, &open, &to),
+        Err(_) => away(shared),
+    }
 }
 
 async fn allow(shared: &Shared, incoming: &Incoming, mut open: Open, params: &Params) -> Answer {

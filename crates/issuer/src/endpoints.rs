@@ -5,6 +5,8 @@ use crate::audit::Entry;
 use crate::authenticate::{authenticate, is_basic, json_body};
 use crate::client::{Client, ClientAuth, hash, of_registration, registration};
 use crate::dpop::PROOF_ALGS;
+use crate::device_grant;
+use crate::jwt_bearer;
 use crate::limits::{FAILURES_PER_ADDRESS, REGISTERED_LIFE, REGISTERED_MAX, REGISTRATIONS, Rate, TOKENS_PER_ADDRESS};
 use crate::records::Space;
 use crate::request::Incoming;
@@ -142,6 +144,13 @@ pub(crate) fn metadata(shared: &Shared) -> Answer {
     if persons {
         grants.splice(0..0, ["authorization_code", "refresh_token"]);
     }
+    if !config.enterprises.is_empty() || !config.workloads.is_empty() {
+        grants.push(jwt_bearer::GRANT);
+    }
+    let device = persons && config.device;
+    if device {
+        grants.push(device_grant::GRANT);
+    }
     let scopes = config.scopes.iter().map(|(scope, _)| scope.as_str()).chain([OFFLINE_ACCESS]);
     let methods: &[&str] = &["none", "client_secret_basic", "client_secret_post", "private_key_jwt"];
     let document_ = AuthorizationServerMetadata {
@@ -151,6 +160,9 @@ pub(crate) fn metadata(shared: &Shared) -> Answer {
         registration_endpoint: (persons && config.registration).then(|| shared.url("register")),
         revocation_endpoint: Some(shared.url("revoke")),
         introspection_endpoint: Some(shared.url("introspect")),
+        device_authorization_endpoint: device.then(|| shared.url("device_authorization")),
+        authorization_grant_profiles_supported: (!config.enterprises.is_empty())
+            .then(|| vec![jwt_bearer::ID_JAG_PROFILE.to_owned()]),
         jwks_uri: Some(shared.url("jwks.json")),
         scopes_supported: Some(scopes.collect()),
         response_types_supported: list(&["code"]),

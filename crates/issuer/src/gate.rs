@@ -5,6 +5,7 @@ use crate::authorize::authorize;
 use crate::callback::callback;
 use crate::consent::consent;
 use crate::dpop::PROOF_ALGS;
+use crate::device::{begin, device};
 use crate::endpoints::{introspect, jwks, metadata, register, revoke};
 use crate::limits::{FORM_BYTES_MAX, REGISTRATION_BYTES_MAX};
 use crate::login::login;
@@ -38,6 +39,8 @@ enum Endpoint {
     Register,
     Revoke,
     Introspect,
+    DeviceAuthorization,
+    Device,
 }
 
 /// An endpoint as a page of the gate.
@@ -81,6 +84,10 @@ impl Started {
         pages.extend(below.into_iter().map(|(name, endpoint)| (format!("{path}/{name}"), served(endpoint))));
         if config.registration {
             pages.insert(format!("{path}/register"), served(Endpoint::Register));
+        }
+        if config.device {
+            pages.insert(format!("{path}/device_authorization"), served(Endpoint::DeviceAuthorization));
+            pages.insert(format!("{path}/device"), served(Endpoint::Device));
         }
         for resource in &config.resources {
             let document = resource_metadata(&shared, resource);
@@ -209,7 +216,7 @@ async fn respond(shared: &Shared, endpoint: Endpoint, incoming: Incoming) -> Ans
     let head = incoming.method == Method::HEAD;
     let get = head || incoming.method == Method::GET;
     let post = incoming.method == Method::POST;
-    let for_programs = !matches!(endpoint, E::Authorize | E::Login | E::Consent | E::Callback);
+    let for_programs = !matches!(endpoint, E::Authorize | E::Login | E::Consent | E::Callback | E::Device);
     if incoming.method == Method::OPTIONS && for_programs {
         return preflight();
     }
@@ -224,8 +231,10 @@ async fn respond(shared: &Shared, endpoint: Endpoint, incoming: Incoming) -> Ans
         E::Register if post => register(shared, &incoming).await,
         E::Revoke if post => revoke(shared, &incoming).await,
         E::Introspect if post => introspect(shared, &incoming).await,
+        E::DeviceAuthorization if post => begin(shared, &incoming).await,
+        E::Device if get || post => device(shared, &incoming).await,
         E::Metadata | E::Jwks | E::Callback => method_not_allowed("GET, HEAD"),
-        E::Authorize | E::Login | E::Consent => method_not_allowed("GET, HEAD, POST"),
+        E::Authorize | E::Login | E::Consent | E::Device => method_not_allowed("GET, HEAD, POST"),
         _ => method_not_allowed("POST"),
     };
     if head {

@@ -6,6 +6,7 @@ use crate::gate::{self, Started};
 use crate::pages::Site;
 use crate::person::{Allow, SetupError};
 use crate::shared::{Config, Login, Shared};
+use crate::trusted::{self, IdentityProvider, Workload};
 use crate::upstream::Upstream;
 use crate::users::Users;
 use bytes::Bytes;
@@ -53,11 +54,16 @@ struct Options {
     required: Vec<String>,
     clients: Vec<Client>,
     login: Login,
+    /// Whether it is meant that nobody logs in.
+    machines: bool,
     allow: Vec<Allow>,
     grants: Vec<(Allow, Vec<String>)>,
     schemes: Vec<String>,
     access_life: Duration,
     registration: bool,
+    device: bool,
+    enterprises: Vec<IdentityProvider>,
+    workloads: Vec<Workload>,
     store: Option<Store>,
     clock: Option<Arc<dyn Clock>>,
     /// The first mistake, which the start reports.
@@ -76,11 +82,15 @@ impl Issuer {
             required: Vec::new(),
             clients: Vec::new(),
             login: Login::Nobody,
+            machines: false,
             allow: Vec::new(),
             grants: Vec::new(),
             schemes: Vec::new(),
             access_life: Duration::from_secs(900),
             registration: true,
+            device: false,
+            enterprises: Vec::new(),
+            workloads: Vec::new(),
             store: None,
             clock: None,
             mistake: None,
@@ -104,6 +114,13 @@ impl Issuer {
     #[must_use]
     pub fn upstream(self, upstream: Upstream) -> Issuer {
         self.with(|options| options.login = Login::Upstream(Arc::new(upstream)))
+    }
+
+    /// Lets no person log in: only clients that act for themselves get tokens, also such as are added later with
+    /// [`Admin::add_client`](crate::Admin::add_client).
+    #[must_use]
+    pub fn only_machines(self) -> Issuer {
+        self.with(|options| (options.login, options.machines) = (Login::Nobody, true))
     }
 
     /// Lets in whom a rule fits; several rules let in whom one of them fits. See [`Allow`].
@@ -171,6 +188,25 @@ impl Issuer {
     #[must_use]
     pub fn without_registration(self) -> Issuer {
         self.with(|options| options.registration = false)
+    }
+
+    /// Lets devices without a browser log in (RFC 8628): they show a code, which a person types in on the page `/device`. Off by
+    /// default, because people can be talked into typing in a code of somebody else.
+    #[must_use]
+    pub fn device(self, on: bool) -> Issuer {
+        self.with(|options| options.device = on)
+    }
+
+    /// Takes the assertions of an enterprise's identity provider (ID-JAG): who may use which client is decided there.
+    #[must_use]
+    pub fn enterprise(self, provider: impl Into<IdentityProvider>) -> Issuer {
+        self.with(|options| options.enterprises.push(provider.into()))
+    }
+
+    /// Lets in programs by the tokens of the platform that they run on.
+    #[must_use]
+    pub fn workload(self, workload: Workload) -> Issuer {
+        self.with(|options| options.workloads.push(workload))
     }
 
     /// Takes redirect URIs with this scheme, for programs whose scheme has no dot.
@@ -271,7 +307,12 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
             return Err(SetupError::new(format!("{scheme}: is no scheme of a program")));
         }
     }
-    if matches!(options.login, Login::Nobody) && options.clients.iter().all(|client| client.own_scopes.is_none()) {
+    options.workloads.iter().try_for_each(Workload::check)?;
+    options.enterprises.iter().try_for_each(|provider| trusted::check(&provider.keys))?;
+    if matches!(options.login, Login::Nobody)
+        && !options.machines
+        && options.clients.iter().all(|client| client.own_scopes.is_none())
+    {
         return Err(SetupError::new(
             "nobody can sign in: say how with users(Users::file(…)), users(Users::once()) or upstream(Upstream::…)",
         ));
@@ -293,6 +334,9 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
         schemes: options.schemes,
         access_life: options.access_life,
         registration: options.registration,
+        device: options.device,
+        enterprises: options.enterprises,
+        workloads: options.workloads,
     };
     config.check_rules()?;
     let store = options.store.unwrap_or_else(Store::memory);

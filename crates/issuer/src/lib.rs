@@ -8,8 +8,9 @@
 // ```text
 // issuer  admin
 // gate
-// consent  endpoints
+// consent  endpoints  device
 // token
+// jwt_bearer
 // login
 // callback
 // code
@@ -17,9 +18,12 @@
 // dpop
 // session
 // transaction
+// device_grant
 // tokens
 // shared
 // documents  revoked  keys
+// trusted
+// key_source
 // records  request
 // upstream  users
 // pages
@@ -38,11 +42,15 @@ mod callback;
 mod client;
 mod code;
 mod consent;
+mod device;
+mod device_grant;
 mod documents;
 mod dpop;
 mod endpoints;
 mod gate;
 mod issuer;
+mod jwt_bearer;
+mod key_source;
 mod keys;
 mod limits;
 mod login;
@@ -58,13 +66,18 @@ mod shared;
 mod token;
 mod tokens;
 mod transaction;
+mod trusted;
 mod upstream;
 mod users;
 
 pub use admin::{Admin, AdminError, Grant};
 pub use client::Client;
 pub use issuer::Issuer;
+pub use linchpin_oauth::{Secret, random_text};
+#[cfg(feature = "redis")]
+pub use linchpin_store::RedisOptions;
 pub use linchpin_store::{Secrets, Store};
 pub use person::{Allow, Person, SetupError};
+pub use trusted::{IdentityProvider, Workload};
 pub use upstream::{Endpoints, Upstream, UpstreamError};
 pub use users::{User, UserTable, Users};

@@ -51,6 +51,10 @@ pub(crate) const REFRESH_GRACE: Duration = Duration::from_secs(30);
 pub(crate) const KEY_LIFE: Duration = Duration::from_secs(90 * 86_400);
 /// How long a key is published before it signs.
 pub(crate) const KEY_AHEAD: Duration = Duration::from_secs(86_400);
+/// How long the token of a workload may last.
+pub(crate) const WORKLOAD_LIFE: Duration = Duration::from_secs(86_400);
+/// How long a device waits for a person.
+pub(crate) const DEVICE_LIFE: Duration = Duration::from_secs(600);
 /// How long the assertion of a client may last.
 pub(crate) const ASSERTION_LIFE: Duration = Duration::from_secs(300);
 
@@ -74,5 +78,11 @@ pub(crate) const TOKENS_PER_CLIENT: Rate = Rate { name: "tokens-client", count: 
 pub(crate) const FAILURES_PER_ADDRESS: Rate = Rate { name: "failures-address", count: 30, window: MINUTE };
 /// Registrations, for each address.
 pub(crate) const REGISTRATIONS: Rate = Rate { name: "registrations", count: 10, window: Duration::from_secs(3600) };
+/// Devices that begin a login, for each address.
+pub(crate) const DEVICES_PER_ADDRESS: Rate = Rate { name: "devices", count: 10, window: MINUTE };
+/// Wrong codes of devices, for each address.
+pub(crate) const DEVICE_TRIES: Rate = Rate { name: "device-tries", count: 5, window: Duration::from_secs(600) };
+/// How often a device may ask, for each: a second earlier than it is told.
+pub(crate) const DEVICE_POLLS: Rate = Rate { name: "device-polls", count: 1, window: Duration::from_secs(4) };
 /// Client metadata documents, for each host.
 pub(crate) const DOCUMENTS_PER_HOST: Rate = Rate { name: "documents", count: 30, window: MINUTE };

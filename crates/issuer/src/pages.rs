@@ -61,6 +61,24 @@ pub(crate) fn login(site: &Site, about: &About<'_>, form: &Form<'_>) -> String {
     page("Sign in", None, &body)
 }
 
+/// Asks for the code that a device shows.
+pub(crate) fn device(site: &Site, action: &str, error: Option<&str>) -> String {
+    let body = html! {
+        h1 { "Connect a device to " (site.name) }
+        (failure(error))
+        p { "Type in the code that your device or program shows. Go on only if you started this yourself: nobody else, whoever \
+             they say they are, should give you a code." }
+        form method="post" action=(action) {
+            label for="code" { "Code" }
+            input id="code" name="code" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="16"
+                required autofocus;
+            button.yes type="submit" { "Go on" }
+        }
+        (server(site))
+    };
+    page("Connect a device", None, &body)
+}
+
 /// What stands between the user and the answer on the page that asks.
 pub(crate) enum Proof<'a> {
     /// The user is logged in here.

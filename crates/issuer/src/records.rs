@@ -21,6 +21,8 @@ pub(crate) enum Space {
     Login,
     /// Codes, by their hash.
     Code,
+    /// Devices that wait for a person, by the hash of the person's code.
+    Device,
     /// Families of refresh tokens.
     Family,
     /// Ended families, until their last access token expires.
@@ -38,6 +40,7 @@ impl Space {
             Space::Transaction => "transaction",
             Space::Login => "login",
             Space::Code => "code",
+            Space::Device => "device",
             Space::Family => "family",
             Space::Revoked => "revoked",
             Space::Replay => "replay",

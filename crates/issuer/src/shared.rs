@@ -10,6 +10,7 @@ use crate::person::{Allow, Person, SetupError};
 use crate::records::{Away, Records, Space};
 use crate::redirect::is_loopback;
 use crate::revoked::{self, Revoked};
+use crate::trusted::{IdentityProvider, Workload};
 use crate::upstream::{Openness, Upstream};
 use crate::users::{Source, Users};
 use base64::Engine as _;
@@ -39,6 +40,9 @@ pub(crate) struct Config {
     pub(crate) schemes: Vec<String>,
     pub(crate) access_life: Duration,
     pub(crate) registration: bool,
+    pub(crate) device: bool,
+    pub(crate) enterprises: Vec<IdentityProvider>,
+    pub(crate) workloads: Vec<Workload>,
     pub(crate) site: Site,
     pub(crate) cookies: Cookies,
 }

@@ -1,4 +1,4 @@
-//! The token endpoint: codes, refresh tokens, and clients that act for themselves.
+//! The token endpoint: codes, refresh tokens, devices, and clients that act for themselves.
 
 use crate::answer::{Answer, Refused, json_answer};
 use crate::audit::Entry;
@@ -6,6 +6,8 @@ use crate::authenticate::{authenticate, is_basic};
 use crate::client::{Client, both};
 use crate::code::{self, Redemption};
 use crate::dpop;
+use crate::device_grant;
+use crate::jwt_bearer;
 use crate::limits::{FAILURES_PER_ADDRESS, TOKENS_PER_ADDRESS, TOKENS_PER_CLIENT};
 use crate::params::Params;
 use crate::request::Incoming;
@@ -27,6 +29,10 @@ pub(crate) async fn token(shared: &Shared, incoming: &Incoming) -> Answer {
     match grant(shared, incoming).await {
         Ok(answer) => json_answer(StatusCode::OK, &answer),
         Err(refused) => {
+            // A device asks until somebody has answered.
+            if refused.error == "authorization_pending" {
+                return refused.answer(false);
+            }
             let failed = !matches!(refused.error, "temporarily_unavailable" | "slow_down");
             if failed && let Err(after) = shared.records.take(FAILURES_PER_ADDRESS, &address).await {
                 return Refused::too_many(after).answer(false);
@@ -39,6 +45,11 @@ pub(crate) async fn token(shared: &Shared, incoming: &Incoming) -> Answer {
 
 async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
     let form = incoming.form().map_err(|why| Refused::new("invalid_request", why.0))?;
+    // Workloads have no client.
+    if form.get("grant_type") == Some(jwt_bearer::GRANT) {
+        let key = dpop::key(shared, incoming).await?;
+        return jwt_bearer::grant(shared, incoming, &form, key.as_deref()).await;
+    }
     let client = authenticate(shared, incoming, &form).await?;
     if let Err(after) = shared.records.take(TOKENS_PER_CLIENT, &client.id).await {
         return Err(Refused::too_many(after));
@@ -57,6 +68,10 @@ async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
         }
         Some("refresh_token") => refresh(shared, incoming, &client, &form, key.as_deref()).await,
         Some("client_credentials") => for_itself(shared, incoming, &client, &form, key.as_deref()).await,
+        Some(device_grant::GRANT) if shared.config.device => {
+            let code = form.get("device_code").ok_or(Refused::new("invalid_request", "device_code is missing"))?;
+            device_grant::poll(shared, &client, code, key, incoming.from).await
+        }
         Some(_) => Err(Refused::new("unsupported_grant_type", "this grant_type is not supported")),
         None => Err(Refused::new("invalid_request", "grant_type is missing")),
     }

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, html};
 use crate::client::{Client, Kind, hash};
+use crate::device_grant;
 use crate::limits::TRANSACTION_LIFE;
 use crate::pages::{About, problem};
 use crate::params::with_query;
@@ -39,6 +40,17 @@ pub(crate) struct Transaction {
     pub(crate) approval: Option<String>,
     /// The way to the provider and back.
     pub(crate) leg: Option<StoredLeg>,
+    /// The device that waits, if it is one that asked: then there is no redirect URI.
+    pub(crate) device: Option<ForDevice>,
+}
+
+/// A device that waits for the end of a login.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ForDevice {
+    /// The name of its record.
+    pub(crate) name: String,
+    /// The address that it asked from.
+    pub(crate) from: String,
 }
 
 /// How far a login is.
@@ -118,9 +130,13 @@ impl Transaction {
         Scopes::parse(&self.scopes)
     }
 
-    /// The address that tells the client of an error.
-    pub(crate) fn error_url(&self, shared: &Shared, error: &str, description: &str) -> String {
-        error_url(shared, &self.redirect_uri, self.state.as_deref(), error, description)
+    /// Tells the client that the user said no, and returns the address that the browser goes to.
+    pub(crate) async fn denied(&self, shared: &Shared, incoming: &Incoming, why: &str) -> Result<String, Away> {
+        if let Some(device) = &self.device {
+            device_grant::deny(shared, &device.name, incoming.from).await?;
+            return Ok(format!("{}?done=no", shared.url("device")));
+        }
+        Ok(error_url(shared, &self.redirect_uri, self.state.as_deref(), "access_denied", why))
     }
 
     /// What pages say of it.
@@ -139,7 +155,10 @@ impl Transaction {
         let host = || url::Url::parse(&self.client.id).ok()?.host_str().map(str::to_owned);
         Texts {
             proved_by: if self.client.kind == Kind::Document { host() } else { None },
-            place: redirect::place(&self.redirect_uri),
+            place: match &self.device {
+                Some(device) => format!("the device that shows this code, which asks from {}", device.from),
+                None => redirect::place(&self.redirect_uri),
+            },
             scopes: shared.sentences(&self.scopes()),
         }
     }

@@ -178,6 +178,11 @@ impl UserTable {
         self.users.get_mut(name)
     }
 
+    /// Removes a user; `false` if there is none.
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.users.remove(name).is_some()
+    }
+
     /// Sets the password of a user, who is added if they are not there.
     ///
     /// # Errors

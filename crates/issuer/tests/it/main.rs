@@ -5,5 +5,7 @@ mod bound;
 mod flow;
 mod limited;
 mod nodes;
+mod machines;
+mod stores;
 mod support;
 mod upstream;
