@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(feature = "web")]
+use crate::commands::admin;
 #[cfg(feature = "client")]
 use crate::commands::client;
 use crate::commands::{completions, install_names, man, serve, servers};
@@ -118,6 +120,9 @@ Examples:
   linchpin man ~/.local/share/man/man1 && man linchpin-serve-git
 ")]
     Man(Deferred<man::ManArgs>),
+    #[cfg(feature = "web")]
+    #[command(flatten)]
+    Admin(admin::AdminCommand),
     #[cfg(feature = "client")]
     #[command(flatten)]
     Client(client::ClientCommand),
@@ -138,6 +143,8 @@ impl Command {
         match self {
             Command::Serve(_) => true,
             Command::Servers(_) | Command::InstallNames(_) | Command::Completions(_) | Command::Man(_) => false,
+            #[cfg(feature = "web")]
+            Command::Admin(command) => command.serves(),
             #[cfg(feature = "client")]
             Command::Client(command) => command.serves(),
         }
@@ -150,6 +157,8 @@ impl Command {
             Command::InstallNames(args) => install_names::run(args.into_inner()),
             Command::Completions(args) => completions::run(args.into_inner(), Cli::command()),
             Command::Man(args) => man::run(&args.into_inner(), Cli::command()),
+            #[cfg(feature = "web")]
+            Command::Admin(command) => command.run(),
             #[cfg(feature = "client")]
             Command::Client(command) => command.run(),
         }

@@ -1,6 +1,6 @@
 //! Logins of devices without a browser (RFC 8628): a code that a person types in elsewhere.
 //!
-//! One record for each, under the hash of the person's code. The device's code names it too, so that every step is one
+//! One record for each, under the hash of the user's code. The device's code names it too, so that every step is one
 //! compare-and-swap.
 
 use crate::answer::Refused;
@@ -28,7 +28,7 @@ pub(crate) struct Device {
     pub(crate) client: Client,
     pub(crate) resource: String,
     pub(crate) scopes: String,
-    /// Where it asked from, for the person.
+    /// Where it asked from, for the user.
     pub(crate) from: String,
     /// The hash of the device's own code.
     code: String,
@@ -53,7 +53,7 @@ enum State {
 /// The record is kept longer than the code is good, so that who is late is told so.
 const KEPT: Duration = Duration::from_secs(2 * DEVICE_LIFE.as_secs());
 
-/// Creates a device that waits, under the person's code, and returns its own code; `None` if the person's is taken.
+/// Creates a device that waits, under the user's code, and returns its own code; `None` if the user's is taken.
 pub(crate) async fn create(
     shared: &Shared,
     user_code: &str,
@@ -116,7 +116,7 @@ pub(crate) async fn approve(
     Ok(won)
 }
 
-/// Tells a device that the person said no.
+/// Tells a device that the user said no.
 pub(crate) async fn deny(shared: &Shared, name: &str, from: Option<SocketAddr>) -> Result<(), Away> {
     let Some((mut device, rev)) = waiting(shared, name).await? else { return Ok(()) };
     device.state = State::Denied;
@@ -125,7 +125,7 @@ pub(crate) async fn deny(shared: &Shared, name: &str, from: Option<SocketAddr>) 
     Ok(())
 }
 
-/// Answers a device that asks whether the person has answered.
+/// Answers a device that asks whether the user has answered.
 pub(crate) async fn poll(
     shared: &Shared,
     client: &Client,

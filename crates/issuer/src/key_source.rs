@@ -128,7 +128,7 @@ impl KeySource {
         ];
         for place in places {
             let Ok(document) = self.get(&place).await else { continue };
-            let document = parse_object(&document).ok_or("its metadata is no JSON object")?;
+            let document = parse_object(&document).ok_or("its metadata is not a JSON object")?;
             let metadata = AuthorizationServerMetadata::read(&Value::Object(document));
             if metadata.issuer != self.issuer {
                 return Err("its metadata names another issuer");

@@ -70,6 +70,7 @@
 //! | `keys` | | keys for servers over HTTP, and issuers whose key sets are given |
 //! | `guard` | | access tokens of authorization servers, for servers over HTTP |
 //! | `issuer` | | an authorization server of one's own: an OAuth proxy over a provider, or users of one's own |
+//! | `redis` | | what authorization servers keep, in Redis or Valkey, for several nodes |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |

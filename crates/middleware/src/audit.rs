@@ -64,6 +64,14 @@ impl Audit {
         Audit { sink: Arc::new(Mutex::new(Sink { out: Box::new(out), pending: Vec::new() })) }
     }
 
+    /// Writes a line for something else that happened, with the time before these members.
+    pub fn event<'a>(&self, members: impl IntoIterator<Item = (&'a str, Value)>) {
+        let mut all = Map::new();
+        all.insert("time".to_owned(), rfc3339(SystemTime::now()).into());
+        all.extend(members.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self.write(&format!("{}\n", ascii(&Value::Object(all).to_string())));
+    }
+
     /// Returns the layer, for `Server::layer_requests`. Added last, it sees all calls, also those that other layers refuse, of
     /// tools that do not exist, and for which scopes are missing.
     pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {

@@ -1,5 +1,7 @@
 //! One file per subcommand; those that talk to a server are in `client`.
 
+#[cfg(feature = "web")]
+pub(crate) mod admin;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 pub(crate) mod completions;

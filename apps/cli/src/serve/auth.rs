@@ -139,6 +139,10 @@ impl AuthArgs {
 
     /// Returns the gate for a server at this address. `None` if everybody may use it.
     pub(crate) fn door(&self, clients: Clients, addr: &str, tls: bool, sse: bool) -> Result<Option<Door>, Failure> {
+        #[cfg(feature = "web")]
+        if self.issuer.store.is_given() && !self.auth.iter().any(|auth| matches!(auth, Auth::Login(_))) {
+            return Err(Failure::usage("--store and --key-file are for logins: add --auth login, or a provider"));
+        }
         if self.auth.is_empty() {
             if clients == Clients::Anybody && !is_local(addr) && !self.no_auth_i_know {
                 let why = format!("{addr} can be reached from other machines, and nobody would have to log in");
@@ -219,7 +223,7 @@ fn is_local(addr: &str) -> bool {
 }
 
 /// The host of a URL, without its port.
-fn host(url: &str) -> Option<&str> {
+pub(super) fn host(url: &str) -> Option<&str> {
     let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
     match authority.strip_prefix('[') {
         Some(v6) => authority.get(..v6.find(']')? + 2),

@@ -1,10 +1,11 @@
 //! `--auth login` and `--auth github`, `google`, …: an authorization server of the program's own, in front of the server.
 
 use super::keyring::keyring;
+use super::store::StoreArgs;
 use crate::fail::Failure;
-use clap::{Args, ValueHint};
+use clap::Args;
 use linchpin::guard::Scopes;
-use linchpin::issuer::{Issuer, Secrets, Store, Upstream, Users};
+use linchpin::issuer::{Issuer, Upstream, Users};
 use linchpin::transport::Gate;
 use linchpin_kit::Vars;
 use std::path::PathBuf;
@@ -57,21 +58,8 @@ pub(crate) struct IssuerArgs {
     #[arg(long, value_name = "RULE", requires = "auth")]
     allow: Vec<String>,
 
-    /// Where clients and logins are kept: memory (until the end), or sqlite:FILE.
-    #[arg(long, value_name = "WHERE", requires = "auth", default_value = "memory", value_parser = stored)]
-    store: String,
-
-    /// The file with the secret that everything in the store is sealed with. By default it is made beside the store.
-    #[arg(long, value_name = "FILE", requires = "auth", value_hint = ValueHint::FilePath)]
-    key_file: Option<PathBuf>,
-}
-
-fn stored(text: &str) -> Result<String, String> {
-    match text.strip_prefix("sqlite:") {
-        Some(file) if !file.is_empty() => Ok(text.to_owned()),
-        None if text == "memory" => Ok(text.to_owned()),
-        _ => Err("expected memory or sqlite:FILE".to_owned()),
-    }
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
 }
 
 impl IssuerArgs {
@@ -79,7 +67,7 @@ impl IssuerArgs {
     pub(crate) fn gate(&self, place: &Place, url: &str, scopes: &Scopes) -> Result<Arc<dyn Gate>, Failure> {
         let end = url.find("://").map_or(0, |at| at + 3);
         let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
-        let mut issuer = Issuer::new(origin).resource(url).store(self.open()?);
+        let mut issuer = Issuer::new(origin).resource(url).store(self.store.open_or_memory()?);
         for scope in scopes.iter() {
             let sentence = match scope {
                 "read" => "use the tools that only read",
@@ -91,24 +79,20 @@ impl IssuerArgs {
         for rule in &self.allow {
             issuer = issuer.allow(rule);
         }
-        let issuer = match place {
-            Place::Here(None) => issuer.users(Users::once()),
-            Place::Here(Some(file)) => issuer.users(Users::file(file).map_err(Failure::usage)?),
-            Place::Provider(name, at) => issuer.upstream(provider(name, at)?),
-        };
+        let issuer = place.logs_in(issuer)?;
         issuer.check().map_err(Failure::usage)?;
         Ok(Arc::new(issuer))
     }
+}
 
-    fn open(&self) -> Result<Store, Failure> {
-        let mut builder = Store::builder();
-        if let Some(file) = &self.key_file {
-            builder = builder.secrets(Secrets::from_file_or_new(file).map_err(Failure::usage)?);
-        }
-        match self.store.strip_prefix("sqlite:") {
-            Some(file) => builder.sqlite(file).map_err(Failure::usage),
-            None => Ok(builder.memory()),
-        }
+impl Place {
+    /// Lets persons log in there.
+    pub(super) fn logs_in(&self, issuer: Issuer) -> Result<Issuer, Failure> {
+        Ok(match self {
+            Place::Here(None) => issuer.users(Users::once()),
+            Place::Here(Some(file)) => issuer.users(Users::file(file).map_err(Failure::usage)?),
+            Place::Provider(name, at) => issuer.upstream(provider(name, at)?),
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Built-in servers: one with its own command line, or several in one process.
 
 mod auth;
+#[cfg(feature = "web")]
+pub(crate) mod auth_server;
 #[cfg(feature = "fetch")]
 pub(crate) mod convert;
 mod entry;
@@ -17,6 +19,8 @@ mod report;
 mod servers;
 pub(crate) mod serving;
 pub(crate) mod several;
+#[cfg(feature = "web")]
+pub(crate) mod store;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod trim;
 pub(crate) mod words;
@@ -26,5 +30,7 @@ pub(crate) use keyring::keyring;
 pub(crate) use native::Entry;
 pub(crate) use servers::ENTRIES;
 pub(crate) use serving::ServingArgs;
+#[cfg(feature = "web")]
+pub(crate) use serving::audit;
 
 use reach::Reach;

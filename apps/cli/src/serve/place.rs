@@ -247,7 +247,7 @@ fn not_together(e: &ConfigError) -> Failure {
     }
 }
 
-fn refused(addr: &str, e: &io::Error) -> Failure {
+pub(super) fn refused(addr: &str, e: &io::Error) -> Failure {
     let text = e.to_string();
     let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot listen on {addr}: {text}") });
     // The message explains the cause.

@@ -4,6 +4,7 @@ use super::auth::AuthArgs;
 use super::paste::Card;
 use super::place::{Clients, PlaceArgs};
 use crate::fail::Failure;
+use crate::log;
 use crate::show::out;
 use clap::{Args, ValueHint};
 use linchpin::Server;
@@ -32,7 +33,8 @@ struct OperationArgs {
     #[arg(long, value_name = "RATE")]
     rate_limit: Option<RateLimit>,
 
-    /// Append a line of JSON for each call to this file (- for standard error), with a digest of its arguments.
+    /// Append a line of JSON for each call and each login to this file (- for standard error). Calls have a digest of their
+    /// arguments. `linchpin audit FILE` shows it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     audit: Option<PathBuf>,
 
@@ -69,7 +71,9 @@ impl ServingArgs {
         }
         // Outside of all else: refused calls are recorded too.
         if let Some(file) = &operation.audit {
-            server = server.layer_requests(audit(file)?.layer());
+            let audit = audit(file)?;
+            log::audit(&audit);
+            server = server.layer_requests(audit.layer());
         }
         if operation.metrics {
             let metrics = Metrics::new();
@@ -87,7 +91,8 @@ pub(crate) fn skills(directory: &Path) -> Result<Skills, Failure> {
     Ok(skills?.directories(true))
 }
 
-fn audit(file: &Path) -> Result<Audit, Failure> {
+/// Opens an audit log.
+pub(crate) fn audit(file: &Path) -> Result<Audit, Failure> {
     if file == Path::new("-") {
         return Ok(Audit::writer(out::log()));
     }

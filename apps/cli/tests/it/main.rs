@@ -1,6 +1,7 @@
 //! The integration tests of `linchpin-cli`: one program, a module for each subject.
 
 mod arguments;
+mod auth_server;
 mod bridge;
 mod browser;
 mod cli;

@@ -217,6 +217,11 @@ impl Served {
         self.later.as_ref().is_some_and(|later| later.says(text))
     }
 
+    /// What it has said on standard error since it is ready.
+    pub(crate) fn heard(&self) -> String {
+        self.later.as_ref().map(Said::so_far).unwrap_or_default()
+    }
+
     /// `127.0.0.1:PORT`.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").split('/').next().unwrap()

@@ -1,0 +1,32 @@
+//! `linchpin key`: the keys with which an authorization server signs.
+
+use super::with_store;
+use crate::fail::Failure;
+use crate::serve::store::StoreArgs;
+use crate::show::out::{Out, note};
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a key that signs from now on, and print its id. Running servers use it within a minute; the others stay
+    /// published until their tokens have expired. Keys change by themselves every 90 days.
+    Rotate {
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}
+
+pub(crate) fn run(args: &KeyArgs) -> Result<(), Failure> {
+    let What::Rotate { store } = &args.what;
+    let id = with_store(&store.open_shared(true)?, async |admin| admin.rotate_key().await)?;
+    note("a new key signs from now on:");
+    let mut out = Out::new();
+    out.line(id)?;
+    Ok(out.flush()?)
+}

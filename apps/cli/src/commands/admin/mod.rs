@@ -1,0 +1,123 @@
+//! Authorization servers of our own: running one, and what its operator does beside it.
+
+mod audit;
+mod client;
+mod key;
+mod token;
+mod user;
+
+use crate::deferred::Deferred;
+use crate::fail::Failure;
+use crate::serve::auth_server;
+use clap::Subcommand;
+use linchpin::issuer::{Admin, AdminError, Store};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The commands of an authorization server and of its operator.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Run an authorization server for MCP servers elsewhere.
+    #[command(before_help = "\
+Examples:
+  For one machine, with users of a file:
+    linchpin user add ada
+    linchpin auth-server --http 127.0.0.1:8932 --issuer http://127.0.0.1:8932 \\
+      --resource http://127.0.0.1:8931/mcp --auth login:users.toml \\
+      --store sqlite:auth.db
+  The server that it protects:
+    linchpin serve memory --http 127.0.0.1:8931 --auth http://127.0.0.1:8932
+  Several nodes over GitHub, with what they know in Redis:
+    linchpin auth-server --http 0.0.0.0:8932 --issuer https://id.example.com \\
+      --resource https://mcp.example.com/mcp --auth github --allow org:acme \\
+      --store redis://redis.example.com --key-file auth.key
+")]
+    AuthServer(Deferred<auth_server::AuthServerArgs>),
+    /// Add, change and list the users of a file, for --auth login:USERS.toml.
+    #[command(before_help = "\
+Examples:
+  linchpin user add ada --group admins
+  linchpin user passwd ada --password-stdin < secret.txt
+  linchpin user disable ada
+")]
+    User(Deferred<user::UserArgs>),
+    /// Add, list and remove the clients of an authorization server.
+    #[command(before_help = "\
+Examples:
+  A program with a page for its answers:
+    export LINCHPIN_STORE=sqlite:auth.db
+    linchpin client add desktop --redirect-uri http://127.0.0.1/callback
+  One that acts for itself; its secret is printed once:
+    linchpin client add nightly --secret --own-scope files:read
+")]
+    Client(Deferred<client::ClientArgs>),
+    /// List and end the logins of an authorization server.
+    #[command(before_help = "\
+Examples:
+  linchpin token list --store sqlite:auth.db
+  linchpin token revoke 'http://127.0.0.1:8932#ada' --store sqlite:auth.db
+")]
+    Token(Deferred<token::TokenArgs>),
+    /// Change the keys with which an authorization server signs.
+    #[command(before_help = "\
+Examples:
+  linchpin key rotate --store sqlite:auth.db
+")]
+    Key(Deferred<key::KeyArgs>),
+    /// Show an audit log: logins, tokens, calls, refusals.
+    #[command(before_help = "\
+Examples:
+  linchpin audit audit.jsonl --last 20
+  linchpin audit audit.jsonl --verdict refused --json
+")]
+    Audit(Deferred<audit::AuditArgs>),
+}
+
+impl AdminCommand {
+    /// Whether the command serves until it is stopped.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, AdminCommand::AuthServer(_))
+    }
+
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            AdminCommand::AuthServer(args) => auth_server::run(&args.into_inner()),
+            AdminCommand::User(args) => user::run(args.into_inner()),
+            AdminCommand::Client(args) => client::run(args.into_inner()),
+            AdminCommand::Token(args) => token::run(args.into_inner()),
+            AdminCommand::Key(args) => key::run(&args.into_inner()),
+            AdminCommand::Audit(args) => audit::run(&args.into_inner()),
+        }
+    }
+}
+
+/// Does something in a store.
+fn with_store<T>(store: &Store, does: impl AsyncFnOnce(Admin) -> Result<T, AdminError>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
+    runtime.block_on(does(Admin::new(store))).map_err(|error| {
+        Failure::new(error).hint("is --key-file the one of the authorization server? -v shows the cause")
+    })
+}
+
+/// How long ago a time in seconds since 1970 was, in words.
+fn ago(at: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    match now.saturating_sub(at) {
+        secs @ 0..=119 => format!("{secs} s ago"),
+        secs @ 120..=7_199 => format!("{} min ago", secs / 60),
+        secs @ 7_200..=172_799 => format!("{} h ago", secs / 3_600),
+        secs => format!("{} days ago", secs / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_the_largest_unit_that_says_something() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        for (back, text) in [(150, "2 min ago"), (7_300, "2 h ago"), (200_000, "2 days ago")] {
+            assert_eq!(ago(now - back), text);
+        }
+    }
+}

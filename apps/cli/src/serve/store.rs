@@ -1,0 +1,152 @@
+//! Where an authorization server keeps clients, logins and keys: `--store`, `--key-file`.
+
+use super::keyring;
+use crate::fail::Failure;
+use clap::{Args, ValueHint};
+use linchpin::issuer::{Secrets, Store};
+use linchpin_kit::{Vars, redact_urls};
+use std::path::{Path, PathBuf};
+
+/// A store, and what it is sealed with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct StoreArgs {
+    /// Where clients, logins and keys are kept: memory (until the end), sqlite:FILE, or for several nodes
+    /// redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], also rediss://. LINCHPIN_STORE has the same.
+    #[arg(long, value_name = "WHERE", value_parser = stored)]
+    store: Option<String>,
+
+    /// The file with the secret that everything in the store is sealed with (64 hexadecimal digits). By default it is made
+    /// beside a file of SQLite; Redis needs one, or LINCHPIN_KEY, the same for all nodes.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    key_file: Option<PathBuf>,
+
+    /// Take a Redis server although it may evict what it keeps when its memory is full.
+    #[cfg(feature = "redis")]
+    #[arg(long)]
+    redis_may_evict: bool,
+}
+
+const EXPECTED: &str = "expected memory, sqlite:FILE or redis://HOST:PORT/DATABASE";
+
+fn stored(text: &str) -> Result<String, String> {
+    match text.strip_prefix("sqlite:") {
+        Some(file) if !file.is_empty() => Ok(text.to_owned()),
+        None if text == "memory" => Ok(text.to_owned()),
+        None if is_redis(text) && cfg!(feature = "redis") => Ok(text.to_owned()),
+        None if is_redis(text) => Err("this program was built without Redis (feature `redis`)".to_owned()),
+        _ => Err(EXPECTED.to_owned()),
+    }
+}
+
+fn is_redis(text: &str) -> bool {
+    ["redis://", "rediss://", "unix://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+impl StoreArgs {
+    /// Whether one of the options was given.
+    pub(super) fn is_given(&self) -> bool {
+        self.store.is_some() || self.key_file.is_some()
+    }
+
+    /// Opens the store of a server; without one, memory.
+    pub(crate) fn open_or_memory(&self) -> Result<Store, Failure> {
+        match self.place()? {
+            Some(place) => self.open(&place),
+            None => Ok(Store::builder().memory()),
+        }
+    }
+
+    /// Opens the store of a server that may be running. `exists`: whether it must have been there before.
+    pub(crate) fn open_shared(&self, exists: bool) -> Result<Store, Failure> {
+        let missing = || {
+            Failure::usage("this needs the store of the authorization server: --store sqlite:FILE or --store redis://…")
+                .hint("the server must have the same --store and --key-file")
+        };
+        let place = self.place()?.filter(|place| place != "memory").ok_or_else(missing)?;
+        match place.strip_prefix("sqlite:") {
+            Some(file) if exists && !Path::new(file).is_file() => {
+                Err(Failure::usage(format!("there is no store at {file}"))
+                    .hint("a server makes it when it is started with --store"))
+            }
+            _ => self.open(&place),
+        }
+    }
+
+    fn place(&self) -> Result<Option<String>, Failure> {
+        if self.store.is_some() {
+            return Ok(self.store.clone());
+        }
+        let get = |name: &str| std::env::var(name).ok();
+        let set = Vars::new(&get).keyring(&keyring).secret("LINCHPIN_STORE").map_err(Failure::usage)?;
+        let place = set.map(|place| stored(place.reveal()));
+        place.transpose().map_err(|why| Failure::usage(format!("LINCHPIN_STORE: {why}")))
+    }
+
+    fn secrets(&self) -> Result<Option<Secrets>, Failure> {
+        if let Some(file) = &self.key_file {
+            return Secrets::from_file_or_new(file).map(Some).map_err(Failure::usage);
+        }
+        let get = |name: &str| std::env::var(name).ok();
+        let key = Vars::new(&get).keyring(&keyring).secret("LINCHPIN_KEY").map_err(Failure::usage)?;
+        let secrets = key.map(|key| Secrets::parse(key.reveal()));
+        secrets.transpose().map_err(|error| Failure::usage(format!("LINCHPIN_KEY: {error}")))
+    }
+
+    fn open(&self, place: &str) -> Result<Store, Failure> {
+        let mut builder = Store::builder();
+        let secrets = self.secrets()?;
+        let is_sealed = secrets.is_some();
+        if let Some(secrets) = secrets {
+            builder = builder.secrets(secrets);
+        }
+        match place.strip_prefix("sqlite:") {
+            Some(file) => builder.sqlite(file).map_err(Failure::usage),
+            None if place == "memory" => Ok(builder.memory()),
+            None if !is_sealed => {
+                Err(Failure::usage(format!("{} needs a secret that all nodes have", redact_urls(place)))
+                    .hint("pass --key-file FILE: the first node makes it, copy it to the others"))
+            }
+            #[cfg(feature = "redis")]
+            None => {
+                let options = linchpin::issuer::RedisOptions::new(place);
+                let options = options.with(|options| options.may_evict = self.redis_may_evict);
+                let store = builder.redis(options).map_err(Failure::usage)?;
+                reached(&store)?;
+                Ok(store)
+            }
+            #[cfg(not(feature = "redis"))]
+            None => Err(Failure::usage(EXPECTED)),
+        }
+    }
+}
+
+/// Asks a store whether it can be used, before anything is promised.
+#[cfg(feature = "redis")]
+fn reached(store: &Store) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
+    runtime.block_on(store.check()).map_err(|error| match error.is_transient() {
+        true => Failure::new(error).hint("start the Redis server first, or correct --store"),
+        false => Failure::usage(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for (text, is_one) in [
+            ("memory", true),
+            ("sqlite:auth.db", true),
+            ("redis://127.0.0.1:6379/1", cfg!(feature = "redis")),
+            ("rediss://u:p@redis.example.com", cfg!(feature = "redis")),
+            ("sqlite:", false),
+            ("auth.db", false),
+            ("http://redis", false),
+        ] {
+            assert_eq!(stored(text).is_ok(), is_one, "{text}");
+        }
+    }
+}
