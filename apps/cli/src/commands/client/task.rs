@@ -46,7 +46,7 @@ pub(crate) struct TaskArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
-    /// List the tasks that the server lists, or those that were started with `call --detach` or `--wait`.
+    /// List the tasks that the server lists; else those that were started with `call --detach` or `--wait`.
     List,
     /// Show where a task is, and its open questions.
     Get,
