@@ -117,10 +117,10 @@ async fn refreshes(issuer: &Issuer, n: usize, mut token: String) {
     }
 }
 
-/// The resident memory of this process in KiB.
+/// The memory of this process in KiB, without files such as the program itself.
 fn memory_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok())
+    status.lines().find_map(|line| line.strip_prefix("RssAnon:")?.split_whitespace().next()?.parse().ok())
 }
 
 #[tokio::main]

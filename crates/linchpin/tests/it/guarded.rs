@@ -136,6 +136,26 @@ async fn documents_are_for_those_who_may_reach_this_host_and_never_name_another(
     assert_eq!((status, serde_json::from_str::<Value>(&text).unwrap()["resource"].as_str()), (200, Some(SERVER)));
 }
 
+#[cfg(feature = "issuer")]
+#[tokio::test]
+async fn pages_of_an_issuer_are_for_those_who_may_reach_this_host_and_never_name_another() {
+    use linchpin::issuer::{Issuer, Users};
+    let issuer = Issuer::new("https://mcp.example.com").users(Users::once_with(|_| ()));
+    let options = HttpOptions::default().with(|options| options.gate = Some(Arc::new(issuer) as Arc<dyn Gate>));
+    let service = Server::new("files", "1").tool("who", || "").into_service_with(options).unwrap();
+    let paths =
+        ["/.well-known/oauth-authorization-server", "/jwks.json", "/authorize?client_id=x", "/login", "/consent"];
+    for path in paths {
+        let (status, text) = get(&service, path, "evil.example", "").await;
+        assert!(status == 403 && !text.contains("evil"), "50: {path} {text}");
+        let (_, text) = get(&service, path, "localhost", "").await;
+        assert!(!text.contains("localhost"), "50: {path} {text}");
+    }
+    let (status, text) = get(&service, paths[0], "localhost", "").await;
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, metadata["issuer"].as_str()), (200, Some("https://mcp.example.com")));
+}
+
 #[tokio::test]
 async fn a_guard_that_lets_nobody_in_does_not_listen() {
     let transport = http("127.0.0.1:0").guard(Guard::new(SERVER));
