@@ -1,7 +1,5 @@
-//! Tools that send requests to the client in the middle of a call: sessions only.
-//!
-//! Where requests are stateless these answer with an error at once. The suite tests the questions of that era with tools of
-//! their own, see `mrtr`.
+//! Tools that ask the client in the middle of a call. For stateless requests the suite has tools of its own, see `mrtr`; these
+//! ask them too, for sessions behind a bridge.
 
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
@@ -26,15 +24,6 @@ pub(crate) fn add(server: Server) -> Server {
         )
 }
 
-fn session_only(cx: &Cx) -> Result<()> {
-    match cx.peer() {
-        Some(_) => Ok(()),
-        None => Err(Error::tool(
-            "This tool sends a request to the client, which needs a session; this request is stateless.",
-        )),
-    }
-}
-
 #[derive(Deserialize, JsonSchema)]
 struct Prompt {
     /// What to ask the model.
@@ -52,7 +41,6 @@ pub(crate) fn said(result: &CreateMessageResult) -> &str {
 }
 
 async fn sampling(_: &(), cx: &Cx, q: Prompt) -> Result<String> {
-    session_only(cx)?;
     let result = cx.sample("answer", ask_model(&q.prompt, 100)).await?;
     Ok(format!("LLM response: {}", said(&result)))
 }
@@ -72,7 +60,6 @@ fn action(result: &ElicitResult) -> String {
 }
 
 async fn elicitation(_: &(), cx: &Cx, q: PromptMessage) -> Result<String> {
-    session_only(cx)?;
     let schema = json!({
         "type": "object",
         "properties": {
@@ -86,7 +73,6 @@ async fn elicitation(_: &(), cx: &Cx, q: PromptMessage) -> Result<String> {
 }
 
 async fn complete(cx: &Cx, message: &str, properties: Value) -> Result<String> {
-    session_only(cx)?;
     let schema = json!({ "type": "object", "properties": properties, "required": [] });
     let result = cx.elicit_raw("form", message, schema).await?;
     Ok(format!("Elicitation completed: action={}, content={}", action(&result), as_json(&result.content)))

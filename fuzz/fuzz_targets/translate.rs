@@ -54,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     let limits = ClientLimits::default();
     let _ = frame::hear(data.to_vec().into(), &limits, &mut |message| {
         let json = |frame: &[u8]| serde_json::from_slice::<&RawValue>(frame).is_ok();
-        assert!(json(&notice::progress(&message, "\"t\"")) && json(&notice::to_session(&message)));
+        assert!(json(&notice::progress(&message, "\"t\"", true)) && json(&notice::to_session(&message)));
         assert!(json(&notice::subscribed(&message, &Id::number(3))));
         let Kind::Response { outcome: Ok(span), .. } = message.kind else { return };
         if !message.text(span).starts_with('{') {

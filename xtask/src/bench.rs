@@ -7,18 +7,22 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::{postgres, published, tools};
 
-/// Runs `bench/run.py`, or `bench/client.py`, `bench/servers.py` or `bench/browser.py` when `client`, `servers` or `browser`
-/// comes first, with the same arguments, its output going straight to the terminal.
+/// Runs `bench/run.py`, or `bench/client.py`, `bench/servers.py`, `bench/browser.py` or `bench/gateway.py` when `client`, `servers`,
+/// `browser` or `gateway` comes first, with the same arguments, its output going straight to the terminal.
 pub(crate) fn command(context: &Context, arguments: &[String]) -> Result<bool> {
     let (program, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "client" => ("bench/client.py", rest),
         Some((first, rest)) if first == "servers" => ("bench/servers.py", rest),
         Some((first, rest)) if first == "browser" => ("bench/browser.py", rest),
+        Some((first, rest)) if first == "gateway" => ("bench/gateway.py", rest),
         _ => ("bench/run.py", arguments),
     };
     let mut driver = Command::new("python3");
     if program == "bench/client.py" {
         driver.env("BENCH_TS_TOOLS", tools::npm(context, "clients")?).env("BENCH_NODE", tools::node(context)?);
+    }
+    if program == "bench/gateway.py" {
+        driver.env("BENCH_NODE", tools::node(context)?);
     }
     if program == "bench/servers.py" {
         driver.env("BENCH_PUBLISHED", published::install(context)?);

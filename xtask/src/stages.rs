@@ -58,6 +58,7 @@ const STAGES: &[Stage] = &[
     stage("conformance", &["build", "tools"], "the official suite", |context| {
         conformance::check(context, &conformance::Wanted::default())
     }),
+    stage("bridge", &["build", "tools"], "the official suite through a bridge between the eras", conformance::bridged),
     stage(
         "interop",
         &["build", "tools"],

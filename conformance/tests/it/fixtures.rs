@@ -32,35 +32,34 @@ async fn client(revision: Revision) -> TestClient<DuplexStream> {
     client
 }
 
-/// Tool, arguments, and what its answer contains: with sessions of the latest revision, and where requests are stateless.
-fn cases() -> Vec<(&'static str, Value, &'static str, &'static str)> {
-    let alone = "needs a session";
+/// Tool, arguments, and what its answer contains.
+fn cases() -> Vec<(&'static str, Value, &'static str)> {
     let round = |what: &'static str| (what, json!({}));
     let mut cases = vec![
-        ("test_simple_text", json!({}), "This is a simple text response for testing.", ""),
-        ("test_image_content", json!({}), "image/png", ""),
-        ("test_audio_content", json!({}), "audio/wav", ""),
-        ("test_embedded_resource", json!({}), "This is an embedded resource content.", ""),
-        ("test_multiple_content_types", json!({}), "test://mixed-content-resource", ""),
-        ("test_error_handling", json!({}), "This tool intentionally returns an error for testing", ""),
-        ("test_tool_with_logging", json!({}), "Logged", ""),
-        ("test_logging_tool", json!({}), "Logged", ""),
-        ("test_tool_with_progress", json!({}), "Progress", ""),
-        ("test_reconnection", json!({}), "Answered", ""),
-        ("slow_compute", json!({ "seconds": 0 }), "finished", ""),
-        ("json_schema_2020_12_tool", json!({ "phone": "1", "contactMethod": "phone" }), "2 fields", ""),
-        ("json_schema_2020_12_tool", json!({ "email": "a@b", "contactMethod": "phone" }), "isError", ""),
-        ("test_custom_header", json!({ "value": "test-default" }), "12 characters", ""),
-        ("greet", json!({ "name": "Ada" }), "Hello, Ada!", ""),
-        ("test_sampling", json!({ "prompt": "?" }), "LLM response: Paris", alone),
-        ("test_elicitation", json!({ "message": "?" }), "User response: action=accept, content=", alone),
-        ("test_elicitation_sep1034_defaults", json!({}), "Elicitation completed: action=accept, content=", alone),
-        ("test_elicitation_sep1330_enums", json!({}), "Elicitation completed: action=accept, content=", alone),
-        ("test_streaming_elicitation", json!({}), "Hello, word!", ""),
-        ("test_missing_capability", json!({}), "can sample", ""),
-        ("confirm_delete", json!({ "filename": "a" }), "Deleted a", ""),
-        ("test_trigger_tool_change", json!({}), "announced: true", ""),
-        ("test_trigger_prompt_change", json!({}), "announced: true", ""),
+        ("test_simple_text", json!({}), "This is a simple text response for testing."),
+        ("test_image_content", json!({}), "image/png"),
+        ("test_audio_content", json!({}), "audio/wav"),
+        ("test_embedded_resource", json!({}), "This is an embedded resource content."),
+        ("test_multiple_content_types", json!({}), "test://mixed-content-resource"),
+        ("test_error_handling", json!({}), "This tool intentionally returns an error for testing"),
+        ("test_tool_with_logging", json!({}), "Logged"),
+        ("test_logging_tool", json!({}), "Logged"),
+        ("test_tool_with_progress", json!({}), "Progress"),
+        ("test_reconnection", json!({}), "Answered"),
+        ("slow_compute", json!({ "seconds": 0 }), "finished"),
+        ("json_schema_2020_12_tool", json!({ "phone": "1", "contactMethod": "phone" }), "2 fields"),
+        ("json_schema_2020_12_tool", json!({ "email": "a@b", "contactMethod": "phone" }), "isError"),
+        ("test_custom_header", json!({ "value": "test-default" }), "12 characters"),
+        ("greet", json!({ "name": "Ada" }), "Hello, Ada!"),
+        ("test_sampling", json!({ "prompt": "?" }), "LLM response: Paris"),
+        ("test_elicitation", json!({ "message": "?" }), "User response: action=accept, content="),
+        ("test_elicitation_sep1034_defaults", json!({}), "Elicitation completed: action=accept, content="),
+        ("test_elicitation_sep1330_enums", json!({}), "Elicitation completed: action=accept, content="),
+        ("test_streaming_elicitation", json!({}), "Hello, word!"),
+        ("test_missing_capability", json!({}), "can sample"),
+        ("confirm_delete", json!({ "filename": "a" }), "Deleted a"),
+        ("test_trigger_tool_change", json!({}), "announced: true"),
+        ("test_trigger_prompt_change", json!({}), "announced: true"),
     ];
     let rounds = [
         (round("test_input_required_result_elicitation"), "Hello, word!"),
@@ -72,7 +71,7 @@ fn cases() -> Vec<(&'static str, Value, &'static str, &'static str)> {
         (round("test_input_required_result_tampered_state"), "state-ok"),
         (round("test_input_required_result_capabilities"), "Paris To: word. Roots: file:///work"),
     ];
-    cases.extend(rounds.map(|((name, arguments), says)| (name, arguments, says, "")));
+    cases.extend(rounds.map(|((name, arguments), says)| (name, arguments, says)));
     cases
 }
 
@@ -87,17 +86,11 @@ async fn every_tool_answers_soon_and_as_the_suite_expects() {
         for name in &names {
             assert!(cases().iter().any(|case| case.0 == *name), "{name} has no case");
         }
-        for (tool, arguments, session, alone) in cases() {
-            let says = if client.features().stateless && !alone.is_empty() { alone } else { session };
-            let asked = client.questions().len();
+        for (tool, arguments, says) in cases() {
             let begin = Instant::now();
             let result = client.call(tool, arguments).await.unwrap();
             assert!(begin.elapsed() < Duration::from_secs(2), "{revision} {tool} took {:?}", begin.elapsed());
             assert!(result.to_string().contains(says), "{revision} {tool}: {result}");
-            assert!(
-                says != alone || alone.is_empty() || client.questions().len() == asked,
-                "{revision} {tool} asked the client"
-            );
         }
     }
 }

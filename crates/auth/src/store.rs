@@ -58,11 +58,41 @@ pub trait TokenStore: Send + Sync + 'static {
     /// If the store cannot be written, or not safely.
     fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>>;
 
+    /// Waits until nobody else gets tokens for this key with this store, other programs included: of those that start
+    /// together one asks the user, and the others find what it got. The turn is over when the value is dropped. By default
+    /// nobody waits.
+    ///
+    /// # Errors
+    /// If it cannot be known whose turn it is.
+    fn turn(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
+        let _ = key;
+        Box::pin(async { Ok(Turn::default()) })
+    }
+
     /// Returns all keys, sorted.
     ///
     /// # Errors
     /// If the store cannot be read, or not safely.
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>>;
+}
+
+/// The turn to get tokens, until it is dropped. See [`TokenStore::turn`].
+#[derive(Default)]
+pub struct Turn {
+    _held: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+impl Turn {
+    /// A turn that lasts as long as this value does.
+    pub fn holding(held: impl Send + Sync + 'static) -> Turn {
+        Turn { _held: Some(Box::new(held)) }
+    }
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Turn")
+    }
 }
 
 /// The key of a stored value: issuer and resource.

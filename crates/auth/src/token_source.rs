@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, Fetch};
 use crate::flow::{Flow, ResolvedServer, stored_key};
 use crate::metadata;
-use crate::store::{StoreKey, Stored, Tokens};
+use crate::store::{StoreKey, Stored, Tokens, Turn};
 use crate::token::{DPOP, Nonces, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,8 +21,12 @@ use linchpin_oauth::{AuthorizationServerMetadata, Challenge, OFFLINE_ACCESS, Sco
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{OnceCell, watch};
 use url::Url;
+
+/// How long a refresh waits for that of another program.
+const TURN: Duration = Duration::from_secs(30);
 
 /// The shared state of the token sources of one `OAuth`.
 pub(crate) struct Shared {
@@ -412,8 +416,18 @@ impl TokenSource {
         let config = &self.shared.config;
         let key = ground.key();
         self.shared.bind(&key.issuer, known)?;
-        let before = self.admit(&key)?;
+        let _turn = match config.login.is_some() && config.machine.is_none() {
+            true => self.turn(&key, config.login_deadline).await,
+            false => None,
+        };
         let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
+        if let Some(permit) = stored.as_ref().and_then(|stored| self.of_others(&key, challenge, stored)) {
+            let mut state = self.state();
+            state.permit = Some(Arc::new(permit));
+            state.ground = Some(Arc::new(ground));
+            return Ok(());
+        }
+        let before = self.admit(&key)?;
         // A server that required DPoP-bound tokens may not repeat that each time.
         let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
         let mut challenge = challenge.clone();
@@ -429,6 +443,33 @@ impl TokenSource {
         state.permit = permit.map(Arc::new);
         state.ground = Some(Arc::new(ground));
         Ok(())
+    }
+
+    /// Waits for the turn to get tokens, so that a user is asked once by all programs that start together. `None` if nobody
+    /// can say whose turn it is: the user is asked.
+    async fn turn(&self, key: &StoreKey, wait: Duration) -> Option<Turn> {
+        match tokio::time::timeout(wait, self.shared.config.store.turn(key)).await {
+            Ok(Ok(turn)) => Some(turn),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "logins of other programs cannot be waited for");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// What another program got while this one waited for its turn: tokens other than those that were refused.
+    fn of_others(&self, key: &StoreKey, challenge: &Challenge, stored: &Stored) -> Option<Permit> {
+        if challenge.is("insufficient_scope") {
+            return None;
+        }
+        let now = self.shared.config.now();
+        let tokens = stored.tokens.as_ref().filter(|tokens| tokens.expires_at.is_none_or(|end| end > now))?;
+        let refused = self.permit().is_some_and(|permit| permit.is(Some(&tokens.access_token)));
+        if refused {
+            return None;
+        }
+        Permit::new(key.clone(), stored.clone(), Origin::Stored, now)
     }
 
     /// All scopes requested so far from the same authorization server; an error if the user was asked to log in too
@@ -454,6 +495,7 @@ impl TokenSource {
     async fn refresh(&self, permit: &Permit, server: &AuthorizationServerMetadata) -> Result<(), Error> {
         let lock = self.shared.lock_of(&permit.key);
         let _held = lock.lock().await;
+        let _turn = self.turn(&permit.key, TURN).await;
         let now = self.shared.config.now();
         let newest = self.stored(&permit.key).await?.filter(|stored| stored.tokens.is_some());
         let stored = newest.unwrap_or_else(|| permit.stored.clone());

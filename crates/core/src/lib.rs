@@ -60,5 +60,5 @@ pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
 pub use server_request::{ServerRequest, ServerRequestError};
 pub use service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
 pub use session_record::SessionRecord;
-pub use store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
+pub use store::{ChangeRelay, EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
 pub use subscription::{ChangeBus, ServerChange, SubscribeError, Subscription, SubscriptionHandle};

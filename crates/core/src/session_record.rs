@@ -31,6 +31,11 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
+    /// A record of a session whose client declares nothing.
+    pub fn bare(revision: Revision) -> SessionRecord {
+        SessionRecord::new(revision, RawValue::from_string("{}".to_owned()).expect("it is JSON"))
+    }
+
     /// A record of a session without subscriptions and owner.
     pub fn new(revision: Revision, capabilities: Box<RawValue>) -> SessionRecord {
         SessionRecord {

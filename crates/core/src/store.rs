@@ -73,6 +73,19 @@ pub trait SessionStore: Send + Sync + 'static {
     fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
+/// Puts what a session is into its id, encrypted, so that it goes on at any process that has the key, without a
+/// [`SessionStore`] and after a restart too. What the session changed after `initialize` (subscriptions, its log level) is not
+/// in its id.
+pub trait SessionSeal: Send + Sync + 'static {
+    /// The second half of the id of a session whose first half is `key`: letters, digits, `-` and `_`. `None` if the record
+    /// is too long for a header; such a session ends with its process.
+    fn seal(&self, key: &str, record: &SessionRecord) -> Option<String>;
+
+    /// The record that [`SessionSeal::seal`] made this of. `None` if it was changed, is another session's, has expired, or was
+    /// made with another key.
+    fn open(&self, key: &str, sealed: &str) -> Option<SessionRecord>;
+}
+
 /// Keeps the events of streams, so that a client can resume a stream at another process.
 ///
 /// Streams are named by the session's id and their own number; numbers of different processes differ.

@@ -6,11 +6,17 @@ use crate::lock;
 use crate::options::BridgeOptions;
 use crate::place::Core;
 use crate::pool::Pool;
+use crate::shown::Shown;
+use crate::watched::watched;
 use linchpin_core::message::{Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, ConfigError, HeaderParam, IntoService, RequestContext, Service};
 use linchpin_core::subscription::Filter;
-use linchpin_core::{Budget, Caller, ChangeBus, Connector, Limits, Method, Reply, SubscriptionHandle};
+use linchpin_core::{
+    Budget, Caller, ChangeBus, Connector, Features, Limits, Method, Reply, SubscriptionHandle, Traffic,
+};
 use linchpin_proto::translate::{self, Claims};
+use linchpin_types::error::code;
+use serde_json::json;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -84,7 +90,11 @@ impl IntoService for Bridge {
         if self.options.upstream.is_empty() {
             return Err(ConfigError::new("no revision may be spoken with the upstream"));
         }
+        if self.options.clients.is_empty() {
+            return Err(ConfigError::new("no revision may be spoken with clients"));
+        }
         let options = Arc::new(self.options);
+        let shown = Shown::new(&options.tools, &options.hidden_tools);
         let bus = Arc::<ChangeBus>::default();
         let pool = Arc::new(Pool::new(self.connector, options.clone(), bus.clone()));
         *lock(&self.made) = Some(pool.clone());
@@ -94,7 +104,9 @@ impl IntoService for Bridge {
             budget: Budget::new(options.limits.connections.memory_bytes_max),
             key: KEYS.fetch_add(1, Ordering::Relaxed),
             shared: Mutex::default(),
+            users: Mutex::default(),
             lent: Mutex::default(),
+            shown,
             parking: Arc::default(),
             mirrored: Default::default(),
         };
@@ -118,21 +130,12 @@ impl Service for Running {
     }
 
     fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
-        if request.known() == Some(Method::Ping) {
-            return CallStart::Done(Reply::with_result(&request.id, "{}".into()));
-        }
-        let token = request.progress_token.map(|span| request.text(span).into());
-        let listens = request.known() == Some(Method::SubscriptionsListen);
-        let may_ask = request.caller.features().server_requests && request.known() != Some(Method::Initialize);
-        let outlet = Outlet::new(request.id.clone(), token, listens, may_ask);
-        if request.caller.features().log_level_per_request {
-            outlet.set_logs(request.caller.log_level());
-        }
-        let work = Box::pin(run(self.core.clone(), request, context, outlet.clone()));
-        let mut call = Forwarded::new(work, outlet);
-        match call.begin(cx) {
-            Some(reply) => CallStart::Done(reply),
-            None => CallStart::Running(Box::new(call)),
+        match &self.core.pool.options.client_tap {
+            None => self.begin(request, context, cx),
+            Some(tap) => {
+                tap.saw(Traffic::Heard(&request.frame));
+                watched(self.begin(request, context, cx), tap)
+            }
         }
     }
 
@@ -142,17 +145,10 @@ impl Service for Running {
     }
 
     fn notified(&self, told: Notification, context: Arc<RequestContext>) {
-        let Some(owner) = self.core.own(&told.caller, &context) else { return };
-        if told.method.as_str() == "notifications/initialized" {
-            return owner.is_ready();
+        if let Some(tap) = &self.core.pool.options.client_tap {
+            tap.saw(Traffic::Heard(&told.frame));
         }
-        let Some(instance) = owner.current() else { return };
-        let (client, upstream) = (told.caller.features(), instance.features());
-        if client.has_sessions != upstream.has_sessions {
-            tracing::debug!(method = told.method.as_str(), "the upstream's revision does not have this notification");
-            return;
-        }
-        instance.send(translate::notification(&told, upstream, Claims::Keep));
+        self.tell(&told, &context);
     }
 
     fn header_params(&self, tool: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
@@ -184,4 +180,57 @@ impl Service for Running {
             }
         })
     }
+}
+
+impl Running {
+    fn begin(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
+        let served = &self.core.pool.options.clients;
+        if !served.iter().any(|features| features.index == request.caller.features().index) {
+            return CallStart::Done(not_served(&request, served));
+        }
+        if let Some(refused) = self.core.shown.refused(&request) {
+            return CallStart::Done(refused);
+        }
+        if request.known() == Some(Method::Ping) {
+            return CallStart::Done(Reply::with_result(&request.id, "{}".into()));
+        }
+        let token = request.progress_token.map(|span| request.text(span).into());
+        let listens = request.known() == Some(Method::SubscriptionsListen);
+        let may_ask = request.caller.features().server_requests && request.known() != Some(Method::Initialize);
+        let outlet = Outlet::new(request.id.clone(), token, listens, may_ask);
+        if !request.caller.features().progress_message {
+            outlet.omit_texts();
+        }
+        if request.caller.features().log_level_per_request {
+            outlet.set_logs(request.caller.log_level());
+        }
+        let work = Box::pin(run(self.core.clone(), request, context, outlet.clone()));
+        let mut call = Forwarded::new(work, outlet);
+        match call.begin(cx) {
+            Some(reply) => CallStart::Done(reply),
+            None => CallStart::Running(Box::new(call)),
+        }
+    }
+
+    fn tell(&self, told: &Notification, context: &RequestContext) {
+        let Some(owner) = self.core.own(&told.caller, context) else { return };
+        if told.method.as_str() == "notifications/initialized" {
+            return owner.is_ready();
+        }
+        let Some(instance) = owner.current() else { return };
+        let (client, upstream) = (told.caller.features(), instance.features());
+        if client.has_sessions != upstream.has_sessions {
+            tracing::debug!(method = told.method.as_str(), "the upstream's revision does not have this notification");
+            return;
+        }
+        instance.send(translate::notification(told, upstream, Claims::Keep));
+    }
+}
+
+/// The refusal of a request in a revision that is not served, although it could be.
+fn not_served(request: &Request, served: &[&'static Features]) -> Reply {
+    let supported: Vec<&str> = served.iter().map(|features| features.revision.as_str()).collect();
+    let data = json!({ "supported": supported, "requested": request.caller.features().revision.as_str() });
+    let why = "this protocol version is not served here";
+    Reply::error(Some(&request.id), code::UNSUPPORTED_PROTOCOL_VERSION, why, Some(&data.to_string()))
 }

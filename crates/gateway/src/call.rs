@@ -41,6 +41,8 @@ pub(crate) struct Outlet {
     /// Something came from the upstream: the deadline begins anew.
     pub(crate) touched: Notify,
     finished: AtomicBool,
+    /// The client's revision has no texts in progress.
+    textless: AtomicBool,
 }
 
 #[derive(Default)]
@@ -63,6 +65,7 @@ impl Outlet {
             queue: Mutex::default(),
             touched: Notify::new(),
             finished: AtomicBool::new(false),
+            textless: AtomicBool::new(false),
         })
     }
 
@@ -78,7 +81,17 @@ impl Outlet {
             queue: Mutex::default(),
             touched: Notify::new(),
             finished: AtomicBool::new(false),
+            textless: AtomicBool::new(false),
         })
+    }
+
+    /// Progress goes to the client without its texts.
+    pub(crate) fn omit_texts(&self) {
+        self.textless.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn texts(&self) -> bool {
+        !self.textless.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_logs(&self, level: Option<LoggingLevel>) {

@@ -58,6 +58,14 @@ pub(crate) async fn exchange(
             }
         }
     };
+    if let Ok(Answer { message, .. }) = &answer
+        && instance.features().stateless
+        && let Kind::Response { outcome: Err(span), .. } = &message.kind
+        && error::Seen::read(message.text(*span)).code == code::UNSUPPORTED_PROTOCOL_VERSION
+    {
+        // It was replaced by one that speaks another revision, and did not run this.
+        return Err(Failure::Forgotten);
+    }
     answer.map_err(|why| match why {
         TransportError::Forgotten => Failure::Forgotten,
         why => Refusal::lost(&why).into(),

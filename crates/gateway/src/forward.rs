@@ -9,6 +9,7 @@ use crate::parked::Parked;
 use crate::place::{Core, can_be_asked};
 use crate::refusal::Refusal;
 use crate::rounds;
+use crate::visits::{self, Visited};
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Answer, Method, Reply};
@@ -23,20 +24,30 @@ pub(crate) async fn run(
     context: Arc<RequestContext>,
     outlet: Arc<Outlet>,
 ) -> Reply {
+    let reply = passed(&core, &request, &context, &outlet).await;
+    core.shown.listed(&request, reply)
+}
+
+async fn passed(
+    core: &Arc<Core>,
+    request: &Arc<Request>,
+    context: &Arc<RequestContext>,
+    outlet: &Arc<Outlet>,
+) -> Reply {
     if !request.caller.features().multi_round_trip {
-        return attempt(&core, &request, &context, &outlet).await;
+        return attempt(core, request, context, outlet).await;
     }
-    match core.parking.find(&request, &context) {
+    match core.parking.find(request, context) {
         Some(Ok(parked)) => {
-            parked.answer(&request);
-            return parked.wait(&core.parking, &request.id, &outlet).await;
+            parked.answer(request);
+            return parked.wait(&core.parking, &request.id, outlet).await;
         }
         Some(Err(why)) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
         None => {}
     }
-    match parks(&core, &request, &context).await {
-        Ok(false) => attempt(&core, &request, &context, &outlet).await,
-        Ok(true) => park(&core, &request, &context, &outlet).await,
+    match parks(core, request, context).await {
+        Ok(false) => attempt(core, request, context, outlet).await,
+        Ok(true) => park(core, request, context, outlet).await,
         Err(refusal) => refusal.reply(&request.id, &core.pool.name),
     }
 }
@@ -102,7 +113,8 @@ async fn run_once(
 ) -> Result<Reply, Failure> {
     let place = core.place(request, context).await?;
     let instance = place.instance();
-    if let Some(session) = request.caller.session().filter(|_| !instance.features().has_sessions) {
+    let own = request.caller.session().filter(|_| place.is_kept() && !instance.features().has_sessions);
+    if let Some(session) = own {
         listen::hold(instance, session);
     }
     if request.known() == Some(Method::Initialize) {
@@ -111,6 +123,11 @@ async fn run_once(
     }
     let done = translated(core, request, context, outlet, instance).await;
     if matches!(done, Err(Failure::Forgotten)) {
+        core.pool.forget_era();
+    }
+    if matches!(done, Err(Failure::Forgotten)) && !place.is_kept() {
+        instance.clone().close_later("the upstream forgot the session");
+    } else if matches!(done, Err(Failure::Forgotten)) {
         let owner = match core.pool.options.isolation {
             Isolation::Shared => None,
             _ => core.own(&request.caller, context),
@@ -145,11 +162,30 @@ async fn translated(
             listen::stateless(core, request, outlet, instance).await
         }
         (false, true) => {
+            let visited = Visited::of(request);
+            if let Visited::Refused = visited {
+                return Ok(visits::refused(request));
+            }
             if let Some(level) = request.caller.log_level() {
                 // A refusal is no reason not to call.
                 let _ = listen::least(core, instance, level).await?;
             }
-            let answer = sent(core, request, context, outlet, instance, Claims::Drop).await?;
+            let mut pauses = visits::pauses().filter(|_| matches!(visited, Visited::All));
+            let answer = loop {
+                let answer = sent(core, request, context, outlet, instance, Claims::Drop).await?;
+                let Kind::Response { outcome: Err(error), .. } = &answer.message.kind else { break answer };
+                if !visits::wanted(&request.caller, answer.message.text(*error)) {
+                    break answer;
+                }
+                // Whoever has accepted may not have finished there. The call did not run.
+                match pauses.next() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => match visits::asked(request, answer.message.text(*error)) {
+                        Some(asked) => return Ok(asked),
+                        None => break answer,
+                    },
+                }
+            };
             Ok(answered(request, &answer, |span| {
                 result::to_stateless(request, &answer.message, span, instance.server_info())
             }))

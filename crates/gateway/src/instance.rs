@@ -10,8 +10,8 @@ use linchpin_core::subscription::ServerChange;
 use linchpin_core::{
     Answer, ChangeBus, ClientTransport, Features, Id, Inbox, Method, Outgoing, Session, TransportError,
 };
-use linchpin_proto::message_writer::Writer;
-use linchpin_proto::translate::{notice, open};
+use linchpin_proto::message_writer::{Extras, Writer};
+use linchpin_proto::translate::{self, notice, open};
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
 use std::collections::{BTreeMap, HashMap};
@@ -78,6 +78,8 @@ pub(crate) struct Instance {
     /// Subscriptions to resources: while there are any, the connection is not idle.
     pub(crate) subscriptions: AtomicUsize,
     used: Mutex<Instant>,
+    /// When the upstream answered last.
+    heard: Mutex<Instant>,
     lost: OnceLock<Arc<str>>,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     runtime: Handle,
@@ -101,6 +103,7 @@ impl Instance {
             opened: watch::Sender::new(Opened::Waiting),
             subscriptions: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
+            heard: Mutex::new(Instant::now()),
             lost: OnceLock::new(),
             permit: Mutex::new(Some(permit)),
             runtime: Handle::current(),
@@ -118,6 +121,7 @@ impl Instance {
 
     /// The connection is open.
     pub(crate) fn open(&self, raw: RawConnection) {
+        *lock(&self.heard) = Instant::now();
         let _ = self.raw.set(raw);
     }
 
@@ -150,6 +154,29 @@ impl Instance {
     pub(crate) fn idle(&self) -> Option<Duration> {
         let free = lock(&self.calls).is_empty() && self.subscriptions.load(Ordering::Relaxed) == 0;
         free.then(|| lock(&self.used).elapsed())
+    }
+
+    /// How long ago the upstream said something last. Nothing while it works on a call, which has a deadline of its own: some
+    /// servers answer nothing else meanwhile.
+    pub(crate) fn quiet(&self) -> Duration {
+        let works = lock(&self.calls).values().any(|outlet| !outlet.listens);
+        if works { Duration::ZERO } else { lock(&self.heard).elapsed() }
+    }
+
+    /// Asks the upstream whether it is there. An error that it answers with is an answer.
+    pub(crate) async fn probe(&self) -> Result<(), TransportError> {
+        let raw = self.raw();
+        let method = if self.features().has_sessions { "ping" } else { "server/discover" };
+        let claims = translate::claims(self.features(), "{}", None, None);
+        let mut out = Writer::opening().request(self.next_id(), method, Extras::default(), |members| {
+            if !self.features().has_sessions {
+                members.raw("_meta", &format!("{{{}}}", String::from_utf8_lossy(&claims)));
+            }
+        });
+        out.features = Some(self.features());
+        raw.transport.exchange(out).await?;
+        *lock(&self.heard) = Instant::now();
+        Ok(())
     }
 
     /// Closes the connection; who needs one opens another.
@@ -284,7 +311,7 @@ impl Instance {
                 if let Some(outlet) = self.outlet(number(params.progress_token))
                     && let Some(token) = outlet.token()
                 {
-                    outlet.notify(notice::progress(message, &token));
+                    outlet.notify(notice::progress(message, &token, outlet.texts()));
                 }
             }
             "notifications/cancelled" => {
@@ -390,6 +417,7 @@ pub(crate) struct Post(pub(crate) Weak<Instance>);
 impl Inbox for Post {
     fn heard(&self, message: Message, during: Option<u64>) {
         let Some(instance) = self.0.upgrade() else { return };
+        *lock(&instance.heard) = Instant::now();
         match &message.kind {
             Kind::Request { id, method } => instance.asked(id, method, &message, during),
             Kind::Notification { method } => instance.told(method.as_str(), &message, during),
@@ -419,6 +447,9 @@ impl Pending {
         let transport: &Arc<dyn ClientTransport> = &self.instance.raw().transport;
         let answer = transport.exchange(out).await;
         self.answered = true;
+        if answer.is_ok() {
+            *lock(&self.instance.heard) = Instant::now();
+        }
         answer
     }
 }

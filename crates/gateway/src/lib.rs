@@ -24,14 +24,16 @@
 //
 // ```text
 // bridge
+// watched
 // forward
 // listen  rounds
 // place
 // mirrored  owner
 // exchange  parked  pool
+// visits
 // instance
 // call
-// options  refusal
+// options  refusal  sealed_session  shown
 // ```
 
 mod bridge;
@@ -48,9 +50,14 @@ mod place;
 mod pool;
 mod refusal;
 mod rounds;
+mod sealed_session;
+mod shown;
+mod visits;
+mod watched;
 
 pub use bridge::Bridge;
 pub use options::{BridgeOptions, Isolation};
+pub use sealed_session::SealedSessions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -6,6 +6,7 @@
 
 use crate::call::{Outlet, Relay};
 use crate::lock;
+use crate::visits;
 use bytes::Bytes;
 use linchpin_core::message::Request;
 use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError};
@@ -277,6 +278,7 @@ impl Relay for Parked {
             method::ROOTS_LIST => self.caps.roots,
             _ => false,
         };
+        let can = can && ask::visited_page(&question.params).is_none_or(|url| visits::is_for_a_browser(&url));
         let mut inner = lock(&self.inner);
         if !can || inner.over || inner.questions.len() >= QUESTIONS_MAX {
             drop(inner);

@@ -8,6 +8,7 @@ use crate::owner::Owner;
 use crate::parked::Parking;
 use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
+use crate::shown::Shown;
 use linchpin_core::message::Request;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Budget, Caller, ChangeBus, ClientCaps, Features, Method};
@@ -25,6 +26,10 @@ pub(crate) struct Core {
     pub(crate) key: u64,
     /// The owners that all clients of a revision share, by its index.
     pub(crate) shared: Mutex<HashMap<usize, Arc<Owner>>>,
+    /// The owners that the clients of a principal share.
+    pub(crate) users: Mutex<HashMap<Box<str>, Arc<Owner>>>,
+    /// Which tools clients see.
+    pub(crate) shown: Shown,
     /// Connections that are lent for a call, by who may have them.
     pub(crate) lent: Mutex<HashMap<Box<str>, Vec<Arc<Instance>>>>,
     /// Calls that wait for their clients.
@@ -35,6 +40,8 @@ pub(crate) struct Core {
 
 /// Connections of one kind that wait to be lent again.
 const LENT_MAX: usize = 4;
+/// Principals whose owners are remembered although they have no connection.
+const USERS_MAX: usize = 10_000;
 
 impl Core {
     /// How long a call may take without anything from the upstream.
@@ -44,6 +51,9 @@ impl Core {
 
     /// The owner of a session's connection, or of the connection of a client on a pipe.
     pub(crate) fn own(&self, caller: &Caller, context: &RequestContext) -> Option<Arc<Owner>> {
+        if self.pool.options.isolation == Isolation::User {
+            return Some(self.user(context));
+        }
         let made = |owner: Owner| Arc::new(owner) as Arc<dyn std::any::Any + Send + Sync>;
         let value = match (caller.session(), &context.connection) {
             (Some(session), _) => session.locals().get_or_insert(self.key, || made(Owner::of_session(session))),
@@ -56,6 +66,15 @@ impl Core {
     /// The owner that all clients of this revision share.
     pub(crate) fn everybody(&self, features: &Features) -> Arc<Owner> {
         lock(&self.shared).entry(features.index).or_insert_with(|| Arc::new(Owner::of_many())).clone()
+    }
+
+    /// The owner that all clients of the request's principal share.
+    fn user(&self, context: &RequestContext) -> Arc<Owner> {
+        let mut users = lock(&self.users);
+        if users.len() >= USERS_MAX {
+            users.retain(|_, owner| owner.current().is_some());
+        }
+        users.entry(identity(context).into()).or_insert_with(|| Arc::new(Owner::of_many())).clone()
     }
 
     async fn shared(&self, caller: &Caller) -> Result<Arc<Instance>, Refusal> {
@@ -71,10 +90,14 @@ impl Core {
         if isolation == Isolation::Shared {
             return self.shared(caller).await.map(Place::Kept);
         }
-        if let Some(owner) = self.own(caller, context) {
+        let per_call = matches!(isolation, Isolation::Call | Isolation::Fresh);
+        if per_call && !is_called(request) {
+            return self.shared(caller).await.map(Place::Kept);
+        }
+        if let Some(owner) = self.own(caller, context).filter(|_| !per_call) {
             let home = || match caller.session() {
-                Some(session) => Home::Session(Arc::downgrade(session)),
-                None => Home::Client,
+                Some(session) if isolation != Isolation::User => Home::Session(Arc::downgrade(session)),
+                _ => Home::Client,
             };
             return owner.instance(&self.pool, &who(caller), home).await.map(Place::Kept);
         }
@@ -91,10 +114,18 @@ impl Core {
     }
 
     /// Lends a connection for a call: one that was lent to the same before, or a new one.
-    async fn lend(&self, request: &Request, context: &RequestContext) -> Result<(Arc<Instance>, Box<str>), Refusal> {
+    async fn lend(
+        self: &Arc<Self>,
+        request: &Request,
+        context: &RequestContext,
+    ) -> Result<(Arc<Instance>, Box<str>), Refusal> {
         let caller = &request.caller;
-        let identity = context.principal.as_ref().map_or("", |principal| &**principal.identity());
-        let key: Box<str> = [identity, "\n", caller.capabilities_json()].concat().into();
+        let features = caller.features().revision.as_str();
+        let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
+        let fresh = self.pool.options.isolation == Isolation::Fresh;
+        if fresh {
+            self.refill(key.clone(), who(caller));
+        }
         loop {
             let found = lock(&self.lent).get_mut(&key).and_then(Vec::pop);
             match found {
@@ -108,6 +139,51 @@ impl Core {
         owner.give_up();
         Ok((instance, key))
     }
+}
+
+impl Core {
+    /// Opens connections ahead for calls of this kind, in the background.
+    fn refill(self: &Arc<Self>, key: Box<str>, who: Who) {
+        let core = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                let Some(core) = core.upgrade() else { return };
+                let waiting = {
+                    let mut lent = lock(&core.lent);
+                    let waiting = lent.entry(key.clone()).or_default();
+                    waiting.retain(|one| one.lost().is_none());
+                    waiting.len()
+                };
+                // One for this call, which takes what waits or opens its own.
+                if waiting > core.pool.options.warm || core.pool.is_full() {
+                    return;
+                }
+                let owner = Owner::of_many();
+                let Ok(instance) = owner.instance(&core.pool, &who, || Home::Client).await else { return };
+                owner.give_up();
+                lock(&core.lent).entry(key.clone()).or_default().push(instance);
+            }
+        });
+    }
+}
+
+fn identity(context: &RequestContext) -> &str {
+    context.principal.as_ref().map_or("", |principal| &**principal.identity())
+}
+
+/// Whether a request is a call that ends, and not part of what is held for a client.
+fn is_called(request: &Request) -> bool {
+    !matches!(
+        request.known(),
+        Some(
+            Method::Initialize
+                | Method::ServerDiscover
+                | Method::SubscriptionsListen
+                | Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+                | Method::LoggingSetLevel
+        )
+    )
 }
 
 /// Whether the client declares anything that the upstream might use.
@@ -139,6 +215,11 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// Whether it stays with its owner after the call.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self, Place::Kept(_))
+    }
+
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         match self {
             Place::Kept(instance) => instance,
@@ -159,13 +240,13 @@ impl Drop for Lent {
         if self.instance.lost().is_some() {
             return;
         }
-        if self.core.pool.options.isolation == Isolation::Session {
+        if matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh) {
             return self.instance.clone().close_later("it was for one call");
         }
         let mut lent = lock(&self.core.lent);
         let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
         waiting.retain(|one| one.lost().is_none());
-        if waiting.len() < LENT_MAX {
+        if waiting.len() < LENT_MAX.max(self.core.pool.options.warm) {
             waiting.push(self.instance.clone());
         } else {
             self.instance.clone().close_later("it is not needed any more");

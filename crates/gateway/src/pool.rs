@@ -19,6 +19,9 @@ const QUEUE_MAX: usize = 256;
 const FAILURES_MAX: u32 = 5;
 /// The first pause after a failure, and the longest.
 const PAUSE_MS: (u64, u64) = (500, 60_000);
+/// How long the upstream may take to say that it is there, and how often it may not.
+const ANSWER: Duration = Duration::from_secs(10);
+const MISSES_MAX: u32 = 3;
 
 /// As whom a connection is opened.
 #[derive(Clone, Debug)]
@@ -77,11 +80,28 @@ impl Pool {
         }
     }
 
+    /// What the upstream speaks may have changed: it is found out anew.
+    pub(crate) fn forget_era(&self) {
+        self.known.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether there may be no more connections now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.permits.available_permits() == 0
+    }
+
     /// Whether the upstream can be used, or why not. One that was not needed yet can.
     pub(crate) fn ready(&self) -> Result<(), String> {
-        match &lock(&self.trouble).next {
-            Some((_, why)) => Err(format!("the upstream is not available: {why}")),
-            None => Ok(()),
+        if let Some((_, why)) = &lock(&self.trouble).next {
+            return Err(format!("the upstream is not available: {why}"));
+        }
+        let limit = Duration::from_millis(self.options.health_ms_max);
+        let latest = self.open_ones().iter().map(|one| one.quiet()).min();
+        match latest {
+            Some(ago) if !limit.is_zero() && ago > limit => {
+                Err(format!("the upstream has not answered for {} s", ago.as_secs()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -102,6 +122,11 @@ impl Pool {
                 options.ids = instance.ids().clone();
             });
             let post = Arc::new(Post(Arc::downgrade(&instance)));
+            // What installs first is slow and uses the network.
+            let _turn = match runs_a_package(&self.name) {
+                true => RUNNERS.acquire().await.ok(),
+                false => None,
+            };
             match RawConnection::open(&*self.connector, options, post).await {
                 Ok(raw) => {
                     *lock(&self.trouble) = Trouble::default();
@@ -198,6 +223,10 @@ impl Pool {
             let tick = Duration::from_millis((self.options.idle_stop_ms / 4).clamp(10, 60_000));
             tokio::spawn(sweep(Arc::downgrade(self), tick));
         }
+        if self.options.quiet_ms_max > 0 {
+            let quiet = Duration::from_millis(self.options.quiet_ms_max);
+            tokio::spawn(keep_alive(Arc::downgrade(instance), Arc::downgrade(self), quiet));
+        }
     }
 
     /// The connections that are open.
@@ -217,6 +246,18 @@ impl Pool {
             let _ = one.await;
         }
     }
+}
+
+/// Package runners that start at once, over all bridges of the process.
+static RUNNERS: Semaphore = Semaphore::const_new(4);
+
+/// Whether this command line is one of a program that installs what it runs.
+fn runs_a_package(name: &str) -> bool {
+    let program = name.split(' ').next().unwrap_or_default();
+    let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let program = program.split('.').next().unwrap_or_default();
+    matches!(program, "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "docker" | "podman")
+        || (matches!(program, "pnpm" | "yarn") && name.contains(" dlx "))
 }
 
 /// Whether a server that refused one era may speak the other.
@@ -246,6 +287,37 @@ async fn sweep(pool: Weak<Pool>, tick: Duration) {
     }
 }
 
+/// Asks the upstream whether it is there when nothing has come from it for a while; gives the connection up when it does not
+/// answer. Ends with the connection.
+async fn keep_alive(instance: Weak<Instance>, pool: Weak<Pool>, quiet: Duration) {
+    let mut misses = 0;
+    loop {
+        let left = match instance.upgrade() {
+            Some(one) if one.lost().is_none() => quiet.saturating_sub(one.quiet()),
+            _ => return,
+        };
+        if !left.is_zero() && (misses == 0 || left == quiet) {
+            misses = 0;
+            tokio::time::sleep(left).await;
+            continue;
+        }
+        let Some(one) = instance.upgrade() else { return };
+        match tokio::time::timeout(ANSWER, one.probe()).await {
+            Ok(Ok(())) => misses = 0,
+            Ok(Err(_)) if one.lost().is_some() => return,
+            _ => misses += 1,
+        }
+        if misses == MISSES_MAX {
+            let why = "the upstream does not answer";
+            tracing::warn!(why);
+            if let Some(pool) = pool.upgrade() {
+                let _ = pool.failed(Refusal::unavailable(why));
+            }
+            return one.close(why).await;
+        }
+    }
+}
+
 /// One of those who wait.
 struct Waits<'a>(&'a AtomicUsize);
 
@@ -259,5 +331,25 @@ impl<'a> Waits<'a> {
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_runners_are_known_by_their_names() {
+        for (name, is) in [
+            ("npx -y some-server", true),
+            ("/usr/bin/uvx mcp-server-git", true),
+            ("C:\\nodejs\\npx.cmd -y x", true),
+            ("pnpm dlx x", true),
+            ("pnpm start", false),
+            ("node npx", false),
+            ("https://npx.example/mcp", false),
+        ] {
+            assert_eq!(runs_a_package(name), is, "{name}");
+        }
     }
 }

@@ -6,16 +6,18 @@ use crate::exchange::{Failure, answered, begin, exchange};
 use crate::instance::Instance;
 use crate::place::Core;
 use crate::refusal::Refusal;
+use crate::visits;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::ServerRequest;
-use linchpin_core::{Answer, Method, Reply, ReplyKind, render};
+use linchpin_core::{Answer, Features, Method, Reply, ReplyKind, render};
 use linchpin_proto::translate::ask::{self, Question};
 use linchpin_proto::translate::error::Seen;
 use linchpin_proto::translate::{self, Claims, result};
 use linchpin_types::error::code;
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +25,8 @@ use tokio::sync::oneshot;
 
 /// Rounds of one call.
 const ROUNDS_MAX: usize = 16;
+/// The longest pause before an upstream is told again that its page is being visited.
+const PAGE_PAUSE: Duration = Duration::from_secs(30);
 /// The longest `requestState`.
 const STATE_BYTES_MAX: usize = 64 << 10;
 /// The members of `_meta` of a session's requests to a stateless upstream.
@@ -47,6 +51,7 @@ pub(crate) async fn run(
     let mut repeated: Vec<(Box<str>, String)> = Vec::new();
     let (mut listed, mut waits) = (false, 0);
     let mut refused: HashSet<String> = HashSet::new();
+    let mut pages = Pages { outlet: outlet.clone(), open: BTreeMap::new() };
     for _ in 0..ROUNDS_MAX {
         let mut pending = begin(instance, outlet)?;
         let members: Vec<(&str, &str)> = more.iter().map(|(name, json)| (*name, json.as_str())).collect();
@@ -62,6 +67,7 @@ pub(crate) async fn run(
             continue;
         }
         let Some(members) = result::asks(&answer.message) else {
+            pages.left(&[]);
             return Ok(finished(request, &answer));
         };
         if request
@@ -83,7 +89,11 @@ pub(crate) async fn run(
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             Some(questions) => {
-                let answers = asked(outlet, questions, &mut refused).await?;
+                if let Some(pause) = pages.left(&questions) {
+                    tokio::time::sleep(pause).await;
+                }
+                let client = request.caller.features();
+                let answers = asked(client, outlet, questions, &mut refused, &mut pages).await?;
                 more.push(("inputResponses", ask::responses(&answers)));
             }
         }
@@ -100,31 +110,96 @@ fn elicitation_id() -> String {
     format!("bridge-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Pages that the client's user went to visit. The upstream asks for one until it was finished; the user is asked once.
+struct Pages {
+    outlet: Arc<Outlet>,
+    /// By address: the id that the client knows, and how often the upstream has asked since.
+    open: BTreeMap<String, (String, u32)>,
+}
+
+impl Pages {
+    /// Tells the client of those that this round does not ask for any more. The pause before the answer, if it asks for some
+    /// again.
+    fn left(&mut self, questions: &[Question]) -> Option<Duration> {
+        let asked: HashSet<String> = questions.iter().filter_map(page).collect();
+        let mut pause = None;
+        let outlet = &self.outlet;
+        self.open.retain(|url, (id, times)| {
+            if asked.contains(url) {
+                pause = pause.max(Some(Duration::from_secs(1 << (*times).min(5)).min(PAGE_PAUSE)));
+                *times += 1;
+                return true;
+            }
+            let member = format!("\"elicitationId\":\"{id}\"");
+            outlet.notify(render::notification("notifications/elicitation/complete", member.as_bytes()));
+            false
+        });
+        pause
+    }
+}
+
+/// The address of a question that is a page to be visited.
+fn page(question: &Question) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Params {
+        url: String,
+    }
+    question.elicitation.as_ref()?;
+    serde_json::from_str::<Params>(&question.params).ok().map(|params| params.url)
+}
+
+/// Whether the client's user agreed.
+fn is_accepted(result: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        action: String,
+    }
+    serde_json::from_str::<Answer>(result).is_ok_and(|answer| answer.action == "accept")
+}
+
 /// Asks the client all questions at once. One that it refuses is left out, so that the upstream can go on without; at the
 /// second time the call fails.
 async fn asked(
+    client: &Features,
     outlet: &Arc<Outlet>,
     questions: Vec<Question>,
     refused: &mut HashSet<String>,
+    pages: &mut Pages,
 ) -> Result<Vec<(String, String)>, Failure> {
     let mut waiting = Vec::with_capacity(questions.len());
+    let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
+        let url = page(&question);
+        if url.as_ref().is_some_and(|url| pages.open.contains_key(url)) {
+            answers.push((question.key, "{\"action\":\"accept\"}".to_owned()));
+            continue;
+        }
+        if question.elicitation.is_some() && !url.as_deref().is_some_and(visits::is_for_a_browser) {
+            tracing::warn!("the upstream wants its user to visit what is no page");
+            if refused.insert(question.key.clone()) {
+                continue;
+            }
+            return Err(Refusal::internal("the upstream wants an address to be visited that is none of a page").into());
+        }
+        let params = match ask::for_session(&question.method, &question.params, client) {
+            Ok(params) => params,
+            Err(_) if refused.insert(question.key.clone()) => continue,
+            Err(why) => return Err(Refusal::internal(why).into()),
+        };
         let (answered, answer) = oneshot::channel();
         outlet.ask(ServerRequest {
             method: question.method.into(),
-            params: question.params,
+            params,
             answer: Box::new(move |outcome| drop(answered.send(outcome))),
         });
-        waiting.push((question.key, question.elicitation, answer));
+        waiting.push((question.key, question.elicitation.zip(url), answer));
     }
-    let mut answers = Vec::with_capacity(waiting.len());
     for (key, elicitation, answer) in waiting {
         match answer.await {
             Ok(Ok(result)) => {
-                if let Some(id) = elicitation {
-                    // The upstream learns of it with the answer; what is open at the URL is its own affair.
-                    let member = format!("\"elicitationId\":\"{id}\"");
-                    outlet.notify(render::notification("notifications/elicitation/complete", member.as_bytes()));
+                if let Some((id, url)) = elicitation.filter(|_| is_accepted(&result)) {
+                    pages.open.insert(url, (id, 0));
                 }
                 answers.push((key, result));
             }

@@ -216,7 +216,7 @@ pub mod store {
     //! Where state is kept beyond one process: stores for sessions and events ([`HttpOptions`](crate::transport::HttpOptions)),
     //! and a relay for changes (`Server::change_relay`). `linchpin::testing::store` tests implementations.
 
-    pub use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
+    pub use linchpin_core::store::{ChangeRelay, EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
     pub use linchpin_core::{ServerChange, SessionRecord};
     #[cfg(feature = "tasks")]
     pub use linchpin_server::store::{Builder, Error, Secrets, Store};

@@ -2,6 +2,7 @@
 //! summary are not trusted: they overlook warnings, timeouts and clients that fail.
 
 mod authorization;
+mod bridge;
 mod client;
 mod judge;
 mod server;
@@ -18,6 +19,8 @@ use crate::process;
 use crate::report::{Counts, Report, table};
 use crate::{tools, world};
 use judge::{Row, heading};
+
+pub(crate) use bridge::check as bridged;
 
 /// What the pinned suite has for a revision in one role.
 ///

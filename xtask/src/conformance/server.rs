@@ -34,7 +34,11 @@ const REVISION_S_MAX: u64 = 900;
 
 /// Starts the server, runs the suite, and reads what it wrote.
 pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted: &Wanted<'_>) -> Result<Vec<Row>> {
-    let folder = results(context, if wanted.guarded { "guarded" } else { "server" }, revision.name)?;
+    let role = match wanted.through {
+        Some(way) => format!("bridge-{way}-{}", wanted.era.unwrap_or("auto")),
+        None => if wanted.guarded { "guarded" } else { "server" }.to_owned(),
+    };
+    let folder = results(context, &role, revision.name)?;
     let checks = folder.join("checks");
     std::fs::create_dir_all(&checks).context("cannot create the results folder")?;
     let listed = suite.listed("--server", Some(revision.name), &folder)?;

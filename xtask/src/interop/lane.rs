@@ -101,11 +101,14 @@ pub(super) struct Lane {
     pub(super) client: &'static Client,
     pub(super) transport: &'static str,
     pub(super) revision: &'static str,
+    /// The era that a bridge in between speaks with the server.
+    pub(super) through: Option<&'static str>,
 }
 
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.client.name, self.transport, self.revision)
+        write!(f, "{} {} {}", self.client.name, self.transport, self.revision)?;
+        self.through.map_or(Ok(()), |era| write!(f, " to {era}"))
     }
 }
 
@@ -175,6 +178,7 @@ impl Lane {
             "transport": self.transport,
             "revision": self.revision,
             "reference": server == Server::Reference,
+            "through": self.through,
         });
         // Held until the driver is done.
         let mut running = Vec::new();
@@ -233,7 +237,9 @@ impl Lane {
             Some(script) => vec![text(&tools.node), text(script), "stdio".to_string()],
             None => {
                 let program = text(&context.binary("linchpin"));
-                vec![program, "serve".to_string(), "everything".to_string()]
+                let server = [&program, "serve", "everything"].map(String::from);
+                let bridge = self.through.map(|era| [&program, "bridge", "--era", era, "--"].map(String::from));
+                bridge.into_iter().flatten().chain(server).collect()
             }
         }
     }
@@ -252,9 +258,16 @@ impl Lane {
             None => {
                 let mut command = Command::new(context.binary("linchpin"));
                 let address = format!("127.0.0.1:{port}");
-                command.args(["serve", "everything", "--http", &address]);
+                match self.through {
+                    None => command.args(["serve", "everything", "--http", &address]),
+                    // What this server remembers of a session is its one user's.
+                    Some(era) => command.args(["bridge", "--isolation", "user", "--era", era, "--http", &address]),
+                };
                 if self.transport == "sse" {
                     command.arg("--sse");
+                }
+                if self.through.is_some() {
+                    command.arg("--").arg(context.binary("linchpin")).args(["serve", "everything"]);
                 }
                 command
             }

@@ -68,14 +68,18 @@ const CLIENTS: &[Client] = &[
 
 /// `cargo xtask interop`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let values = ["--client", "--transport", "--revision"];
+    let values = ["--client", "--transport", "--revision", "--through"];
     let flags = Flags::parse(words, &values, &["--reference", "--no-build"])?;
     let reference = flags.has("--reference");
     if !reference && !flags.has("--no-build") {
         world::programs(context)?;
     }
     let wanted = |given: Vec<&str>, name: &str| given.is_empty() || given.contains(&name);
-    let mut lanes = lanes(reference);
+    let through = flags.last("--through");
+    if through.is_some_and(|era| !ERAS.contains(&era)) {
+        bail!("--through is the era that a bridge speaks with our server: {}", ERAS.join(", "));
+    }
+    let mut lanes = lanes(reference, ERAS.iter().copied().find(|era| Some(*era) == through));
     lanes.retain(|lane| {
         wanted(flags.all("--client"), lane.client.name)
             && wanted(flags.all("--transport"), lane.transport)
@@ -93,10 +97,19 @@ const GATE: (&[&str], &[&str]) = (&["ts-2", "py-2"], &["2024-11-05", "2025-11-25
 
 /// The lanes against our server: all, or those of the gate.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    let mut lanes = lanes(false);
+    let mut lanes = lanes(false, None);
+    ERAS.iter().for_each(|era| lanes.extend(self::lanes(false, Some(era))));
     let every = lanes.len();
     let (clients, revisions) = GATE;
-    lanes.retain(|lane| context.all || clients.contains(&lane.client.name) && revisions.contains(&lane.revision));
+    lanes.retain(|lane| {
+        let direct = clients.contains(&lane.client.name) && revisions.contains(&lane.revision);
+        let crosses = BRIDGED.contains(&(lane.client.name, lane.transport, lane.revision));
+        context.all
+            || match lane.through {
+                None => direct,
+                Some(era) => crosses && (era == "modern") == (lane.revision != REVISIONS[4]),
+            }
+    });
     let mut report = run(context, Server::Ours, &lanes)?;
     if lanes.len() < every {
         report.skips.push(format!("{} of {every} lanes: only with --all", every - lanes.len()));
@@ -104,8 +117,14 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     Ok(report)
 }
 
-/// Every client in every revision over every transport it speaks.
-fn lanes(reference: bool) -> Vec<Lane> {
+/// What a bridge speaks with our server.
+const ERAS: &[&str] = &["legacy", "modern"];
+
+/// The lane through a bridge that the gate runs: to a server of the other era.
+const BRIDGED: &[(&str, &str, &str)] = &[("py-2", "stdio", "2026-07-28")];
+
+/// Every client in every revision over every transport it speaks, directly or through a bridge.
+fn lanes(reference: bool, through: Option<&'static str>) -> Vec<Lane> {
     let mut lanes = Vec::new();
     for client in CLIENTS {
         for &transport in client.transports {
@@ -114,7 +133,7 @@ fn lanes(reference: bool) -> Vec<Lane> {
                 let is_spoken = transport != "sse" || revision == REVISIONS[0];
                 // The reference server is of the legacy era only.
                 if is_spoken && !(reference && revision == REVISIONS[4]) {
-                    lanes.push(Lane { client, transport, revision });
+                    lanes.push(Lane { client, transport, revision, through });
                 }
             }
         }
@@ -164,7 +183,11 @@ fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
         let lane = &lanes[*index];
         let count = |status: Status| outcome.checks.iter().filter(|c| c.status == status).count();
         let numbers = [count(Status::Pass), count(Status::Fail), count(Status::LeftOut)];
-        let mut row = [lane.client.name, lane.transport, lane.revision].map(String::from).to_vec();
+        let transport = match lane.through {
+            Some(era) => format!("{} to {era}", lane.transport),
+            None => lane.transport.to_owned(),
+        };
+        let mut row = vec![lane.client.name.to_owned(), transport, lane.revision.to_owned()];
         row.extend(numbers.map(|number| number.to_string()));
         row.extend([outcome.messages.to_string(), outcome.violations.len().to_string()]);
         rows.push(row);
@@ -214,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_revision_is_spoken_by_a_client_over_stdio_and_http() {
-        let lanes = lanes(false);
+        let lanes = lanes(false, None);
         for revision in REVISIONS {
             for transport in ["stdio", "http"] {
                 let found = lanes.iter().any(|lane| lane.revision == *revision && lane.transport == transport);

@@ -208,7 +208,7 @@ fn plain_text(value: &Value, member: &str) -> Result<String, String> {
 }
 
 /// Expands `${VAR}`, `${env:VAR}`, `${VAR:-default}`, and VS Code's predefined variables.
-fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Result<String, String> {
+pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -32,6 +32,14 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
+    /// Get tokens for the program itself, with the client's id and secret, and ask nobody to log in.
+    #[arg(long, requires = "client_id", requires = "client_secret_env")]
+    pub(crate) client_credentials: bool,
+
+    /// How long a login may take [default: 5m].
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
+    pub(crate) login_timeout: Option<std::time::Duration>,
+
     /// Port of this machine that the browser comes back to after a login [default: a free one].
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
@@ -68,7 +76,10 @@ impl LoginArgs {
                     .as_str()
                     .into(),
             };
-            oauth = oauth.pre_registered(None, id, credential);
+            oauth = match self.client_credentials {
+                true => oauth.client_credentials(id, credential),
+                false => oauth.pre_registered(None, id, credential),
+            };
         }
         if let Some(url) = &self.client_metadata_url {
             oauth = oauth.client_metadata_url(url);
@@ -82,7 +93,11 @@ impl LoginArgs {
         Ok(match (person, manual) {
             (false, _) => oauth,
             (true, false) => {
-                let browser = Browser::new().notice(|url| {
+                let browser = match self.login_timeout {
+                    Some(wait) => Browser::new().wait(wait),
+                    None => Browser::new(),
+                };
+                let browser = browser.notice(|url| {
                     note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
                 });
                 oauth.login(match self.callback_port {

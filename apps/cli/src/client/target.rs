@@ -49,6 +49,11 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<String>,
 
+    /// File with HTTP headers of every request, one 'Name: value' a line; # begins a comment. ${VAR} is filled in, as in
+    /// --header.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) header_file: Option<PathBuf>,
+
     /// Bearer token. Other users of this machine can see command lines: prefer --bearer-env.
     #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_env")]
     pub(crate) bearer: Option<String>,
@@ -237,16 +242,11 @@ impl TargetArgs {
         }
         let wrong = |e: std::io::Error| Failure::usage(e).hint("expected a URL such as https://example.com/mcp");
         let mut place = remote(url).map_err(wrong)?;
-        for header in &self.header {
-            let (name, value) = header
-                .split_once(':')
-                .ok_or_else(|| Failure::usage("invalid value for --header: expected 'Name: value'"))?;
-            headers.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
+        let mut redactor = Redactor::default();
+        headers.extend(self.headers(&mut redactor)?);
         if let Some(token) = self.token()? {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
-        let mut redactor = Redactor::default();
         let mut credentials = false;
         for (name, value) in &headers {
             credentials |= name.eq_ignore_ascii_case("authorization");
@@ -267,6 +267,30 @@ impl TargetArgs {
         }
         let name = Connector::name(&place);
         Ok(Target { dial: Arc::new(place), kind: Kind::Web(name.clone(), credentials), name, redactor })
+    }
+
+    /// The headers of `--header` and `--header-file`. What variables held is a secret.
+    fn headers(&self, redactor: &mut Redactor) -> Result<Vec<(String, String)>, Failure> {
+        let lines = match &self.header_file {
+            None => String::new(),
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(|e| Failure::usage(format!("--header-file: {} cannot be read: {e}", file.display())))?,
+        };
+        let written = lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let given = self.header.iter().map(|header| ("--header", header.as_str()));
+        let mut headers = Vec::new();
+        for (flag, header) in given.chain(written.map(|line| ("--header-file", line))) {
+            let wrong = |why: &str| Failure::usage(format!("invalid value for {flag}: {why}"));
+            let (name, value) = header.split_once(':').ok_or_else(|| wrong("expected 'Name: value'"))?;
+            let env = |name: &str| std::env::var(name).ok();
+            let filled = config::expand(value.trim(), &env, Path::new(".")).map_err(|why| wrong(&why))?;
+            if filled != value.trim() || flag == "--header-file" {
+                redactor.know(&filled);
+                filled.split_whitespace().last().into_iter().for_each(|secret| redactor.know(secret));
+            }
+            headers.push((name.trim().to_owned(), filled));
+        }
+        Ok(headers)
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {

@@ -1,7 +1,8 @@
 //! mcp-proxy: two programs, one of PyPI and one of npm. The second is meant where one of its own flags is.
 
-use super::{Flag, Made, flag, parsed, refused};
+use super::{Flag, MANY, Made, flag, parsed, refused};
 use crate::fail::Failure;
+use base64::Engine as _;
 
 pub(super) const FLAGS: &[Flag] = &[
     flag(&["--port", "--sse-port"], 1),
@@ -14,7 +15,12 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--no-pass-environment"], 0),
     flag(&["--stateless"], 0),
     flag(&["--no-stateless"], 0),
-    flag(&["--allow-origin"], 1),
+    flag(&["--allow-origin"], MANY),
+    flag(&["--expose-header"], 1),
+    flag(&["--no-debug"], 0),
+    flag(&["--username"], 1),
+    flag(&["--password"], 1),
+    flag(&["--digest"], 0),
     flag(&["--debug"], 0),
     flag(&["--log-level"], 1),
     flag(&["--named-server"], 2),
@@ -32,11 +38,50 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--apiKey"], 1),
     flag(&["--shell"], 0),
     flag(&["--tunnel"], 0),
+    flag(&["--tunnelSubdomain"], 1),
+    flag(&["--modern"], 0),
+    flag(&["--no-modern"], 0),
+    flag(&["--upstreamProtocol"], 1),
+    flag(&["--connectionTimeout"], 1),
+    flag(&["--requestTimeout"], 1),
+    flag(&["--keepAliveTimeout"], 1),
+    flag(&["--sessionIdleTimeout"], 1),
+    flag(&["--eventStore"], 0),
+    flag(&["--no-eventStore"], 0),
+    flag(&["--eventStoreMaxEvents"], 1),
+    flag(&["--maxBodySize"], 1),
+    flag(&["--sslCa"], 1),
+    flag(&["--sslCert"], 1),
+    flag(&["--sslKey"], 1),
+    flag(&["--corsAddAllowedHeader"], 1),
 ];
 
 /// Flags that only the program of npm has.
-const OF_NPM: &[&str] =
-    &["--server", "--endpoint", "--sseEndpoint", "--streamEndpoint", "--apiKey", "--shell", "--tunnel"];
+const OF_NPM: &[&str] = &[
+    "--server",
+    "--endpoint",
+    "--sseEndpoint",
+    "--streamEndpoint",
+    "--apiKey",
+    "--shell",
+    "--tunnel",
+    "--tunnelSubdomain",
+    "--modern",
+    "--no-modern",
+    "--upstreamProtocol",
+    "--connectionTimeout",
+    "--requestTimeout",
+    "--keepAliveTimeout",
+    "--sessionIdleTimeout",
+    "--eventStore",
+    "--no-eventStore",
+    "--eventStoreMaxEvents",
+    "--maxBodySize",
+    "--sslCa",
+    "--sslCert",
+    "--sslKey",
+    "--corsAddAllowedHeader",
+];
 
 pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
     let (given, rest) = parsed("mcp-proxy", FLAGS, words, true)?;
@@ -44,6 +89,7 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     let (mut made, mut place) = (Made::default(), Made::default());
     let (mut port, mut host) = (if npm { "8080" } else { "0" }, None);
     let (mut transport, mut sse) = ("sse", true);
+    let (mut user, mut password, mut endpoint) = (None, None, None);
     for (name, values) in given {
         let value = values.first().copied().unwrap_or_default();
         match name {
@@ -61,10 +107,14 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
                     made.flag("--env", variable);
                 }
             }
-            "--allow-origin" if value == "*" => {
-                return Err(refused(name, "name the origins; every page could call the server"));
+            "--allow-origin" => values.iter().for_each(|origin| place.flag("--cors", *origin)),
+            "--expose-header" | "--corsAddAllowedHeader" => {
+                made.remark(name, "pages may send and read the headers of the protocol");
             }
-            "--allow-origin" => place.flag("--allow-origin", value),
+            "--stateless" => place.words.extend(["--sessions".to_owned(), "off".to_owned()]),
+            "--username" => user = Some(value),
+            "--password" => password = Some(value),
+            "--digest" => return Err(refused(name, "of passwords only Basic is understood")),
             "--debug" => made.words.push("-v".to_owned()),
             "--log-level" if value.eq_ignore_ascii_case("debug") => made.words.push("-v".to_owned()),
             "--named-server" | "--named-server-config" => {
@@ -84,17 +134,26 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
                 "stream" => sse = false,
                 _ => return Err(refused(name, "expected sse or stream")),
             },
-            "--endpoint" | "--streamEndpoint" if value == "/mcp" => {}
-            "--endpoint" | "--sseEndpoint" if value == "/sse" => {}
-            "--endpoint" | "--sseEndpoint" | "--streamEndpoint" => {
-                return Err(refused(name, "here the paths are always /mcp and /sse"));
+            "--endpoint" => endpoint = Some(value),
+            "--sseEndpoint" => place.flag("--sse-path", value),
+            "--streamEndpoint" => place.flag("--path", value),
+            "--apiKey" => {
+                return Err(refused(
+                    name,
+                    "others can read it in the command line; see --auth keys:FILE of `linchpin bridge`",
+                ));
             }
-            "--apiKey" => return Err(refused(name, "clients cannot be asked for a key")),
             "--shell" => return Err(refused(name, "no shell is run; write `-- sh -c '…'` if one is meant")),
-            "--tunnel" => return Err(refused(name, "there is no tunnel")),
-            // Requests of stateless revisions need no session, and those of sessions keep theirs.
-            _ => {}
+            "--tunnel" | "--tunnelSubdomain" => return Err(refused(name, "there is no tunnel")),
+            _ => of_npm(name, value, &mut made, &mut place)?,
         }
+    }
+    if let Some(path) = endpoint {
+        place.flag(if sse { "--sse-path" } else { "--path" }, path);
+    }
+    if let (Some(user), Some(password)) = (user, password) {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        made.flag("--header", format!("Authorization: Basic {encoded}"));
     }
     let command: Vec<String> = rest.iter().map(ToString::to_string).collect();
     match command.as_slice() {
@@ -116,4 +175,27 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
         }
     }
     Ok(made)
+}
+
+/// The flags of npm's program that are others' settings here.
+fn of_npm(name: &'static str, value: &str, made: &mut Made, place: &mut Made) -> Result<(), Failure> {
+    match name {
+        "--no-modern" => place.flag("--serve-era", "legacy"),
+        "--upstreamProtocol" if ["auto", "legacy", "modern"].contains(&value) => made.flag("--era", value),
+        "--upstreamProtocol" => return Err(refused(name, "expected auto, legacy or modern")),
+        "--requestTimeout" => made.flag("--call-timeout", format!("{value}ms")),
+        "--sessionIdleTimeout" => made.flag("--idle-stop", format!("{value}ms")),
+        "--connectionTimeout"
+        | "--keepAliveTimeout"
+        | "--maxBodySize"
+        | "--eventStoreMaxEvents"
+        | "--eventStore"
+        | "--no-eventStore" => made.remark(name, "this limit is fixed here (docs/LIMITS.md)"),
+        "--sslCert" => place.flag("--tls-cert", value),
+        "--sslKey" => place.flag("--tls-key", value),
+        "--sslCa" => return Err(refused(name, "clients are not asked for certificates; see --auth")),
+        // What needs no flag here.
+        _ => {}
+    }
+    Ok(())
 }

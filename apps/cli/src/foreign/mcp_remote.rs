@@ -19,6 +19,22 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--client-metadata-url"], 1),
     flag(&["--ignore-tool"], 1),
     flag(&["--resource"], 1),
+    flag(&["--header-file"], 1),
+    flag(&["--authorize-param"], 1),
+    flag(&["--disable-resource-parameter"], 0),
+    flag(&["--callback-path"], 1),
+    flag(&["--auth-success-url"], 1),
+    flag(&["--connect-timeout"], 1),
+    flag(&["--headers-timeout"], 1),
+    flag(&["--body-timeout"], 1),
+    flag(&["--keep-alive"], 0),
+    flag(&["--ping-interval"], 1),
+    flag(&["--ipv4"], 0),
+    flag(&["--client-credentials"], 0),
+    flag(&["--token-endpoint"], 1),
+    flag(&["--device-code"], 0),
+    flag(&["--disable-cookies"], 0),
+    flag(&["--use-id-token"], 0),
 ];
 
 /// JSON, or the file that `@` names.
@@ -30,7 +46,7 @@ fn json(flag: &str, value: &str) -> Result<Value, Failure> {
     serde_json::from_str(&text).map_err(|e| refused(flag, &format!("invalid JSON: {e}")))
 }
 
-pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
+pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
     let (given, rest) = parsed("mcp-remote", FLAGS, words, false)?;
     let mut made = Made::default();
     let (url, port) = match rest.as_slice() {
@@ -42,11 +58,11 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     if let Some(port) = port {
         made.flag("--callback-port", port);
     }
-    let mut era = "legacy";
+    let (mut era, mut interval) = ("legacy", None);
     for (name, values) in given {
         let value = values.first().copied().unwrap_or_default();
         match name {
-            "--header" => made.flag("--header", header(value, env)?),
+            "--header" => made.flag("--header", header(value)?),
             "--transport" => match value {
                 // Streamable HTTP first, as by itself.
                 "http-first" => {}
@@ -61,18 +77,44 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             "--allow-http" => made.words.push("--allow-plain-http".to_owned()),
             "--debug" => made.words.push("-v".to_owned()),
             "--host" => made.remark(name, "the login comes back to 127.0.0.1"),
-            "--auth-timeout" => made.remark(name, "a login has five minutes"),
-            "--client-metadata-url" => made.flag("--client-metadata-url", value),
+            "--auth-timeout" => made.flag("--login-timeout", value),
+            "--header-file" | "--client-metadata-url" => made.flag(name, value),
+            "--client-credentials" => made.words.push(name.to_owned()),
+            "--keep-alive" if interval.is_none() => interval = Some("30"),
+            "--ping-interval" => interval = Some(value),
+            "--connect-timeout" | "--headers-timeout" => made.remark(name, "limits of the connection are fixed"),
+            "--body-timeout" => made.remark(name, "a stream that is silent stays open"),
+            "--ipv4" => made.remark(name, "addresses of both kinds are tried, and the first that answers is taken"),
+            "--disable-cookies" => made.remark(name, "no cookies are kept"),
+            "--authorize-param" => {
+                return Err(refused(name, "the parameters of a login are those of the specification, and no others"));
+            }
+            "--disable-resource-parameter" => {
+                return Err(refused(name, "the specification wants the resource to be named, so it always is"));
+            }
+            "--callback-path" => return Err(refused(name, "a login comes back to /callback")),
+            "--auth-success-url" => {
+                return Err(refused(name, "after a login the browser shows a page of this program"));
+            }
+            "--token-endpoint" => {
+                return Err(refused(name, "the token endpoint is the one that the server's metadata name"));
+            }
+            "--device-code" => {
+                return Err(refused(
+                    name,
+                    "log in once with `linchpin auth login URL --no-browser`, then start this again",
+                ));
+            }
+            "--use-id-token" => return Err(refused(name, "only access tokens are sent to servers")),
             "--static-oauth-client-info" => {
                 let info = json(name, value)?;
-                if info.get("client_secret").is_some() {
-                    return Err(refused(
-                        name,
-                        "a secret is given with --client-id and --client-secret-env of `linchpin bridge`",
-                    ));
-                }
                 let id = info.get("client_id").and_then(Value::as_str);
                 made.flag("--client-id", id.ok_or_else(|| refused(name, "it has no client_id"))?);
+                if let Some(secret) = info.get("client_secret").and_then(Value::as_str) {
+                    let variable = secret.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+                    let why = "others can read a secret in a command line: write \"client_secret\": \"${VARIABLE}\"";
+                    made.flag("--client-secret-env", variable.ok_or_else(|| refused(name, why))?);
+                }
             }
             "--static-oauth-client-metadata" => {
                 let metadata = json(name, value)?;
@@ -80,11 +122,14 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
                     made.flag("--scope", scope);
                 }
             }
-            "--ignore-tool" => return Err(refused(name, "tools cannot be left out")),
+            "--ignore-tool" => made.flag("--no-tools", value),
             "--resource" => return Err(refused(name, "the resource is always the one that the server names")),
             // Proxies are used without being asked, and nothing is said without being asked.
             _ => {}
         }
+    }
+    if let Some(seconds) = interval {
+        made.flag("--keep-alive", seconds);
     }
     made.flag("--era", era);
     made.flag("--url", url);

@@ -1,6 +1,6 @@
 //! supergateway, of npm.
 
-use super::{Flag, Made, flag, header, parsed, refused};
+use super::{Flag, MANY, Made, flag, header, parsed, refused};
 use crate::fail::Failure;
 use crate::shell;
 
@@ -19,23 +19,20 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--sessionTimeout"], 1),
     flag(&["--header"], 1),
     flag(&["--oauth2Bearer"], 1),
-    flag(&["--cors"], 0),
+    flag(&["--cors"], MANY),
     flag(&["--healthEndpoint"], 1),
     flag(&["--logLevel"], 1),
     flag(&["--protocolVersion"], 1),
 ];
-
-/// Paths cannot be chosen here; those that are the same may be said.
-fn path(flag: &str, value: &str, ours: &str) -> Result<(), Failure> {
-    if value == ours { Ok(()) } else { Err(refused(flag, &format!("here this path is always {ours}"))) }
-}
 
 pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
     let (given, rest) = parsed("supergateway", FLAGS, words, false)?;
     if let Some(word) = rest.first() {
         return Err(Failure::usage(format!("unexpected argument `{word}`")));
     }
-    let (mut made, mut more) = (Made::default(), Made::default());
+    let (mut made, mut upstream) = (Made::default(), Made::default());
+    let (mut more, mut sse) = (Made::default(), Made::default());
+    let mut stateful = false;
     let (mut stdio, mut url, mut output) = (None, None, None);
     let (mut port, mut host) = ("8000", None);
     for (name, values) in given {
@@ -54,23 +51,22 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
                     more.flag("--accept-host", host);
                 }
             }
-            "--ssePath" => path(name, value, "/sse")?,
-            "--messagePath" => path(name, value, "/message")?,
-            "--streamableHttpPath" => path(name, value, "/mcp")?,
-            "--healthEndpoint" => path(name, value, "/healthz")?,
+            "--ssePath" => sse.flag("--sse-path", value),
+            "--messagePath" => sse.flag("--message-path", value),
+            "--streamableHttpPath" => more.flag("--path", value),
+            "--healthEndpoint" => more.flag("--health", value),
+            "--stateful" => stateful = true,
             "--sessionTimeout" => more.flag("--idle-stop", format!("{value}ms")),
-            "--header" => made.flag("--header", header(value, &|_| None)?),
-            "--oauth2Bearer" => made.flag("--bearer", value),
-            "--cors" if values.is_empty() => {
-                return Err(refused("--cors", "name the origins, as in --cors=https://app.example"));
+            "--header" => upstream.flag("--header", header(value)?),
+            "--oauth2Bearer" => upstream.flag("--bearer", value),
+            "--cors" if values.iter().any(|origin| origin.starts_with('/')) => {
+                return Err(refused("--cors", "patterns of origins are not understood; name the origins"));
             }
-            "--cors" if value.starts_with('/') => {
-                return Err(refused("--cors", "patterns of origins are not understood"));
-            }
-            "--cors" => more.flag("--allow-origin", value),
+            "--cors" if values.is_empty() => more.flag("--cors", "*"),
+            "--cors" => values.iter().for_each(|origin| more.flag("--cors", *origin)),
             "--logLevel" if value == "debug" => made.words.push("-v".to_owned()),
             "--protocolVersion" => made.remark(name, "each client says its own revision"),
-            // What they make sessions of, everything has here.
+            // Nothing is said without being asked.
             _ => {}
         }
     }
@@ -81,6 +77,12 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             made.listens(host, port)?;
             if output == "sse" {
                 made.words.push("--sse".to_owned());
+                made.words.append(&mut sse.words);
+            } else if stdio.is_some() && !stateful {
+                // As there, each request has a process.
+                for word in ["--sessions", "off", "--isolation", "fresh", "--warm", "4"] {
+                    made.words.push(word.to_owned());
+                }
             }
             made.words.append(&mut more.words);
         }
@@ -88,11 +90,15 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
         other => return Err(refused("--outputTransport", &format!("`{other}` is not stdio, sse or streamableHttp"))),
     }
     match (stdio, url) {
+        (Some(_), None) if !upstream.words.is_empty() => {
+            return Err(refused("--header and --oauth2Bearer", "with --stdio there is no server to send them to"));
+        }
         (Some(line), None) => {
             let words = shell::split(line).filter(|words| !words.is_empty());
             made.command(&words.ok_or_else(|| refused("--stdio", "not a command line"))?);
         }
         (None, Some((transport, url))) => {
+            made.words.append(&mut upstream.words);
             made.flag("--transport", transport);
             made.flag("--url", url);
         }

@@ -11,6 +11,8 @@
 //! | `stderr` | a line of the server's standard error |
 //! | `note` | an event of the connection |
 //!
+//! In the recording of a bridge, messages of its clients have `"side":"client"`: `heard` from them, `sent` to them.
+//!
 //! Secrets are masked. Unknown members and lines are ignored, so that later versions can add some.
 
 use crate::fail::Failure;
@@ -33,7 +35,9 @@ const LINE_BYTES_MAX: u64 = 128 << 20;
 
 /// Writes a transcript. Every line is written before the next message is processed.
 pub(crate) struct Recorder {
-    to: Mutex<File>,
+    to: Arc<Mutex<File>>,
+    /// Whose messages these are, where there are two sides.
+    side: Option<&'static str>,
     begun: Instant,
     redactor: Arc<Redactor>,
 }
@@ -56,11 +60,20 @@ impl Recorder {
         let first =
             json!({ "transcript": "linchpin", "version": VERSION, "target": redactor.text(target), "at_ms": at_ms });
         writeln!(file, "{first}").map_err(wrong)?;
-        Ok(Recorder { to: Mutex::new(file), begun: Instant::now(), redactor })
+        Ok(Recorder { to: Arc::new(Mutex::new(file)), side: None, begun: Instant::now(), redactor })
+    }
+
+    /// A recorder of the messages of another side, to the same file.
+    pub(crate) fn beside(&self, side: &'static str) -> Recorder {
+        let (to, redactor) = (self.to.clone(), self.redactor.clone());
+        Recorder { to, side: Some(side), begun: self.begun, redactor }
     }
 
     fn line(&self, member: &str, value: Value) {
         let mut line = json!({ "ms": self.begun.elapsed().as_millis() as u64 });
+        if let Some(side) = self.side {
+            line["side"] = side.into();
+        }
         line[member] = value;
         let mut file = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not end the session.
@@ -149,6 +162,8 @@ impl Transcript {
             };
             match &mut transcript {
                 None => transcript = Some(begun(&value).map_err(wrong)?),
+                // What a bridge's clients said is not the conversation with the server.
+                Some(_) if value.get("side").is_some() => {}
                 Some(transcript) => {
                     let said = [("sent", Line::Sent as fn(Value) -> Line), ("heard", Line::Heard)];
                     for (member, side) in said {

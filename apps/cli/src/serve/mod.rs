@@ -1,6 +1,6 @@
 //! Built-in servers: one with its own command line, or several in one process.
 
-mod auth;
+pub(crate) mod auth;
 #[cfg(feature = "web")]
 pub(crate) mod auth_server;
 #[cfg(feature = "fetch")]

@@ -20,6 +20,8 @@ pub(crate) struct Card<'a> {
 pub(crate) struct Front {
     pub(crate) tls: bool,
     pub(crate) sse: bool,
+    /// Other paths than `/mcp` and `/sse`.
+    pub(crate) paths: (Option<String>, Option<String>),
     /// The host names that are accepted beside those of this machine.
     pub(crate) hosts: Vec<String>,
     /// What clients must send.
@@ -52,12 +54,12 @@ pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> Str
     let place = format!("{}://{}", if front.tls { "https" } else { "http" }, reached(addr, front));
     let url = match &front.pass {
         Pass::Login(url) => url.clone(),
-        _ => format!("{place}/mcp"),
+        _ => format!("{place}{}", front.paths.0.as_deref().unwrap_or("/mcp")),
     };
     let name = card.name;
     let mut out = format!("{name} is listening on {url}\n");
     if front.sse {
-        let _ = writeln!(out, "for 2024-11-05 clients: {place}/sse");
+        let _ = writeln!(out, "for 2024-11-05 clients: {place}{}", front.paths.1.as_deref().unwrap_or("/sse"));
     }
     if addr.ip().is_unspecified() && front.hosts.is_empty() {
         let (scheme, port) = (url.split(':').next().unwrap_or_default(), addr.port());

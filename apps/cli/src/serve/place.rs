@@ -8,10 +8,9 @@ use crate::show::out::{note, tell};
 use clap::Args;
 use linchpin::ConfigError;
 use linchpin::middleware::Metrics;
-use linchpin::transport::{Http, IntoService, Tls, http, shutdown_signal, stdio};
+use linchpin::transport::{Http, HttpOptions, IntoService, Tls, http, shutdown_signal, stdio};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ const HTTP: &str = "HTTP";
 pub(crate) struct PlaceArgs {
     /// Serve Streamable HTTP on this address, for example 127.0.0.1:8931. Port 0 picks a free port. It also
     /// answers probes at /healthz and /readyz.
-    #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
+    #[arg(long, value_name = "ADDR")]
     http: Option<String>,
 
     /// Serve on a Unix socket, for the same user only.
@@ -68,6 +67,20 @@ pub(crate) struct PlaceArgs {
     /// What /readyz says: why requests cannot be served now.
     #[arg(skip)]
     pub(crate) ready: Option<Ready>,
+
+    /// What is otherwise over HTTP.
+    #[arg(skip)]
+    pub(crate) change: Option<Change>,
+}
+
+/// Changes the options of HTTP.
+#[derive(Clone)]
+pub(crate) struct Change(pub(crate) Arc<dyn Fn(&mut HttpOptions) + Send + Sync>);
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
+    }
 }
 
 /// Says whether requests can be served, or why not.
@@ -100,24 +113,14 @@ pub(crate) enum Clients {
 impl PlaceArgs {
     /// Returns the possible clients.
     pub(crate) fn clients(&self) -> Clients {
+        if self.http.is_some() {
+            return Clients::Anybody;
+        }
         #[cfg(unix)]
         if self.unix.is_some() {
             return Clients::SameUser;
         }
-        if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
-    }
-
-    /// Returns the address if other machines can reach it.
-    #[cfg(feature = "client")]
-    pub(crate) fn open_address(&self) -> Option<&str> {
-        let address = self.http.as_deref()?;
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
-        let here = match (address.parse::<SocketAddr>(), host.parse::<IpAddr>()) {
-            (Ok(address), _) => address.ip().is_loopback(),
-            (_, Ok(ip)) => ip.is_loopback(),
-            _ => host.eq_ignore_ascii_case("localhost"),
-        };
-        (!here).then_some(address)
+        Clients::Parent
     }
 
     /// Whether people are told how to reach it: over HTTP, or if it was started by hand.
@@ -150,21 +153,30 @@ impl PlaceArgs {
             let _full = outlive_a_full_quota();
             use linchpin::transport::Bind;
             #[cfg(unix)]
-            if let Some(path) = &self.unix {
+            let socket = self.unix.as_ref().map(|path| {
                 let ready = format!("{} is listening on {}", card.name, path.display());
                 let place = linchpin::transport::unix(path).with_graceful_shutdown(shutdown_signal());
-                let place = place.on_ready(move || note(ready));
-                return place.serve(service).await.map_err(Failure::new);
-            }
-            match &self.http {
-                None => {
+                place.on_ready(move || note(ready)).serve(service.clone())
+            });
+            #[cfg(not(unix))]
+            let socket = None::<linchpin::BoxFuture<'static, io::Result<()>>>;
+            let socket = socket.map(|place| async move { place.await.map_err(Failure::new) });
+            let address = self.http.as_ref().map(|addr| {
+                let place = self.listen(addr, tls, card).serve(service.clone());
+                async move { place.await.map_err(|e| refused(addr, &e)) }
+            });
+            match (socket, address) {
+                (None, None) => {
                     if self.tells() {
                         tell(&paste::waiting(card));
                     }
                     let place = stdio().with_graceful_shutdown(shutdown_signal());
                     place.serve(service).await.map_err(Failure::new)
                 }
-                Some(addr) => self.listen(addr, tls, card).serve(service).await.map_err(|e| refused(addr, &e)),
+                (Some(socket), None) => socket.await,
+                (None, Some(address)) => address.await,
+                // If one of them cannot be had, there is none.
+                (Some(socket), Some(address)) => tokio::try_join!(socket, address).map(drop),
             }
         };
         runtime.block_on(async {
@@ -193,6 +205,9 @@ impl PlaceArgs {
         if let Some(Ready(ready)) = self.ready.clone() {
             place = place.options(|options| options.ready = Some(ready));
         }
+        if let Some(Change(change)) = &self.change {
+            place = place.options(|options| change(options));
+        }
         if let Some(metrics) = self.metrics.clone() {
             place = place.metrics(move || metrics.render());
         }
@@ -209,7 +224,10 @@ impl PlaceArgs {
             place = place.guard(door.gate.clone());
         }
         let pass = self.door.as_ref().map(|door| door.pass.clone()).unwrap_or_default();
-        let front = Front { tls: tls.is_some(), sse: self.sse, hosts: self.accept_host.clone(), pass };
+        let mut options = HttpOptions::default();
+        self.change.iter().for_each(|Change(change)| change(&mut options));
+        let paths = (options.path, Some(options.sse_paths.0));
+        let front = Front { tls: tls.is_some(), sse: self.sse, paths, hosts: self.accept_host.clone(), pass };
         if let Some(tls) = tls {
             place = place.tls(tls);
         }

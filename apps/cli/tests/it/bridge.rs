@@ -65,6 +65,13 @@ fn no_process_is_left_whoever_is_killed() {
                 again = connection.call("echo", json!({ "message": "again" })).await;
             }
             assert!(again.is_ok_and(|result| result.text().contains("again")), "{revision}");
+            // Whoever is killed may take a moment to go.
+            for _ in 0..50 {
+                if upstreams(home.path()).iter().all(|pid| !before.contains(pid)) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             assert!(upstreams(home.path()).iter().all(|pid| !before.contains(pid)));
         });
         // The bridge is killed.
@@ -130,4 +137,170 @@ fn nothing_is_open_to_other_machines_unless_it_is_said() {
         let (code, _, err) = run(home.path(), &["bridge", "--forward-header", header, "--", "true"]);
         assert!(code == Some(2) && err.contains(why), "{header}: {err}");
     }
+}
+
+/// A server of one tool, which notes each call's argument in a file and answers with it after a moment.
+fn noting(home: &Path) -> Vec<String> {
+    let script = r#"
+: exec-everything --bridged=HOME
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}}\n' "$id" ;;
+    *'"tools/call"'*)
+      word=$(printf '%s' "$line" | sed -n 's/.*"word":"\([a-z0-9-]*\)".*/\1/p')
+      echo "$word" >> HOME/noted
+      sleep 0.05
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$id" "$word" ;;
+    *'"ping"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id" ;;
+    *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+    let script = script.replace("HOME", &home.display().to_string());
+    vec!["sh".into(), "-c".into(), script]
+}
+
+/// Sends one request in a revision without sessions and returns the response.
+fn asked(url: &str, id: usize, word: &str) -> serde_json::Value {
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+    let params = json!({ "name": "note", "arguments": { "word": word }, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
+    let headers = [
+        "content-type: application/json",
+        "accept: application/json, text/event-stream",
+        "mcp-protocol-version: 2026-07-28",
+        "mcp-method: tools/call",
+        "mcp-name: note",
+    ];
+    let mut curl = Command::new("curl");
+    curl.args(["-s", "--max-time", "20", url, "-d", &body]);
+    for header in headers {
+        curl.args(["-H", header]);
+    }
+    let said = String::from_utf8_lossy(&curl.output().unwrap().stdout).into_owned();
+    let said = said.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&said).to_owned();
+    serde_json::from_str(&said).unwrap_or_default()
+}
+
+#[test]
+fn whoever_is_killed_when_no_call_runs_twice_and_nobody_hears_anothers_answer() {
+    let home = tempfile::tempdir().unwrap();
+    let mut bridge = command(program(), home.path());
+    bridge
+        .args(["bridge", "--http", "127.0.0.1:0", "--isolation", "call", "--era", "legacy", "--"])
+        .args(noting(home.path()));
+    let served = Served::start(&mut bridge);
+    let url = served.url.clone();
+    let folder = home.path().to_owned();
+    let killer = std::thread::spawn(move || {
+        for _ in 0..8 {
+            std::thread::sleep(Duration::from_millis(130));
+            for pid in upstreams(&folder).into_iter().take(1) {
+                let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            }
+        }
+    });
+    let callers: Vec<_> = (0..4)
+        .map(|caller| {
+            let url = url.clone();
+            std::thread::spawn(move || {
+                for n in 0..8 {
+                    let word = format!("canary-{caller}-{n}");
+                    let answer = asked(&url, 7, &word);
+                    let code = &answer["error"]["code"];
+                    let lost = *code == json!(-31001) || *code == json!(-31007);
+                    assert!(lost || answer["result"]["content"][0]["text"] == json!(word), "{word}: {answer}");
+                }
+            })
+        })
+        .collect();
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    killer.join().unwrap();
+    let noted = std::fs::read_to_string(home.path().join("noted")).unwrap();
+    let mut words: Vec<&str> = noted.lines().collect();
+    let all = words.len();
+    words.sort_unstable();
+    words.dedup();
+    assert!(all > 8 && words.len() == all, "a call ran twice: {noted}");
+    drop(served);
+    assert!(become_(home.path(), 0), "{:?}", upstreams(home.path()));
+}
+
+#[test]
+fn a_server_that_ends_says_why() {
+    let home = tempfile::tempdir().unwrap();
+    for (script, why) in [
+        ("echo no-such-license >&2; exit 3", &["no-such-license", "3"][..]),
+        ("printf 'this is a banner\\n'; exit 0", &["banner", "status 0"]),
+    ] {
+        let served = Served::start(command(program(), home.path()).args([
+            "bridge",
+            "--http",
+            "127.0.0.1:0",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]));
+        let answer = asked(&served.url, 1, "x");
+        let text = answer["error"].to_string();
+        assert_eq!(answer["error"]["code"], -31001, "{answer}");
+        assert!(why.iter().all(|word| text.contains(word)), "{text}");
+    }
+}
+
+#[test]
+fn one_bridge_has_several_places_and_records_both_sides() {
+    let home = tempfile::tempdir().unwrap();
+    let (socket, file) = (home.path().join("s.sock"), home.path().join("both.jsonl"));
+    let mut bridge = command(program(), home.path());
+    bridge.args(["bridge", "--http", "127.0.0.1:0", "--path", "/m", "--unix"]).arg(&socket).arg("--record").arg(&file);
+    bridge.args(["--no-tools", "get-*", "--"]).arg(program()).args(["serve", "everything"]);
+    let served = Served::start(&mut bridge);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let connection = host(REVISIONS[0]).connect(linchpin::transport::unix(&socket)).await.unwrap();
+        let tools = connection.tools().await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.clone()).collect();
+        assert!(
+            names.iter().any(|name| name == "echo") && !names.iter().any(|name| name.starts_with("get-")),
+            "{names:?}"
+        );
+        connection.close().await;
+    });
+    assert!(served.url.ends_with("/m"), "{}", served.url);
+    drop(served);
+    let recorded = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        recorded.contains("\"side\":\"client\"")
+            && recorded.lines().any(|line| !line.contains("\"side\"") && line.contains("\"sent\"")),
+        "{recorded}"
+    );
+}
+
+#[test]
+fn headers_come_from_files_and_variables() {
+    let home = tempfile::tempdir().unwrap();
+    for (flags, why) in [
+        (&["--header", "X-Key: ${NO_SUCH_KEY}"][..], "NO_SUCH_KEY"),
+        (&["--header-file", "/no/such/file"], "cannot be read"),
+        (&["--header", "no colon"], "Name: value"),
+    ] {
+        let words: Vec<&str> = ["bridge"].iter().chain(flags).copied().chain(["http://127.0.0.1:1/mcp"]).collect();
+        let (code, _, err) = run(home.path(), &words);
+        assert!(code == Some(2) && err.contains(why), "{flags:?}: {err}");
+    }
+    let file = home.path().join("headers");
+    std::fs::write(&file, "# of the example\nX-Canary: ${CANARY}\n\n").unwrap();
+    let site = crate::common::Site::start(|_| crate::common::Site::answer("500 No", "", ""));
+    let url = site.url("/mcp");
+    let mut call = command(program(), home.path());
+    call.env("CANARY", "from-a-variable").args(["tools", &url, "--header-file"]).arg(&file);
+    let _ = crate::common::finished(&mut call);
+    assert!(
+        site.seen().iter().any(|head| head.to_lowercase().contains("x-canary: from-a-variable")),
+        "{:?}",
+        site.seen()
+    );
 }

@@ -1,12 +1,13 @@
 //! Token storage in one file that only its owner can read.
 
 use super::private::{self, Lock};
-use super::{StoreKey, Stored, TokenStore};
+use super::{StoreKey, Stored, TokenStore, Turn};
 use linchpin_core::service::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Maximum size of the file in bytes. A login takes some 5 KB.
@@ -83,9 +84,36 @@ impl TokenStore for FileStore {
         self.aside(move |path| change(path, |kept| kept.remove(&key).is_some()))
     }
 
+    fn turn(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
+        // One file a key, so that logins at different servers do not wait for each other.
+        let name = format!(".turn-{:016x}", digest(key));
+        Box::pin(async move {
+            loop {
+                let name = name.clone();
+                let taken = self.aside(move |path| {
+                    private::make_dir(path)?;
+                    Lock::try_take(&beside(path, &name))
+                });
+                match taken.await? {
+                    Some(lock) => return Ok(Turn::holding(lock)),
+                    None => tokio::time::sleep(TURN_RETRY).await,
+                }
+            }
+        })
+    }
+
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
         self.aside(|path| Ok(read(path)?.into_keys().collect()))
     }
+}
+
+/// How often it is looked whether another program has got its tokens.
+const TURN_RETRY: Duration = Duration::from_millis(100);
+
+/// A number that tells keys apart in names of files (FNV-1a). Two that have the same wait for each other, that is all.
+fn digest(key: &StoreKey) -> u64 {
+    let bytes = key.issuer.bytes().chain([0]).chain(key.resource.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 type Kept = BTreeMap<StoreKey, Stored>;

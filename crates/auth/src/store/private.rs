@@ -182,6 +182,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock at `path` unless somebody has it. Does not wait.
+    pub(super) fn try_take(path: &Path) -> io::Result<Option<Lock>> {
+        Ok(try_lock(path)?.map(|file| Lock { _file: file }))
+    }
+
     /// Waits for the lock at `path`, thirty seconds at most. Blocks.
     pub(super) fn take(path: &Path) -> io::Result<Lock> {
         let deadline = Instant::now() + LOCK_WAIT;

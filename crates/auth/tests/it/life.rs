@@ -539,3 +539,24 @@ async fn people_are_not_sent_to_log_in_without_end() {
     world.call(&oauth, "list").await.unwrap_err();
     assert_eq!(only(&world, &["LOGIN"]).lines().count(), 1);
 }
+
+#[tokio::test]
+async fn programs_that_start_together_ask_their_user_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || FileStore::new(folder.path().join("state/tokens.json"));
+    let world = World::new();
+    refreshable(&world);
+    world.set(|set| set.slow = true);
+    let programs: Vec<_> = (0..5).map(|_| world.oauth().store(store())).collect();
+    let all = async || {
+        let one = |n: usize| world.call(&programs[n], "list");
+        let (a, b, c, d, e) = tokio::join!(one(0), one(1), one(2), one(3), one(4));
+        assert_eq!([a, b, c, d, e], [const { Ok(200) }; 5]);
+    };
+    all().await;
+    assert_eq!(only(&world, &["LOGIN"]).lines().count(), 1);
+    // Nor is a rotating refresh token redeemed twice.
+    world.pass(3700);
+    all().await;
+    assert_eq!(only(&world, &["POST", "LOGIN"]).lines().count(), 1);
+}

@@ -1,48 +1,57 @@
 //! Payloads are the bytes that came, and belong to whom they were sent for.
 
 use linchpin::transport::{Bind, IntoService, memory, pipes};
-use linchpin_gateway::{Bridge, Isolation};
+use linchpin_gateway::{Bridge, BridgeOptions, Isolation};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf, SimplexStream, WriteHalf, simplex};
 
 /// The upstream's side of the pipes.
-struct Upstream {
+pub(crate) struct Upstream {
     read: Lines<BufReader<ReadHalf<SimplexStream>>>,
     write: WriteHalf<SimplexStream>,
 }
 
 impl Upstream {
-    async fn next(&mut self) -> String {
-        let line = tokio::time::timeout(Duration::from_secs(10), self.read.next_line()).await;
+    pub(crate) async fn next(&mut self) -> String {
+        let line = tokio::time::timeout(Duration::from_secs(60), self.read.next_line()).await;
         line.expect("a message in time").expect("a readable stream").expect("a message")
     }
 
-    async fn say(&mut self, text: &str) {
+    pub(crate) async fn say(&mut self, text: &str) {
         self.write.write_all(format!("{text}\n").as_bytes()).await.unwrap();
     }
 }
 
-type Client = (Lines<BufReader<ReadHalf<tokio::io::DuplexStream>>>, WriteHalf<tokio::io::DuplexStream>);
+pub(crate) type Client = (Lines<BufReader<ReadHalf<tokio::io::DuplexStream>>>, WriteHalf<tokio::io::DuplexStream>);
 
-async fn said(client: &mut Client, text: &str) {
+pub(crate) async fn said(client: &mut Client, text: &str) {
     client.1.write_all(format!("{text}\n").as_bytes()).await.unwrap();
 }
 
-async fn heard(client: &mut Client) -> String {
+pub(crate) async fn heard(client: &mut Client) -> String {
     let line = tokio::time::timeout(Duration::from_secs(10), client.0.next_line()).await;
     line.expect("a message in time").unwrap().expect("a message")
 }
 
-/// A bridge between a client and an upstream that are both written here.
-fn between(isolation: Isolation) -> (Client, Upstream) {
+/// A bridge to an upstream that is written here, and a way to make clients of it.
+pub(crate) fn to_upstream(change: impl FnOnce(&mut BridgeOptions)) -> (impl Fn() -> Client, Upstream, Bridge) {
     let (to_read, to_write) = simplex(1 << 20);
     let (from_read, from_write) = simplex(1 << 20);
-    let bridge = Bridge::new(pipes(from_read, to_write)).options(|options| options.isolation = isolation);
-    let (place, stream) = memory();
-    tokio::spawn(place.serve(bridge.into_shared().unwrap()));
-    let (read, write) = tokio::io::split(stream);
-    let upstream = Upstream { read: BufReader::new(to_read).lines(), write: from_write };
-    ((BufReader::new(read).lines(), write), upstream)
+    let bridge = Bridge::new(pipes(from_read, to_write)).options(change);
+    let service = bridge.clone().into_shared().unwrap();
+    let client = move || {
+        let (place, stream) = memory();
+        tokio::spawn(place.serve(service.clone()));
+        let (read, write) = tokio::io::split(stream);
+        (BufReader::new(read).lines(), write)
+    };
+    (client, Upstream { read: BufReader::new(to_read).lines(), write: from_write }, bridge)
+}
+
+/// A bridge between a client and an upstream that are both written here.
+fn between(isolation: Isolation) -> (Client, Upstream) {
+    let (client, upstream, _) = to_upstream(|options| options.isolation = isolation);
+    (client(), upstream)
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"x":{"y":1.0}},"clientInfo":{"name":"c","version":"1","odd":[1e2]}}}"#;

@@ -1,8 +1,11 @@
 //! A bridge between a client of any revision and an upstream of any.
 
 mod bytes;
+mod faults;
+mod isolation;
 mod passes;
 mod places;
+mod sessions;
 
 use linchpin::prelude::*;
 use linchpin::transport::{Bind, IntoService, Service, in_process, memory};

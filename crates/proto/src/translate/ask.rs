@@ -1,6 +1,8 @@
 //! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
 
+use super::fit;
 use crate::splice::Splice;
+use linchpin_core::Features;
 use linchpin_core::json::{Scanner, write_str};
 use linchpin_core::message::{Message, ResultMembers};
 use linchpin_types::jsonrpc::method;
@@ -75,6 +77,30 @@ pub fn is_url(params: &str) -> bool {
         mode: Option<Cow<'a, str>>,
     }
     serde_json::from_str::<Mode<'_>>(params).is_ok_and(|read| read.mode.as_deref() == Some("url"))
+}
+
+/// The parameters of a question as a session's revision has them.
+///
+/// # Errors
+/// What the revision lacks, as a sentence.
+pub fn for_session(asked: &str, params: &str, features: &Features) -> Result<String, String> {
+    if asked != method::ELICITATION_CREATE || is_url(params) {
+        return Ok(params.to_owned());
+    }
+    fit::form(params, features)
+}
+
+/// The address of an elicitation by URL; of others there is none.
+pub fn visited_page(params: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Page {
+        #[serde(default)]
+        mode: Option<String>,
+        #[serde(default)]
+        url: Option<String>,
+    }
+    let read: Page = serde_json::from_str(params).ok()?;
+    (read.mode.as_deref() == Some("url")).then(|| read.url.unwrap_or_default())
 }
 
 /// `inputResponses` of these answers: keys, and JSON text.

@@ -4,6 +4,63 @@ use linchpin_core::message::Request;
 use linchpin_core::{Features, Method, Reply};
 use serde_json::{Map, Value, json};
 
+/// The parameters of an elicitation by form as an older revision has them. An error, as a sentence, if the form has something
+/// that must be filled in and that the revision does not have.
+pub(super) fn form(params: &str, features: &Features) -> Result<String, String> {
+    if features.icons {
+        return Ok(params.to_owned());
+    }
+    let Ok(mut read) = serde_json::from_str::<Map<String, Value>>(params) else { return Ok(params.to_owned()) };
+    read.remove("mode");
+    let Some(schema) = read.get_mut("requestedSchema").and_then(Value::as_object_mut) else {
+        return Ok(Value::Object(read).to_string());
+    };
+    let required: Vec<Value> = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut lacks = None;
+    if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.retain(|name, field| {
+            let several = field["type"] == "array";
+            if several && required.iter().any(|one| one == name) {
+                lacks = Some(format!(
+                    "the form wants several choices (`{name}`), which this client's revision does not have"
+                ));
+            }
+            // What need not be filled in is left out.
+            !several
+        });
+        fields.values_mut().filter_map(Value::as_object_mut).for_each(field);
+    }
+    lacks.map_or_else(|| Ok(Value::Object(read).to_string()), Err)
+}
+
+/// A field of a form as an older revision has it.
+fn field(field: &mut Map<String, Value>) {
+    if field.get("default").is_some_and(|default| !default.is_boolean()) {
+        field.remove("default");
+    }
+    if let Some(Value::Array(choices)) = field.remove("oneOf") {
+        let pick = |key: &str| choices.iter().map(|choice| choice[key].clone()).collect::<Vec<_>>();
+        let (values, names) = (pick("const"), pick("title"));
+        field.insert("enum".into(), values.into());
+        field.insert("enumNames".into(), names.into());
+    }
+}
+
+/// Who somebody is as the revision says it.
+pub(super) fn implementation(who: &mut Map<String, Value>, features: &Features) {
+    let newer = [
+        ("title", features.titles),
+        ("icons", features.icons),
+        ("description", features.icons),
+        ("websiteUrl", features.icons),
+    ];
+    for (name, has) in newer {
+        if !has {
+            who.remove(name);
+        }
+    }
+}
+
 /// The result as the client's revision has it.
 pub(super) fn fitted(request: &Request, mut reply: Reply) -> Reply {
     let features = request.caller.features();

@@ -1,5 +1,6 @@
 //! Notifications of an upstream, for the client.
 
+use super::result::member;
 use crate::splice::Splice;
 use bytes::Bytes;
 use linchpin_core::Id;
@@ -11,9 +12,15 @@ pub fn same(message: &Message) -> Bytes {
     message.frame().as_bytes().clone()
 }
 
-/// A progress notification with the client's token, as JSON text.
-pub fn progress(message: &Message, token: &str) -> Bytes {
-    replaced(message, message.params().progress_token, token.as_bytes())
+/// A progress notification with the client's token, as JSON text; without its text if the client's revision has none.
+pub fn progress(message: &Message, token: &str, texts: bool) -> Bytes {
+    let params = message.params();
+    let text = params.all.filter(|_| !texts).and_then(|all| member(message.frame(), all, "message"));
+    let Some(text) = text else { return replaced(message, params.progress_token, token.as_bytes()) };
+    edited(message, |splice| {
+        splice.remove(text);
+        params.progress_token.into_iter().for_each(|span| splice.replace(span, token.as_bytes().to_vec()));
+    })
 }
 
 /// A notification of a `subscriptions/listen` stream with the id of the client's request.

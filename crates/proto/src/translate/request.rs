@@ -144,6 +144,10 @@ fn params(
             splice.add(meta, said);
         }
     }
+    if let Claims::Drop = claims {
+        // Sessions have no rounds.
+        [params.input_responses, params.request_state].into_iter().flatten().for_each(|value| splice.remove(value));
+    }
     if let Some((span, id)) = token {
         splice.replace(span, id.to_string().into_bytes());
     }

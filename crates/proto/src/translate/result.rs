@@ -121,7 +121,7 @@ fn spliced(id: &Id, splice: Splice<'_>, kind: ReplyKind) -> Reply {
 }
 
 /// The value of this member of the object at `object`.
-fn member(text: &str, object: Span, name: &str) -> Option<Span> {
+pub(super) fn member(text: &str, object: Span, name: &str) -> Option<Span> {
     let mut found = None;
     let inner = object.of(text);
     let mut scanner = Scanner::new(inner, 127);

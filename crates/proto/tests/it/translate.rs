@@ -157,7 +157,7 @@ fn notifications_change_their_token_or_the_id_of_their_stream() {
     let told =
         heard(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1.0}}"#);
     let want = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1.0}}"#;
-    assert_eq!(notice::progress(&told, "\"t\""), want);
+    assert_eq!(notice::progress(&told, "\"t\"", true), want);
     let text = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"a:b"}}"#;
     assert_eq!(notice::subscribed(&heard(text), &Id::from_json("\"s\"").unwrap()), text.replace(":7}", ":\"s\"}"));
     assert_eq!(notice::to_session(&heard(text)), text.replace(r#"{"io.modelcontextprotocol/subscriptionId":7}"#, "{}"));
@@ -192,4 +192,26 @@ fn a_caller_of_a_request_is_the_same_in_both_forms() {
         Caller::of_session(Arc::new(Session::new(Features::of(LAST), ClientCaps::default(), "{}", r#"{"name":"c"}"#)));
     assert_eq!(caller.client_info_json(), Some(r#"{"name":"c"}"#));
     assert_eq!(Caller::of_session(session(LAST)).client_info_json(), None);
+}
+
+#[test]
+fn older_clients_get_no_newer_forms_and_texts() {
+    let told = heard(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.5,"message":"half"}}"#,
+    );
+    let plain = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.5}}"#;
+    assert_eq!(notice::progress(&told, "\"t\"", false), plain);
+
+    let form = |required: &str| {
+        format!(
+            r#"{{"mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{{"several":{{"type":"array"}},"one":{{"type":"string","default":"a","oneOf":[{{"const":"a","title":"A"}}]}},"sure":{{"type":"boolean","default":true}}}},"required":["{required}"]}}}}"#
+        )
+    };
+    let ask = |params: &str, revision| ask::for_session("elicitation/create", params, Features::of(revision));
+    let older = ask(&form("one"), Revision::V2025_06_18).unwrap();
+    let want = serde_json::json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {
+        "one": { "type": "string", "enum": ["a"], "enumNames": ["A"] }, "sure": { "type": "boolean", "default": true } }, "required": ["one"] } });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&older).unwrap(), want);
+    assert!(ask(&form("several"), Revision::V2025_06_18).unwrap_err().contains("several"));
+    assert_eq!(ask(&form("several"), LAST).unwrap(), form("several"));
 }

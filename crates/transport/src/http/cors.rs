@@ -33,8 +33,11 @@ pub(crate) fn preflight(request: &request::Parts) -> Option<Response<HttpBody>> 
 /// Allows pages of `origin` to read a response.
 pub(crate) fn allow(origin: HeaderValue, response: &mut Response<HttpBody>) {
     let headers = response.headers_mut();
+    let every = origin == "*";
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate, dpop-nonce");
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    headers.append(VARY, HeaderValue::from_static("origin"));
+    if !every {
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
 }

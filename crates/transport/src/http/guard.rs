@@ -20,6 +20,8 @@ pub(crate) struct Guard {
     origins: Box<[Box<str>]>,
     /// Whether pages of this machine, and those this server itself serves, are allowed.
     same_host: bool,
+    /// Pages of every origin are allowed.
+    any_origin: bool,
 }
 
 impl Guard {
@@ -30,7 +32,18 @@ impl Guard {
             Some(list) => list.iter().map(lower).collect(),
             None => LOOPBACK.iter().map(|s| Box::from(*s)).chain(bound.iter().map(lower)).collect(),
         });
-        Guard { hosts, origins: origins.unwrap_or_default().iter().map(lower).collect(), same_host: origins.is_none() }
+        Guard {
+            hosts,
+            origins: origins.unwrap_or_default().iter().map(lower).collect(),
+            same_host: origins.is_none(),
+            any_origin: false,
+        }
+    }
+
+    /// Allows pages of every origin.
+    pub(crate) fn with_any_origin(mut self, any: bool) -> Guard {
+        self.any_origin = any;
+        self
     }
 
     /// Checks the request, and returns its origin; the error is for its sender.
@@ -66,7 +79,12 @@ impl Guard {
 
     /// Whether this origin was configured explicitly: then the response gets CORS headers.
     pub(crate) fn is_named(&self, origin: &[u8]) -> bool {
-        self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin))
+        self.any_origin || self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin))
+    }
+
+    /// What the response says to an origin that [`Guard::is_named`].
+    pub(crate) fn told(&self, origin: &HeaderValue) -> HeaderValue {
+        if self.any_origin { HeaderValue::from_static("*") } else { origin.clone() }
     }
 
     fn origin_allowed(&self, origin: &[u8], host: Option<&[u8]>) -> bool {

@@ -63,7 +63,7 @@ pub(crate) use {
 
 use linchpin_core::gate::Gate;
 use linchpin_core::service::{ConfigError, IntoService};
-use linchpin_core::store::{EventStore, SessionStore};
+use linchpin_core::store::{EventStore, SessionSeal, SessionStore};
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,18 +95,30 @@ pub struct HttpOptions {
     /// Default `None`: pages of the same host, including any loopback page if the request was sent to a loopback name.
     /// Requests without `Origin` do not come from web pages and are always allowed.
     pub allowed_origins: Option<Vec<String>>,
+    /// Allows pages of every origin. Default `false`: any page that a user visits could call the server.
+    pub any_origin: bool,
     /// Decides who may send requests, and serves documents beside the endpoint. Default `None`: everybody may.
     pub gate: Option<Arc<dyn Gate>>,
     /// Keeps sessions beyond this process, so that another one, or this one after a restart, can go on with them.
     /// Default `None`: they are in memory. A client must come back to the same process as long as that lives. A call of the
     /// store that takes longer than 5 seconds has failed.
     pub sessions: Option<Arc<dyn SessionStore>>,
+    /// Puts what a session is into its id, so that it goes on after a restart and at every process with the same key. Default
+    /// `None`.
+    pub session_seal: Option<Arc<dyn SessionSeal>>,
+    /// Has no sessions, also for revisions with sessions: `initialize` gives no id, every request is that of a
+    /// client that declares nothing and was not seen before, and GET is refused. Default `false`.
+    pub no_sessions: bool,
     /// Keeps the events of streams beyond this process, so that a client can resume a stream at another one. Default
     /// `None`: they are in memory. An event is sent once it is stored, or storing it has failed.
     pub events: Option<Arc<dyn EventStore>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
     pub sse_2024: bool,
+    /// The path of that transport's stream, and that for its messages. Default `/sse` and `/message`. Different ones need a
+    /// fixed `path`.
+    #[cfg(feature = "sse")]
+    pub sse_paths: (String, String),
     /// How long clients should wait before they reconnect to a broken stream, in milliseconds. Default 1,000.
     pub retry_ms: u64,
     /// How long a connection without a request stays open, in milliseconds. Default 75,000. HTTP/2 PING frames do not count
@@ -118,6 +130,10 @@ pub struct HttpOptions {
     /// Answers `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
     /// `false`. Any `Host` and `Origin` may ask.
     pub health: bool,
+    /// Where `health` answers 200. Default `/healthz`.
+    pub health_paths: Vec<String>,
+    /// Where `health` says whether requests are served. Default `/readyz`.
+    pub ready_path: String,
     /// What `/readyz` asks: why requests cannot be served now, as a sentence for the operator, which 503 is sent with.
     /// Default `None`: they always can.
     pub ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
@@ -144,15 +160,22 @@ impl Default for HttpOptions {
             allowed_hosts: None,
             any_host: false,
             allowed_origins: None,
+            any_origin: false,
             gate: None,
             sessions: None,
+            session_seal: None,
+            no_sessions: false,
             events: None,
             #[cfg(feature = "sse")]
             sse_2024: false,
+            #[cfg(feature = "sse")]
+            sse_paths: ("/sse".to_owned(), "/message".to_owned()),
             retry_ms: 1_000,
             idle_ms_max: 75_000,
             write_ms_max: 30_000,
             health: false,
+            health_paths: vec!["/healthz".to_owned()],
+            ready_path: "/readyz".to_owned(),
             ready: None,
             metrics: None,
             shutdown_delay_ms: 0,
@@ -176,7 +199,10 @@ impl fmt::Debug for HttpOptions {
             .field("allowed_hosts", &self.allowed_hosts)
             .field("any_host", &self.any_host)
             .field("allowed_origins", &self.allowed_origins)
+            .field("any_origin", &self.any_origin)
             .field("gate", &self.gate.is_some())
+            .field("session_seal", &self.session_seal.is_some())
+            .field("no_sessions", &self.no_sessions)
             .field("sessions", &self.sessions.is_some())
             .field("events", &self.events.is_some());
         #[cfg(feature = "sse")]

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The pages that a service has.
 pub(super) struct Pages {
     health: bool,
+    health_paths: Box<[String]>,
+    ready_path: String,
     closing: AtomicBool,
     ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
     metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
@@ -19,7 +21,14 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn new(options: &HttpOptions) -> Pages {
         let (ready, metrics) = (options.ready.clone(), options.metrics.clone());
-        Pages { health: options.health, closing: AtomicBool::new(false), ready, metrics }
+        Pages {
+            health: options.health,
+            health_paths: options.health_paths.clone().into(),
+            ready_path: options.ready_path.clone(),
+            closing: AtomicBool::new(false),
+            ready,
+            metrics,
+        }
     }
 
     /// The shutdown has begun.
@@ -32,11 +41,12 @@ impl Pages {
         if !self.health {
             return None;
         }
-        let state = match request.uri.path() {
-            "/healthz" => Ok(()),
-            "/readyz" if self.closing.load(Ordering::Relaxed) => Err("shutting down".to_owned()),
-            "/readyz" => self.ready.as_ref().map_or(Ok(()), |ready| ready()),
-            _ => return None,
+        let path = request.uri.path();
+        let state = match () {
+            () if self.health_paths.iter().any(|own| own == path) => Ok(()),
+            () if path != self.ready_path => return None,
+            () if self.closing.load(Ordering::Relaxed) => Err("shutting down".to_owned()),
+            () => self.ready.as_ref().map_or(Ok(()), |ready| ready()),
         };
         Some(match state {
             _ if !is_read(&request.method) => answer::method_not_allowed("GET, HEAD"),

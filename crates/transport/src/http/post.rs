@@ -77,9 +77,15 @@ pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, c
             match rules::classify(&message, &head.headers, &named, ask) {
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
-                Ok(PostKind::Initialize) if named.id.is_none() => open(shared, head, &message, cx),
+                Ok(PostKind::Initialize) if shared.no_sessions || named.id.is_none() => {
+                    open(shared, head, &message, cx)
+                }
                 Ok(PostKind::Initialize | PostKind::Session) => {
-                    match shared.session_of(&named, head.principal.as_ref(), request_id(&message)) {
+                    let session = match shared.no_sessions {
+                        true => shared.sessions.passing(&head),
+                        false => shared.session_of(&named, head.principal.as_ref(), request_id(&message)),
+                    };
+                    match session {
                         Ok(session) => in_session(shared, session, head, &message, cx),
                         Err(response) => Next::Answer(*response),
                     }
@@ -281,8 +287,11 @@ fn opened(
     if matches!(reply.kind(), ReplyKind::Error(_)) {
         return Opened::Now(answer::reply(rules::status(reply.kind(), features), reply));
     }
+    if shared.no_sessions {
+        return Opened::Now(answer::reply(200, reply));
+    }
     let session = shared.sessions.open(place, principal.as_ref(), engine);
-    let header = session.and_then(|s| Some((HeaderValue::from_str(&s.id()).ok()?, s)));
+    let header = session.and_then(|s| Some((HeaderValue::from_str(&s.issued_id()).ok()?, s)));
     let Some((mut header, session)) = header else {
         return Opened::Now(answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session"));
     };
@@ -380,7 +389,7 @@ fn take(
 fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
     const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
     let named = SessionHeaders::of(&head.headers);
-    if named.id.is_none() {
+    if shared.no_sessions || named.id.is_none() {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
     }
     let session = match shared.session_of(&named, head.principal.as_ref(), None) {

@@ -103,11 +103,12 @@ impl HttpService {
         let limits = service.limits().clone();
         let sessions = Arc::new(Sessions::new(service.clone(), Stores::of(options)));
         let guard =
-            Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
+            Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref())
+                .with_any_origin(options.any_origin);
         let path = options.endpoint().map(Box::from);
         let retry_ms = options.retry_ms;
         #[cfg(feature = "sse")]
-        let sse = options.sse_2024.then(crate::sse::Endpoints::default);
+        let sse = options.sse_2024.then(|| crate::sse::Endpoints::new(&options.sse_paths));
         HttpService {
             endpoint: Arc::new(Endpoint {
                 shared: Shared {
@@ -117,6 +118,7 @@ impl HttpService {
                     calls: Arc::default(),
                     retry_ms,
                     gate: options.gate.clone(),
+                    no_sessions: options.no_sessions,
                 },
                 closing: AtomicBool::new(false),
                 closed: OnceCell::new(),
@@ -236,7 +238,7 @@ impl HttpService {
         let (state, origin) = match self.endpoint.guard.check(&parts) {
             Ok(origin) => {
                 let origin = origin.filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
-                let origin = origin.cloned().map(Box::new);
+                let origin = origin.map(|o| Box::new(self.endpoint.guard.told(o)));
                 let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
                 (preflight.map_or_else(|| self.endpoint.begin(parts, peer), State::Answer), origin)
             }
@@ -434,12 +436,12 @@ impl Endpoint {
 
     fn route(&self, path: &str) -> Route {
         #[cfg(feature = "sse")]
-        if self.sse.is_some() {
+        if let Some(sse) = &self.sse {
             // Without a fixed path, the suffix identifies the HTTP+SSE endpoints.
-            if path == "/sse" || self.path.is_none() && path.ends_with("/sse") {
+            if path == &*sse.stream || self.path.is_none() && path.ends_with("/sse") {
                 return Route::Sse;
             }
-            if path == "/message" || self.path.is_none() && path.ends_with("/message") {
+            if path == &*sse.message || self.path.is_none() && path.ends_with("/message") {
                 return Route::Message;
             }
         }
@@ -480,7 +482,7 @@ impl Endpoint {
 
     /// GET: opens a session's stream, or resumes one of its streams.
     fn listen(&self, head: &RequestContext) -> State {
-        if has_no_sessions(&head.headers) {
+        if self.shared.no_sessions || has_no_sessions(&head.headers) {
             return State::Answer(answer::method_not_allowed("POST"));
         }
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
@@ -525,7 +527,7 @@ impl Endpoint {
 
     /// DELETE: ends a session.
     fn end(&self, head: &RequestContext) -> State {
-        if has_no_sessions(&head.headers) {
+        if self.shared.no_sessions || has_no_sessions(&head.headers) {
             return State::Answer(answer::method_not_allowed("POST"));
         }
         match self.shared.session_of(&SessionHeaders::of(&head.headers), head.principal.as_ref(), None) {

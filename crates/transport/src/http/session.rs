@@ -89,6 +89,20 @@ impl HttpSession {
         id_of(self.key)
     }
 
+    /// The id that its client is given: what it is too, encrypted, if the options say so.
+    pub(crate) fn issued_id(&self) -> String {
+        let id = self.id();
+        let sealed = self.common.stores.as_ref().and_then(|stores| stores.seal.as_ref()).and_then(|seal| {
+            let mut record = self.engine().session()?.record()?;
+            record.owner = self.owner.as_deref().map(Box::from);
+            seal.seal(&id, &record)
+        });
+        match sealed {
+            Some(sealed) => id + "." + &sealed,
+            None => id,
+        }
+    }
+
     /// Whether it belongs to this principal.
     pub(crate) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
         self.owner.as_ref() == principal.map(Principal::identity)

@@ -35,6 +35,15 @@ fn quarter(digits: u64) -> Option<u32> {
     Some((fours | fours >> 16) as u32)
 }
 
+/// The key of an id in the format of [`id_of`], and what follows it after a dot.
+pub(crate) fn parts_of(id: &[u8]) -> Option<(u128, Option<&str>)> {
+    match id.split_at_checked(32)? {
+        (key, []) => Some((key_of(key)?, None)),
+        (key, [b'.', sealed @ ..]) => Some((key_of(key)?, Some(std::str::from_utf8(sealed).ok()?))),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,13 +3,13 @@
 use super::answer;
 use super::body::HttpBody;
 use super::session::{Common, HttpSession};
-use super::session_id::{id_of, key_of};
+use super::session_id::{id_of, parts_of};
 use super::stores::{self, Stores};
 use crate::driver;
 use http::{Response, StatusCode};
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Caller, Limits, Principal, RequestContext, Reservation, Service, SessionRecord};
+use linchpin_core::{Caller, Features, Limits, Principal, RequestContext, Reservation, Service, SessionRecord};
 use linchpin_proto::Engine;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -167,11 +167,19 @@ impl Sessions {
     /// Goes on with a session of another process, for the request of `context`, which is returned. `None` if the session
     /// is here, or there is no store; if the store does not have it either, nothing happens.
     pub(crate) fn revive(self: &Arc<Self>, context: &mut Option<Arc<RequestContext>>) -> Option<Revival> {
-        let store = self.common.stores.as_ref()?.sessions.clone()?;
-        let key = key_of(context.as_ref()?.headers.get(answer::SESSION_ID)?.as_bytes())?;
+        let stores = self.common.stores.as_ref()?;
+        let (key, sealed) = parts_of(context.as_ref()?.headers.get(answer::SESSION_ID)?.as_bytes())?;
         if self.shard(key).contains_key(&key) {
             return None;
         }
+        let opened = stores.seal.as_ref().zip(sealed).and_then(|(seal, sealed)| seal.open(&id_of(key), sealed));
+        if let Some(record) = opened {
+            let resumed = self.resume(key, &record, context.as_ref()?);
+            let context = context.take()?;
+            let refused = |why| Box::new(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, why));
+            return Some(Box::pin(std::future::ready(resumed.map(|()| context).map_err(refused))));
+        }
+        let store = stores.sessions.clone()?;
         let (sessions, context) = (self.clone(), context.take()?);
         Some(Box::pin(async move {
             let found = store.load(&id_of(key)).await;
@@ -229,6 +237,31 @@ impl Sessions {
         // Runs handlers.
         self.common.service.session_resumed(&caller, context);
         Ok(())
+    }
+
+    /// A session for one request, where there are no others: of the revision that its headers name, and of a client that
+    /// declares nothing.
+    pub(crate) fn passing(&self, context: &RequestContext) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
+        let refuse = |status, why| Box::new(answer::refuse(status, None, why));
+        let version = context.headers.get(answer::PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
+        let revision = match version {
+            // As the specification has it for clients that do not say: the last revision without that header.
+            None => Features::all().find(|features| features.has_sessions && !features.version_header),
+            Some(version) => version.trim().parse().ok().map(Features::of),
+        };
+        let revision = revision.map(|features| features.revision);
+        let revision =
+            revision.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unsupported MCP-Protocol-Version header"))?;
+        let record = SessionRecord::bare(revision);
+        let engine = driver::engine(&*self.common.service).resume(&record, driver::nonce());
+        let owner = context.principal.as_ref().map(|principal| principal.identity().clone());
+        let session = engine.and_then(|engine| {
+            if let Some(state) = engine.session() {
+                self.common.service.session_resumed(&Caller::of_session(state.clone()), context);
+            }
+            HttpSession::new(0, owner, engine, self.common.clone())
+        });
+        session.map(Arc::new).ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unsupported MCP-Protocol-Version header"))
     }
 
     /// The stores of the service.

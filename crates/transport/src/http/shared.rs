@@ -4,7 +4,7 @@ use super::answer;
 use super::body::HttpBody;
 use super::calls::Calls;
 use super::session::HttpSession;
-use super::session_id::key_of;
+use super::session_id::parts_of;
 use super::sessions::Sessions;
 use http::{Response, StatusCode};
 use linchpin_core::gate::Gate;
@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Arc<Calls>,
     pub(crate) retry_ms: u64,
     pub(crate) gate: Option<Arc<dyn Gate>>,
+    /// Requests of revisions with sessions have none either.
+    pub(crate) no_sessions: bool,
 }
 
 impl Shared {
@@ -35,7 +37,7 @@ impl Shared {
         let Some(value) = named.id else {
             return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
         };
-        let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
+        let found = parts_of(value.as_bytes()).and_then(|(key, _)| self.sessions.find(key));
         // A session of another principal looks as if it did not exist.
         let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
             return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");

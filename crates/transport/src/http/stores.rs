@@ -6,7 +6,7 @@ use super::body::HttpBody;
 use super::session_id::id_of;
 use http::{Response, StatusCode};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::store::{EventStore, SessionStore, StoreError, StoredEvent};
+use linchpin_core::store::{EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
 use linchpin_core::{Id, SessionRecord};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +18,7 @@ use std::time::Duration;
 pub(crate) struct Stores {
     pub(crate) sessions: Option<Arc<dyn SessionStore>>,
     pub(crate) events: Option<Arc<dyn EventStore>>,
+    pub(crate) seal: Option<Arc<dyn SessionSeal>>,
 }
 
 impl Stores {
@@ -25,7 +26,8 @@ impl Stores {
     pub(crate) fn of(options: &HttpOptions) -> Option<Arc<Stores>> {
         let sessions = options.sessions.clone().map(|store| Arc::new(Bounded(store)) as _);
         let events = options.events.clone().map(|store| Arc::new(Bounded(store)) as _);
-        (sessions.is_some() || events.is_some()).then(|| Arc::new(Stores { sessions, events }))
+        let seal = options.session_seal.clone();
+        (sessions.is_some() || events.is_some() || seal.is_some()).then(|| Arc::new(Stores { sessions, events, seal }))
     }
 
     /// Deletes a session, then responds.

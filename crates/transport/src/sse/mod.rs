@@ -21,9 +21,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The open streams of one service.
-#[derive(Default)]
 pub(crate) struct Endpoints {
     peers: Arc<Peers>,
+    /// The paths of streams and of messages.
+    pub(crate) stream: Box<str>,
+    pub(crate) message: Box<str>,
 }
 
 #[derive(Default)]
@@ -36,6 +38,11 @@ impl Peers {
 }
 
 impl Endpoints {
+    /// Endpoints at these paths.
+    pub(crate) fn new((stream, message): &(String, String)) -> Endpoints {
+        Endpoints { peers: Arc::default(), stream: stream.as_str().into(), message: message.as_str().into() }
+    }
+
     /// Opens a stream. `path` is that of the request.
     pub(crate) fn open(&self, shared: &Shared, path: &str, principal: Option<&Principal>) -> Response<HttpBody> {
         // What it will declare comes later.
@@ -50,8 +57,9 @@ impl Endpoints {
         }
         let key = u128::from_ne_bytes(key);
         // Beside the stream's own path, so that it holds under a router's prefix too.
-        let base = path.strip_suffix("/sse").unwrap_or_default();
-        let peer = Peer::new(&*shared.service, principal, &format!("{base}/message?sessionId={}", id_of(key)));
+        let base = path.strip_suffix(&*self.stream).or_else(|| path.strip_suffix("/sse")).unwrap_or_default();
+        let address = format!("{base}{}?sessionId={}", self.message, id_of(key));
+        let peer = Peer::new(&*shared.service, principal, &address);
         self.peers.lock().insert(key, peer.clone());
         let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
         events(HttpBody::stream(stream, &*shared.service).until_expiry(principal))

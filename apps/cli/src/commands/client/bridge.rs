@@ -6,13 +6,16 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace};
 use crate::record::transcript::Recorder;
+use crate::serve::auth::AuthArgs;
 use crate::serve::paste::Card;
-use crate::serve::place::{Clients, PlaceArgs, Ready};
-use crate::show::out::Style;
+use crate::serve::place::{Change, Clients, PlaceArgs, Ready};
+use crate::show::out::{Style, note};
 use clap::{Args, ValueEnum};
+use linchpin::auth::store::FileStore;
 use linchpin::client::Tap;
-use linchpin_core::Features;
-use linchpin_gateway::{Bridge, Isolation};
+use linchpin::transport::HttpOptions;
+use linchpin_core::{Features, SessionSeal};
+use linchpin_gateway::{Bridge, Isolation, SealedSessions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +36,13 @@ pub(crate) struct BridgeArgs {
     pub(crate) place: PlaceArgs,
 
     #[command(flatten)]
+    pub(crate) auth: AuthArgs,
+
+    #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
+
+    #[command(flatten)]
+    pub(crate) clients: ClientArgs,
 }
 
 /// How the connections to the server are shared, and for how long.
@@ -41,13 +50,18 @@ pub(crate) struct BridgeArgs {
 #[command(next_help_heading = "Bridge")]
 pub(crate) struct UpstreamArgs {
     /// Who shares a connection to the server: auto (each session has its own), shared (all have one; the server cannot ask
-    /// its clients), or session (each stateless request over HTTP has its own, too).
+    /// its clients), session (each stateless request over HTTP has its own, too), user (clients that log in as the same
+    /// have one), call (each call has one while it runs), or fresh (each call has a new one).
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Shares::Auto)]
     pub(crate) isolation: Shares,
 
     /// Connections to the server at once; for a command, its processes.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) instances: usize,
+
+    /// With --isolation call or fresh, connections that are kept for the next calls.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) warm: usize,
 
     /// Close a connection that has had nothing to do for this long [default: 10m; on standard input and output: never].
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
@@ -65,15 +79,24 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "NAME", value_parser = forwarded)]
     pub(crate) forward_header: Vec<String>,
 
-    /// Serve on an address that other machines can reach, although nobody is asked who they are.
-    #[arg(long, requires = "http")]
-    pub(crate) no_auth_i_know: bool,
+    /// Show only tools of this name, with * and ?. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) tools: Vec<String>,
+
+    /// Do not show tools of this name, nor let them be called. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) no_tools: Vec<String>,
+
+    /// Ask the server whether it is there when nothing has come from it for this long; 0 never does. To clients of event
+    /// streams, comments are sent as often.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
+    pub(crate) keep_alive: Option<Duration>,
 
     /// Show all messages to and from the server on standard error, with secrets masked.
     #[arg(long)]
     pub(crate) trace: bool,
 
-    /// Record all messages to and from the server to this file, with secrets masked.
+    /// Record all messages of both sides to this file, with secrets masked.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 }
@@ -84,6 +107,51 @@ pub(crate) enum Shares {
     Auto,
     Shared,
     Session,
+    User,
+    Call,
+    Fresh,
+}
+
+/// How clients are served over HTTP.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clients")]
+pub(crate) struct ClientArgs {
+    /// Speak only revisions with sessions (legacy) or without (modern) with clients.
+    #[arg(long, value_name = "ERA", default_value = "both", value_parser = ["both", "legacy", "modern"])]
+    pub(crate) serve_era: String,
+
+    /// With sealed, sessions go on after a restart of the bridge. With off there are none: every request is that of a new client.
+    #[arg(long, value_name = "HOW", default_value = "sealed", value_parser = ["sealed", "off"])]
+    pub(crate) sessions: String,
+
+    /// Let pages of this origin, or of every (*), call the server. May be repeated.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub(crate) cors: Vec<String>,
+
+    /// The path of Streamable HTTP [default: /mcp].
+    #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
+    pub(crate) path: Option<String>,
+
+    /// The path of the stream of HTTP+SSE [default: /sse].
+    #[arg(long, value_name = "PATH", requires = "sse", value_parser = path)]
+    pub(crate) sse_path: Option<String>,
+
+    /// The path for messages of HTTP+SSE [default: /message].
+    #[arg(long, value_name = "PATH", requires = "sse", value_parser = path)]
+    pub(crate) message_path: Option<String>,
+
+    /// Where probes are told that the bridge runs [default: /healthz]. May be repeated.
+    #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
+    pub(crate) health: Vec<String>,
+
+    /// Where probes are told whether the server answers [default: /readyz].
+    #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
+    pub(crate) ready: Option<String>,
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let fine = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
+    if fine { Ok(text.to_owned()) } else { Err("expected a path such as /mcp".to_owned()) }
 }
 
 /// Headers that belong to one connection, or to the bridge itself.
@@ -121,14 +189,10 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     if target.kind == Kind::Transcript {
         return Err(Failure::usage("a transcript is served with `linchpin replay`"));
     }
-    if !args.upstream.no_auth_i_know
-        && let Some(address) = args.place.open_address()
-    {
-        let why = format!("{address} can be reached from other machines, and nobody is asked who they are");
-        return Err(Failure::usage(why).hint("use 127.0.0.1, or pass --no-auth-i-know"));
-    }
+    args.place.guard(&args.auth)?;
+    args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
     let redactor = Arc::new(target.redactor);
-    let tap = args.upstream.tap(&target.name, &redactor)?;
+    let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
     let idle = match (args.upstream.idle_stop, args.place.clients()) {
         (Some(idle), _) => idle,
         // The one client decides.
@@ -141,20 +205,28 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
             Shares::Auto => Isolation::Auto,
             Shares::Shared => Isolation::Shared,
             Shares::Session => Isolation::Session,
+            Shares::User => Isolation::User,
+            Shares::Call => Isolation::Call,
+            Shares::Fresh => Isolation::Fresh,
         };
         options.instances_max = upstream.instances;
         options.idle_stop_ms = ms(idle);
         options.call_ms_max = ms(upstream.call_timeout);
         options.forward_headers = upstream.forward_header.into_iter().map(String::into_boxed_str).collect();
-        options.upstream = Features::all()
-            .filter(|features| match upstream.era.as_str() {
-                "legacy" => features.has_sessions,
-                "modern" => features.stateless,
-                _ => true,
-            })
-            .collect();
+        options.warm = upstream.warm;
+        options.tools = upstream.tools.into_iter().map(String::into_boxed_str).collect();
+        options.hidden_tools = upstream.no_tools.into_iter().map(String::into_boxed_str).collect();
+        options.upstream = of_era(&upstream.era);
+        options.clients = of_era(&args.clients.serve_era);
+        if let Some(quiet) = upstream.keep_alive {
+            options.quiet_ms_max = ms(quiet);
+            if !quiet.is_zero() {
+                Arc::make_mut(&mut options.limits).connections.keep_alive_ms = ms(quiet);
+            }
+        }
         Arc::make_mut(&mut options.client_limits).connections.open_ms_max = OPEN_MS_MAX;
         options.tap = tap;
+        options.client_tap = client_tap;
     });
     let probed = bridge.clone();
     args.place.ready = Some(Ready(Arc::new(move || probed.ready())));
@@ -163,13 +235,77 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     args.place.run(bridge, &Card { name, command: Vec::new(), variables: Vec::new() })
 }
 
+/// The revisions of an era, or all.
+fn of_era(era: &str) -> Vec<&'static Features> {
+    let fits = |features: &&'static Features| match era {
+        "legacy" => features.has_sessions,
+        "modern" => features.stateless,
+        _ => true,
+    };
+    Features::all().filter(fits).collect()
+}
+
+impl ClientArgs {
+    /// What these change over HTTP.
+    fn change(&self, upstream: &UpstreamArgs, name: &str) -> Result<Change, Failure> {
+        let seal = match (self.sessions.as_str(), FileStore::standard()) {
+            ("off", _) => None,
+            (_, Ok(tokens)) => {
+                let file = tokens.path().with_file_name("bridge.key");
+                match SealedSessions::from_file(&file, name) {
+                    Ok(sealed) => Some(Arc::new(sealed) as Arc<dyn SessionSeal>),
+                    Err(why) => {
+                        note(format!("sessions end with this process: {why}"));
+                        None
+                    }
+                }
+            }
+            // Without a home directory there is no place for the key.
+            (_, Err(_)) => None,
+        };
+        let off = self.sessions == "off";
+        if off && upstream.isolation == Shares::Session {
+            return Err(Failure::usage("--isolation session needs sessions").hint("leave --sessions off out"));
+        }
+        let (any, named): (Vec<_>, Vec<_>) = self.cors.iter().cloned().partition(|origin| origin == "*");
+        let (path, health, ready) = (self.path.clone(), self.health.clone(), self.ready.clone());
+        let (stream, message) = (self.sse_path.clone(), self.message_path.clone());
+        Ok(Change(Arc::new(move |options: &mut HttpOptions| {
+            options.session_seal = seal.clone();
+            options.no_sessions = off;
+            options.any_origin = !any.is_empty();
+            if !named.is_empty() {
+                options.allowed_origins.get_or_insert_default().extend(named.clone());
+            }
+            if let Some(path) = &path {
+                options.path = Some(path.clone());
+            }
+            if let Some(path) = &stream {
+                options.sse_paths.0.clone_from(path);
+            }
+            if let Some(path) = &message {
+                options.sse_paths.1.clone_from(path);
+            }
+            if !health.is_empty() {
+                options.health_paths.clone_from(&health);
+            }
+            if let Some(path) = &ready {
+                options.ready_path.clone_from(path);
+            }
+        })))
+    }
+}
+
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+type OneTap = Option<Arc<dyn Tap>>;
+
 impl UpstreamArgs {
-    /// What sees the messages to and from the server.
-    fn tap(&self, target: &str, redactor: &Arc<Redactor>) -> Result<Option<Arc<dyn Tap>>, Failure> {
+    /// What sees the messages to and from the server, and those from and to clients.
+    fn taps(&self, target: &str, redactor: &Arc<Redactor>) -> Result<(OneTap, OneTap), Failure> {
+        let mut client: OneTap = None;
         let mut taps: Vec<Box<dyn Tap>> = Vec::new();
         if !self.trace && log::is_verbose() {
             taps.push(Box::new(Aloud { redactor: redactor.clone() }));
@@ -178,8 +314,11 @@ impl UpstreamArgs {
             taps.push(Box::new(Trace { style: Style::of_stderr(), redactor: redactor.clone() }));
         }
         if let Some(file) = &self.record {
-            taps.push(Box::new(Recorder::begin(file, target, redactor.clone())?));
+            let recorder = Recorder::begin(file, target, redactor.clone())?;
+            client = Some(Arc::new(recorder.beside("client")));
+            taps.push(Box::new(recorder));
         }
-        Ok(if taps.is_empty() { None } else { Some(Arc::new(Taps(taps))) })
+        let upstream: OneTap = if taps.is_empty() { None } else { Some(Arc::new(Taps(taps))) };
+        Ok((upstream, client))
     }
 }

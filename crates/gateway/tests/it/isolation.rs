@@ -1,0 +1,150 @@
+//! Who shares a connection, which tools clients see, and what is recorded.
+
+use crate::{able, bridge, curious, revisions, serve};
+use linchpin::client::{Tap, Traffic};
+use linchpin::transport::{Connector, IntoService, in_process};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{ClientTransport, ConnectOptions, Features, TransportError};
+use linchpin_gateway::{Bridge, Isolation};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Counts how often it is connected to.
+struct Counted(Arc<dyn Connector>, Arc<AtomicUsize>);
+
+impl Connector for Counted {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.connect(options)
+    }
+}
+
+#[tokio::test]
+async fn connections_are_shared_as_it_was_said() {
+    // How many connections two clients need that make three calls each, one after the other, at an upstream with sessions.
+    for (isolation, least, most) in [
+        (Isolation::User, 1, 1),
+        (Isolation::Shared, 1, 1),
+        (Isolation::Auto, 2, 2),
+        // One for what opens the sessions, one that is lent.
+        (Isolation::Call, 2, 2),
+        // One for what opens them, one a call, and those that wait.
+        (Isolation::Fresh, 7, 9),
+    ] {
+        let count = Arc::<AtomicUsize>::default();
+        let server = Arc::new(in_process(curious().into_shared().unwrap()));
+        let bridge = Bridge::new(Counted(server, count.clone())).options(|options| {
+            options.isolation = isolation;
+            options.upstream = revisions(false);
+        });
+        let service = bridge.into_shared().unwrap();
+        let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
+        let mut clients = [able(serve(service.clone()), revision), able(serve(service), revision)];
+        for client in &mut clients {
+            client.open().await;
+            for _ in 0..3 {
+                let result = client.call("roots", json!({})).await;
+                let text = format!("{result:?}");
+                // One that all share cannot ask.
+                assert_eq!(text.contains("file:///work"), isolation != Isolation::Shared, "{isolation:?}: {text}");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let count = count.load(Ordering::SeqCst);
+        assert!((least..=most).contains(&count), "{isolation:?}: {count}");
+    }
+}
+
+#[tokio::test]
+async fn tools_that_are_not_shown_do_not_exist() {
+    for features in Features::all() {
+        for stateless in [false, true] {
+            let bridge = bridge(curious(), stateless, |options| {
+                options.tools = vec!["s*".into(), "form".into()];
+                options.hidden_tools = vec!["f?rm".into()];
+            });
+            let mut client = able(crate::stream(bridge), features.revision);
+            client.open().await;
+            let listed = client.request("tools/list", json!({})).await.unwrap();
+            let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+            assert_eq!(names, [json!("sample")], "{}", features.revision);
+            for hidden in ["form", "roots"] {
+                let refused =
+                    client.request("tools/call", json!({ "name": hidden, "arguments": {} })).await.unwrap_err();
+                assert_eq!(refused.code, -32602, "{refused}");
+            }
+            assert!(client.call("sample", json!({})).await.is_ok());
+        }
+    }
+}
+
+#[tokio::test]
+async fn revisions_that_are_not_served_are_refused_with_those_that_are() {
+    for served in [false, true] {
+        for features in Features::all() {
+            let bridge = bridge(curious(), false, |options| options.clients = revisions(served));
+            let mut client = able(crate::stream(bridge), features.revision);
+            let method = if features.stateless { "tools/list" } else { "initialize" };
+            let params = json!({ "protocolVersion": features.revision.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+            let outcome = client.request(method, params).await;
+            match features.stateless == served {
+                true => assert!(outcome.is_ok(), "{}: {outcome:?}", features.revision),
+                false => {
+                    let error = outcome.unwrap_err();
+                    assert_eq!(error.code, -32022, "{error}");
+                    let names: Vec<_> = revisions(served).iter().map(|features| features.revision.as_str()).collect();
+                    let data: serde_json::Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
+                    assert_eq!(data["supported"], json!(names));
+                }
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<String>>);
+
+impl Tap for Kept {
+    fn saw(&self, event: Traffic<'_>) {
+        let line = match event {
+            Traffic::Sent(text) => format!("sent {text}"),
+            Traffic::Heard(text) => format!("heard {text}"),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+#[tokio::test]
+async fn both_sides_can_be_watched() {
+    let (up, down) = (Arc::<Kept>::default(), Arc::<Kept>::default());
+    let bridge = bridge(curious(), true, |options| {
+        options.tap = Some(up.clone());
+        options.client_tap = Some(down.clone());
+    });
+    let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let mut client = able(crate::stream(bridge), revision);
+    client.open().await;
+    client.call("roots", json!({})).await.unwrap();
+    let text = |kept: &Kept| kept.0.lock().unwrap().join("\n");
+    for part in [
+        "heard {\"jsonrpc\":\"2.0\",",
+        "\"method\":\"initialize\"",
+        "notifications/initialized",
+        "sent {\"jsonrpc\":\"2.0\",\"method\":\"roots/list\"",
+        "file:///work",
+    ] {
+        assert!(text(&down).contains(part), "{part} in {}", text(&down));
+    }
+    assert!(text(&up).contains("server/discover") && text(&up).contains("inputResponses"), "{}", text(&up));
+}

@@ -1,0 +1,121 @@
+//! The suite through `linchpin bridge`, in every pass between the eras. What it cannot pass there is listed with the reason, as in
+//! `docs/TRANSLATION.md`; nothing else may fail.
+
+use anyhow::{Context as _, Result};
+
+use super::judge::{Row, heading};
+use super::{Suite, Wanted, server};
+use crate::context::Context;
+use crate::report::{Counts, Report, table};
+
+/// A revision of the suite, how the bridge reaches the fixture server, and what it speaks with it.
+struct Pass {
+    name: &'static str,
+    revision: &'static str,
+    through: &'static str,
+    era: &'static str,
+    /// Scenarios that need not pass, and why.
+    but: &'static [(&'static str, &'static str)],
+    /// Whether only `--all` runs it.
+    long: bool,
+}
+
+const POLLING: (&str, &str) =
+    ("server-sse-polling", "whether a stream is polled for is between the two ends of one HTTP connection");
+const KEYS: &str = "it wants the fixture's own keys, and a question of a session has none";
+
+const PASSES: &[Pass] = &[
+    Pass {
+        name: "session to session",
+        revision: "2025-11-25",
+        through: "stdio",
+        era: "legacy",
+        but: &[POLLING],
+        long: true,
+    },
+    Pass {
+        name: "session to session",
+        revision: "2025-11-25",
+        through: "http",
+        era: "legacy",
+        but: &[POLLING],
+        long: true,
+    },
+    Pass { name: "session to session", revision: "2025-06-18", through: "sse", era: "legacy", but: &[], long: true },
+    Pass {
+        name: "stateless to stateless",
+        revision: "2026-07-28",
+        through: "http",
+        era: "modern",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        name: "stateless to stateless",
+        revision: "2026-07-28",
+        through: "stdio",
+        era: "modern",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        name: "session to stateless",
+        revision: "2025-11-25",
+        through: "stdio",
+        era: "modern",
+        but: &[POLLING],
+        long: false,
+    },
+    Pass { name: "session to stateless", revision: "2025-06-18", through: "http", era: "modern", but: &[], long: true },
+    Pass {
+        name: "stateless to session",
+        revision: "2026-07-28",
+        through: "stdio",
+        era: "legacy",
+        but: &[
+            ("input-required-result-basic-elicitation", KEYS),
+            ("input-required-result-ignore-extra-params", KEYS),
+            (
+                "server-stateless",
+                "a server with sessions has no error for a capability that is not declared: its tool says so",
+            ),
+        ],
+        long: false,
+    },
+];
+
+/// Runs the passes.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let suite = Suite::find(context)?;
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut totals = vec![heading("pass")];
+    let mut left = 0;
+    for pass in PASSES {
+        if pass.long && !context.all {
+            left += 1;
+            continue;
+        }
+        let wanted = Wanted { through: Some(pass.through), era: Some(pass.era), ..Wanted::default() };
+        let revision = server::REVISIONS.iter().find(|one| one.name == pass.revision).context("no such revision")?;
+        let title = format!("{} ({}), {}", pass.name, pass.through, pass.revision);
+        let (rows, excused): (Vec<Row>, Vec<Row>) = server::run(context, &suite, revision, &wanted)?
+            .into_iter()
+            .partition(|row| !pass.but.iter().any(|(scenario, _)| *scenario == row.name));
+        for row in &excused {
+            let why = pass.but.iter().find(|(scenario, _)| *scenario == row.name).map_or("", |(_, why)| why);
+            report.skips.push(format!("{title}: {}: {why}", row.name));
+        }
+        let mut sum = Row::named(&title);
+        rows.iter().for_each(|row| sum.add(row));
+        for row in &rows {
+            report.text.push_str(&row.problems);
+        }
+        report.counts.add(sum.counts());
+        totals.push(sum.cells());
+    }
+    if left > 0 {
+        report.skips.push(format!("{left} of {} passes: only with --all", PASSES.len()));
+    }
+    report.text.push_str(&table(&totals));
+    Ok(report)
+}
