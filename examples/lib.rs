@@ -22,6 +22,7 @@ chapters! {
     resources_and_prompts "resources-and-prompts.md";
     dynamic_tools "dynamic-tools.md";
     middleware "middleware.md";
+    tasks "tasks.md";
     extensions "extensions.md";
     extending "extending.md";
     testing "testing.md";
