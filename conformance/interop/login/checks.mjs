@@ -70,7 +70,7 @@ export async function run(lane, connect) {
   await check("revocation", async () => {
     await revoke(lane, client.tokens().refresh_token, client.client());
     assert.equal(await client.call("whoami"), "ada");
-    assert.equal(person.scopes.length, asked + 1, "the person is asked again");
+    assert.ok(person.scopes.length > asked, "the person is asked again");
   });
   await client.close();
 }

@@ -1,5 +1,6 @@
 // The TypeScript SDK's clients log in: `node ts.mjs '{ sdk, url, way, lifeMs }'`, with INTEROP_TOOLS naming their set.
 
+import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { PRE_REGISTERED, REDIRECT, run } from "./checks.mjs";
@@ -36,9 +37,15 @@ class Kept {
   saveClientInformation = (client) => void (this.client = client);
   tokens = () => this.kept;
   saveTokens = (tokens) => void (this.kept = tokens);
-  saveCodeVerifier = (verifier) => void (this.verifier = verifier);
-  codeVerifier = () => this.verifier;
-  redirectToAuthorization = (url) => void (this.landed = this.person.logIn(url));
+  // A request and the stream may log in at the same time: each login has its own verifier.
+  verifiers = new Map();
+  saveCodeVerifier(verifier) {
+    this.verifiers.set(createHash("sha256").update(verifier).digest("base64url"), verifier);
+  }
+  codeVerifier = () => this.verifiers.get(this.challenge);
+  redirectToAuthorization(url) {
+    this.login = { challenge: new URL(url).searchParams.get("code_challenge"), landed: this.person.logIn(url) };
+  }
   invalidateCredentials(scope) {
     if (["all", "tokens"].includes(scope)) this.kept = undefined;
   }
@@ -54,7 +61,9 @@ await run(lane, async (person) => {
       return await what();
     } catch (error) {
       if (!(error instanceof sdk.UnauthorizedError) && error.cause?.constructor !== sdk.UnauthorizedError) throw error;
-      const params = (await kept.landed).searchParams;
+      const { challenge, landed } = kept.login;
+      const params = (await landed).searchParams;
+      kept.challenge = challenge;
       await open().finishAuth(...(first ? [params.get("code")] : [params]));
       await client?.close();
       client = undefined;

@@ -57,7 +57,6 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
         ("test_elicitation_sep1330_enums", json!({}), "Elicitation completed: action=accept, content="),
         ("test_streaming_elicitation", json!({}), "Hello, word!"),
         ("test_missing_capability", json!({}), "can sample"),
-        ("confirm_delete", json!({ "filename": "a" }), "Deleted a"),
         ("test_trigger_tool_change", json!({}), "announced: true"),
         ("test_trigger_prompt_change", json!({}), "announced: true"),
     ];
@@ -75,6 +74,9 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
     cases
 }
 
+/// Tools whose calls are or become tasks: the suite's scenarios of tasks call them, and clients that know tasks only.
+const TASKS: &[&str] = &["failing_job", "protocol_error_job", "confirm_delete", "multi_input", "test_tool_with_task"];
+
 #[tokio::test]
 async fn every_tool_answers_soon_and_as_the_suite_expects() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -84,7 +86,7 @@ async fn every_tool_answers_soon_and_as_the_suite_expects() {
             list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(names[0], "test_simple_text", "the suite calls the first tool without arguments");
         for name in &names {
-            assert!(cases().iter().any(|case| case.0 == *name), "{name} has no case");
+            assert!(TASKS.contains(name) || cases().iter().any(|case| case.0 == *name), "{name} has no case");
         }
         for (tool, arguments, says) in cases() {
             let begin = Instant::now();

@@ -108,6 +108,17 @@ pub(crate) async fn cancel(core: &Arc<ConnectionState>, id: &str, options: &Opti
     done.map(drop).map_err(|e| lost(id, e))
 }
 
+/// Why a server refused an answer: the task is gone, or the answer does not suit it.
+pub(crate) async fn refused_answer(core: &Arc<ConnectionState>, id: &str, options: &Options, why: Error) -> Error {
+    if !why.is_rpc(code::INVALID_PARAMS) {
+        return why;
+    }
+    match get(core, id, options).await {
+        Ok(_) => why,
+        Err(gone) => gone,
+    }
+}
+
 /// A request about a task.
 pub(crate) fn about(method: &'static str, id: &str) -> RequestParts {
     let mut request = RequestParts::new(method);
@@ -175,6 +186,9 @@ impl Drive {
             let fetch_at = state.fetch_at.filter(|_| state.fetch.is_none());
             tokio::select! {
                 biased;
+                () = tokio::time::sleep_until(deadline.unwrap_or(far)), if deadline.is_some() => {
+                    return Err(Error::still_running(&state.drive.id, state.drive.limit.unwrap_or_default()));
+                }
                 told = feed.next() => match told {
                     Told::Look => state.next = Instant::now(),
                     Told::Record(json) => match Record::of(&state.drive.id, &json) {
@@ -184,7 +198,10 @@ impl Drive {
                 },
                 answered = pending(state.questions.asking()) => {
                     state.questions.answered();
-                    answered?;
+                    if let Err(why) = answered {
+                        let drive = &state.drive;
+                        return Err(refused_answer(&drive.core, &drive.id, &state.quiet(), why).await);
+                    }
                     state.next = state.next.min(Instant::now() + state.interval);
                 }
                 fetched = pending(state.fetch.as_mut()) => {
@@ -211,9 +228,6 @@ impl Drive {
                     watch.listened = true;
                     feed.want();
                     listen::follow_tasks(&state.drive.core);
-                }
-                () = tokio::time::sleep_until(deadline.unwrap_or(far)), if deadline.is_some() => {
-                    return Err(Error::still_running(&state.drive.id, state.drive.limit.unwrap_or_default()));
                 }
             }
         }
@@ -317,8 +331,10 @@ impl Following<'_> {
                 return Ok(Some(Err(Error::refused(&error))));
             }
             TaskStatus::InputRequired if fetches => {
+                // A server that refuses `tasks/result` while it asks is not asked again at once.
                 self.refused = None;
-                self.fetch_at.get_or_insert_with(Instant::now);
+                let after = self.interval;
+                self.fetch_at.get_or_insert_with(|| Instant::now() + after);
             }
             TaskStatus::InputRequired => self.questions.take(record.input_requests.unwrap_or_default())?,
             _ => {

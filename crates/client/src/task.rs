@@ -184,7 +184,10 @@ impl Task {
             Error::with_source(ErrorKind::InvalidRequest, format!("the answer to `{key}` cannot be JSON: {e}"), e)
         })?;
         let answers = [(key.to_owned(), one_line(&json).into_owned())];
-        task_questions::update(self.core(), &self.id, &answers, &self.options).await
+        match task_questions::update(self.core(), &self.id, &answers, &self.options).await {
+            Ok(()) => Ok(()),
+            Err(why) => Err(drive::refused_answer(self.core(), &self.id, &self.options, why).await),
+        }
     }
 
     /// Asks the server to end the task. It may still complete, if it was about to.

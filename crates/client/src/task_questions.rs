@@ -5,7 +5,6 @@ use crate::error::{Error, ErrorKind};
 use crate::request_parts::{Options, RequestParts, Round};
 use crate::{Result, mrtr};
 use linchpin_core::service::BoxFuture;
-use linchpin_types::error::code;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::hash_map::DefaultHasher;
@@ -112,7 +111,7 @@ async fn answer(
     update(&core, &id, &[(key, answer)], &options).await
 }
 
-/// Sends answers, as often as the transport needs.
+/// Sends answers, as often as the transport needs. An error may mean that the task is gone (`drive::refused_answer`).
 pub(crate) async fn update(
     core: &Arc<ConnectionState>,
     id: &str,
@@ -128,7 +127,6 @@ pub(crate) async fn update(
     for attempt in 0.. {
         match core.exchange(&request, options, &Round::default()).await {
             Ok(_) => break,
-            Err(e) if e.is_rpc(code::INVALID_PARAMS) => return Err(Error::task_lost(id, &e)),
             Err(e)
                 if matches!(e.kind(), ErrorKind::Transport | ErrorKind::Timeout) && attempt < 6 && !e.is_closed() =>
             {

@@ -160,6 +160,19 @@ async fn a_key_that_is_used_for_another_question_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_answer_means_a_lost_task_only_if_the_task_is_gone() {
+    let asks = state("input_required", &format!(r#","inputRequests":{{"k":{FORM}}}"#));
+    for (then, kind) in [(asks.clone(), ErrorKind::Rpc), (refusal(-32602), ErrorKind::TaskLost)] {
+        let mut tasks = task_server(vec![asks.clone(), then]);
+        let answer = move |m: &Value| if m["method"] == "tasks/update" { refusal(-32602) } else { tasks(m) };
+        let client = modern().on_elicitation(|form| async move { form.accept_defaults() });
+        let (server, heard) = connect(client, answer).await;
+        assert_eq!(server.call("slow", ()).await.unwrap_err().kind(), kind);
+        assert_eq!(heard.count("tasks/update"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_the_host_cannot_answer_fails_the_call_and_cancels_its_task() {
     let asks = state("input_required", &format!(r#","inputRequests":{{"k":{FORM}}}"#));
     let (server, heard) = connect(modern(), task_server(vec![asks.clone()])).await;
@@ -525,6 +538,26 @@ async fn with_sessions_a_server_that_does_not_wait_is_polled() {
     let (server, heard) = connect(legacy(), sessions(TASKS, answer)).await;
     assert_eq!(server.call("must", ()).await.unwrap().text(), "ok");
     assert_eq!((heard.count("tasks/result"), heard.count("tasks/get")), (2, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_sessions_a_server_that_refuses_results_while_it_asks_is_left_in_peace() {
+    let mut looks = 0;
+    let answer = move |method: &str, _: &Value| match method {
+        "tools/call" => result(&format!(r#"{{"task":{{{}}}}}"#, old_record("working"))),
+        "tasks/get" => {
+            looks += 1;
+            result(&format!("{{{}}}", old_record(if looks < 6 { "input_required" } else { "completed" })))
+        }
+        "tasks/result" if looks < 6 => refusal(-32602),
+        "tasks/result" => result(r#"{"content":[{"type":"text","text":"ok"}]}"#),
+        _ => String::new(),
+    };
+    let (server, heard) = connect(legacy(), sessions(TASKS, answer)).await;
+    let began = Instant::now();
+    assert_eq!(server.call("must", ()).await.unwrap().text(), "ok");
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(2) && heard.count("tasks/result") <= 8, "{waited:?} {:?}", heard.methods());
 }
 
 #[tokio::test(start_paused = true)]
