@@ -11,6 +11,7 @@ use linchpin_core::message::Request;
 use linchpin_core::{Features, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The identifier of the extension.
@@ -19,6 +20,8 @@ pub const EXTENSION: &str = linchpin_types::task::EXTENSION;
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 /// How long the result can be fetched at least, after the end.
 pub const FETCH_MS_MIN: u64 = 600_000;
+/// How much is kept of the reason why an answer did not do.
+pub const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,6 +130,9 @@ pub struct State {
     /// The keys of questions that are no more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     spent: Vec<String>,
+    /// The last number that was added to a name to make a key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    numbers: BTreeMap<String, u64>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -208,6 +214,7 @@ impl State {
             attempt: 1,
             questions: Vec::new(),
             spent: Vec::new(),
+            numbers: BTreeMap::new(),
         }
     }
 
@@ -246,7 +253,7 @@ impl State {
                 Some(at) => {
                     let fresh = self.fresh(&self.questions[at].name.clone());
                     let question = &mut self.questions[at];
-                    (question.answer, question.refused) = (None, Some(why.to_owned()));
+                    (question.answer, question.refused) = (None, Some(cut(why, REASON_BYTES_MAX).to_owned()));
                     self.spent.push(std::mem::replace(&mut question.key, fresh));
                     self.changed(true)
                 }
@@ -294,19 +301,27 @@ impl State {
         self.status = status;
         self.questions.clear();
         self.spent.clear();
+        self.numbers.clear();
         let lived = now.saturating_sub(self.created_ms);
         self.ttl_ms = self.ttl_ms.max(lived.saturating_add(FETCH_MS_MIN));
         Change::Ended
     }
 
     /// A key that was never used in this task: the handler's, or else with a number.
-    fn fresh(&self, name: &str) -> String {
-        let used = |key: &str| self.questions.iter().any(|q| q.key == key) || self.spent.iter().any(|s| s == key);
+    fn fresh(&mut self, name: &str) -> String {
+        let (questions, spent) = (&self.questions, &self.spent);
+        let used = |key: &str| questions.iter().any(|q| q.key == key) || spent.iter().any(|s| s == key);
         if !used(name) {
             return name.to_owned();
         }
-        let numbered = (2_u64..).map(|n| format!("{name}#{n}"));
-        numbered.into_iter().find(|key| !used(key)).unwrap_or_default()
+        let number = self.numbers.entry(name.to_owned()).or_insert(1);
+        loop {
+            *number += 1;
+            let key = format!("{name}#{number}");
+            if !used(&key) {
+                return key;
+            }
+        }
     }
 
     fn open_mut(&mut self, key: &str) -> Option<&mut Question> {
@@ -499,6 +514,12 @@ pub fn refit(result: &str, made: &Features, read: &Features) -> Option<Box<RawVa
     serde_json::value::to_raw_value(&members).ok()
 }
 
+/// The longest beginning of a text that has at most `max` bytes.
+pub fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or_default()]
+}
+
 /// A time as RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(ms: u64) -> String {
     let (days, rest) = (ms / 86_400_000, ms % 86_400_000);
@@ -586,6 +607,15 @@ mod tests {
         ask(&mut state, "a#2", 2);
         ask(&mut state, "a", 2);
         assert_eq!(keys(&state), ["a#2#2", "a#4"]);
+    }
+
+    #[test]
+    fn a_reason_to_ask_again_is_cut() {
+        let mut state = State::new(0, 1_000);
+        let params = raw(r#"{"message":"Sure?"}"#);
+        state.apply(&Event::Ask { name: "a", nth: 1, method: "m", params: &params }, 1);
+        state.apply(&Event::AskAgain { key: "a", why: &"é".repeat(5_000) }, 2);
+        assert_eq!(state.question("a", 1).unwrap().refused.as_ref().unwrap().len(), REASON_BYTES_MAX);
     }
 
     #[test]

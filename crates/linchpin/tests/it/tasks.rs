@@ -161,14 +161,26 @@ async fn ask_as(service: &Arc<dyn Service>, who: Option<&str>, revision: &str, m
     let mut params = params;
     let features = Features::all().find(|f| f.revision.as_str() == revision).expect("a revision");
     let session = features.has_sessions.then(|| {
-        let caps = ClientCaps::read("{}").expect("capabilities");
-        Arc::new(Session::new(features, caps, "{}", ""))
+        let declared = r#"{"elicitation":{}}"#;
+        let caps = ClientCaps::read(declared).expect("capabilities");
+        Arc::new(Session::new(features, caps, declared, ""))
     });
     if session.is_none() {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = revision.into();
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared();
     }
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    ask_deaf(service, (who, revision), method, params, &AtomicUsize::new(0)).await
+}
+
+/// Like [`ask_as`]; counts the requests of the server, which reach nobody.
+async fn ask_deaf(
+    service: &Arc<dyn Service>,
+    (who, revision): (Option<&str>, &str),
+    method: &str,
+    params: Value,
+    asked: &AtomicUsize,
+) -> Value {
     let message = frame::message(message.to_string().into(), service.limits()).expect("a message");
     let request = match engine::open(&message, session.as_ref()) {
         Ok(request) => request,
@@ -199,6 +211,10 @@ async fn ask_as(service: &Arc<dyn Service>, who: Option<&str>, revision: &str, m
 async fn a_call_that_is_done_within_the_grace_is_answered_directly() {
     let desk = Arc::default();
     let mut peer = modern(&desk).await;
+                CallEvent::ServerRequest(request) => {
+                    assert!(asked.fetch_add(1, Ordering::SeqCst) < 100, "it is asked again and again");
+                    request.refuse();
+                }
     let answer = call(&mut peer, "work", json!({})).await;
     assert_eq!((text(&answer), &answer["result"]["resultType"]), ("worked in false", &json!("complete")));
 }
@@ -460,6 +476,92 @@ async fn a_cancelled_task_is_dropped_and_cancelling_again_changes_nothing() {
         let members: Vec<_> = answer["result"].as_object().unwrap().keys().collect();
         assert_eq!(members, ["resultType", "_meta"], "{answer}");
     }
+/// A client without the extension answers a question with an error: it is the handler's, and the question is not asked again.
+#[tokio::test]
+async fn an_error_to_a_question_reaches_the_handler() {
+    let desk = Arc::default();
+    let mut peer = core(&desk).await;
+    let made = call_as_task(&mut peer, "asks", json!({})).await;
+    let waiting = peer.request("tasks/result", json!({ "taskId": id(&made) })).await;
+    let asked = peer.said("elicitation/create").await;
+    let error = json!({ "code": -1, "message": "User rejected" });
+    peer.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })).await;
+    let result = peer.answer(waiting).await;
+    assert!(result.to_string().contains("User rejected"), "{result}");
+    // In an update it would be an answer that does not fit.
+    let mut peer = modern(&desk).await;
+    let made = call(&mut peer, "asks", json!({})).await;
+    let id = id(&made);
+    until(&mut peer, &id, "input_required").await;
+    let answers = json!({ "taskId": id, "inputResponses": { "sure": [-1, "User rejected"] } });
+    peer.ask("tasks/update", answers).await;
+    let task = until(&mut peer, &id, "input_required").await;
+    assert!(task["inputRequests"].get("sure#2").is_some(), "{task}");
+}
+
+#[tokio::test]
+async fn who_cannot_be_asked_is_asked_once_and_waits_for_the_end() {
+    let desk = Arc::default();
+    let service = shared(server(&desk));
+    let params = json!({ "name": "asks", "arguments": {}, "task": {} });
+    let made = ask_as(&service, Some("ada"), CORE, "tools/call", params).await;
+    let about = json!({ "taskId": id(&made) });
+    let asked = AtomicUsize::new(0);
+    let waiting = ask_deaf(&service, (Some("ada"), CORE), "tasks/result", about.clone(), &asked);
+    let cancel = async {
+        common::until("it was asked", || asked.load(Ordering::SeqCst) > 0).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        ask_as(&service, Some("ada"), CORE, "tasks/cancel", about.clone()).await
+    };
+    let (result, _) = tokio::join!(waiting, cancel);
+    assert!(result["error"]["message"].as_str().unwrap().contains("cancelled"), "{result}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+/// All questions that may be open are asked at once, and no answer to them is lost.
+#[tokio::test]
+async fn a_waiting_result_takes_as_many_answers_as_questions_may_be_open() {
+    let sixteen = async |cx: &Cx| -> Result<String> {
+        let ask = |n: u32| {
+            let cx = cx.clone();
+            tokio::spawn(async move { cx.elicit::<Sure>(&format!("q{n}"), "Sure?").await.map(|sure| sure.yes) })
+        };
+        let asked: Vec<_> = (0..16).map(ask).collect();
+        let mut yes = 0;
+        for one in asked {
+            yes += u32::from(one.await.expect("no panic")?);
+        }
+        Ok(yes.to_string())
+    };
+    let server = Server::new("asks", "1").tool(Tool::new("sixteen", "").task_required(), sixteen);
+    let mut peer = Peer::of(service(server), CORE, json!({ "elicitation": {} })).await;
+    let made = call_as_task(&mut peer, "sixteen", json!({})).await;
+    let waiting = peer.request("tasks/result", json!({ "taskId": id(&made) })).await;
+    let mut asked = Vec::new();
+    for _ in 0..16 {
+        asked.push(peer.said("elicitation/create").await);
+    }
+    for question in &asked {
+        peer.reply(question, json!({ "action": "accept", "content": { "yes": true } })).await;
+    }
+    assert_eq!(text(&peer.answer(waiting).await), "16");
+}
+
+#[tokio::test]
+async fn answers_that_never_fit_fail_the_task_in_the_end() {
+    let desk = Arc::default();
+    let limited = server(&desk).limits(|limits| limits.tasks.steps_max = 3);
+    let mut peer = Peer::of(shared(limited), MODERN, declared()).await;
+    let made = call(&mut peer, "asks", json!({})).await;
+    let id = id(&made);
+    until(&mut peer, &id, "input_required").await;
+    for key in ["sure", "sure#2", "sure#3"] {
+        peer.ask("tasks/update", json!({ "taskId": id, "inputResponses": { key: 7 } })).await;
+    }
+    let task = until(&mut peer, &id, "failed").await;
+    assert!(task["error"]["message"].as_str().unwrap().contains("limit 3"), "{task}");
+}
+
     until(&mut peer, &id, "cancelled").await;
     common::until("its handler was dropped", || desk.dropped.load(Ordering::SeqCst) == 1).await;
 }

@@ -5,9 +5,9 @@ use crate::mrtr::now_ms;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 use crate::tasks::record::{Kept, Record};
-use crate::tasks::storage::{Edit, Live, TaskError, failed};
+use crate::tasks::storage::{Edit, Live, TaskError, ask_again, failed};
 use linchpin_core::service::BoxFuture;
-use linchpin_proto::task::{Change, Event};
+use linchpin_proto::task::{Change, Event, cut};
 use linchpin_store::{Append, Fence, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -181,7 +181,8 @@ impl Handled {
             *asked
         };
         if let Some((key, why)) = refused {
-            self.edit(&mut |record| record.state.apply(&Event::AskAgain { key: &key, why: &why }, now_ms())).await?;
+            let limits = &self.live.storage.limits.tasks;
+            self.edit(&mut |record| ask_again(record, &key, &why, limits)).await?;
         }
         let mut withdraw = Withdraw { live: &self.live, key: None };
         loop {
@@ -291,10 +292,4 @@ impl RunningTask for Handle {
     fn keep<'a>(&'a self, key: &'a str, result: Box<RawValue>) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.0.keep_one(key, result))
     }
-}
-
-/// The longest beginning of a text that has at most `max` bytes.
-fn cut(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or_default()]
 }

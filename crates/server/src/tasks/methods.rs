@@ -5,7 +5,7 @@ use crate::running_server::RunningServer;
 use crate::shared::clip;
 use crate::tasks::owner::Owner;
 use crate::tasks::record::Record;
-use crate::tasks::storage::{Storage, TaskError};
+use crate::tasks::storage::{Storage, TaskError, ask_again};
 use crate::validate;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -147,7 +147,7 @@ impl Asks {
         if let Err(refused) = self.admit(&record) {
             return refused;
         }
-        match answer(&self.storage, &self.owner, id, &answers).await {
+        match answer(&self.storage, &self.owner, id, &answers, Given::Result).await {
             Ok(None) => self.core.shared.writer(&self.request).finish(ReplyKind::Complete),
             Ok(Some(why)) => refuse(&why),
             Err(error) => self.error(id, &error),
@@ -225,6 +225,15 @@ pub(crate) fn write(
     }
 }
 
+/// What an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The result of the request that the question is. It is checked.
+    Result,
+    /// The client's error to the request, as `[code, message]`: the handler gets it. Only `tasks/result` has those.
+    Error,
+}
+
 /// Gives answers to a task: those that do not fit are asked again. Keys that are not open are ignored. Returns why all are
 /// refused, if they are.
 pub(crate) async fn answer(
@@ -232,8 +241,10 @@ pub(crate) async fn answer(
     owner: &Owner,
     id: &str,
     answers: &[(String, Box<RawValue>)],
+    given: Given,
 ) -> Result<Option<String>, TaskError> {
-    let limit = storage.limits.tasks.answer_bytes_max;
+    let limits = &storage.limits.tasks;
+    let limit = limits.answer_bytes_max;
     let mut refused = None;
     storage
         .change(owner, id, &mut |record| {
@@ -245,9 +256,13 @@ pub(crate) async fn answer(
                     refused = Some(format!("the answers of this task exceed {limit} bytes"));
                     return Change::None;
                 }
-                let event = match problem(&question.method, question.params.get(), value.get()) {
+                let problem = match given {
+                    Given::Result => problem(&question.method, question.params.get(), value.get()),
+                    Given::Error => None,
+                };
+                let event = match problem {
                     None => record.state.apply(&Event::Answer { key, value }, now_ms()),
-                    Some(why) => record.state.apply(&Event::AskAgain { key, why: &why }, now_ms()),
+                    Some(why) => ask_again(record, key, &why, limits),
                 };
                 if event != Change::None {
                     all = event;
@@ -263,6 +278,7 @@ pub(crate) async fn answer(
 fn problem(method: &str, params: &str, answer: &str) -> Option<String> {
     let malformed = |error: serde_json::Error| validate::serde_message(&error);
     match method {
+        _ if !answer.starts_with('{') => Some("an answer must be an object".to_owned()),
         "elicitation/create" => {
             let result = match serde_json::from_str::<ElicitResult>(answer) {
                 Ok(result) => result,
@@ -280,8 +296,7 @@ fn problem(method: &str, params: &str, answer: &str) -> Option<String> {
         }
         "sampling/createMessage" => serde_json::from_str::<CreateMessageResult>(answer).err().map(malformed),
         "roots/list" => serde_json::from_str::<ListRootsResult>(answer).err().map(malformed),
-        _ if answer.starts_with('{') => None,
-        _ => Some("an answer must be an object".to_owned()),
+        _ => None,
     }
 }
 

@@ -4,11 +4,11 @@ use crate::cx::{Cx, Out};
 use crate::mrtr::RoundTrips;
 use crate::running_call;
 use crate::target::CallStart as Started;
-use crate::tasks::methods::{self, Asks};
+use crate::tasks::methods::{self, Asks, Given};
 use crate::tasks::storage::{Storage, TaskError};
 use linchpin_core::service::CallStart;
 use linchpin_core::{Reply, ReplyKind, ServerRequest, ServerRequestError};
-use linchpin_proto::task::{self, End, Status};
+use linchpin_proto::task::{self, End, REASON_BYTES_MAX, Status, cut};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -39,8 +39,11 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
     // First watched, then read: so no change falls between.
     let topic = storage.topic(id);
     let mut watch = storage.store.topic().watch(&[topic.as_str()]).await?;
-    let (send, mut answers) = mpsc::channel::<Answer>(8);
+    // As many answers as questions were asked, at most.
+    let (send, mut answers) = mpsc::unbounded_channel::<Answer>();
     let mut asked: HashMap<String, Claim> = HashMap::new();
+    // Nobody is there to be asked any more: only the end is waited for.
+    let mut is_deaf = false;
     loop {
         let record = storage.get(&asks.owner, id).await?;
         if record.state.status.is_end() {
@@ -48,14 +51,14 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
             return Ok(ended(asks, id, record.state.status, end, record.features()));
         }
         asked.retain(|key, _| record.state.open().any(|question| question.key == *key));
-        for question in record.state.open() {
+        for question in record.state.open().filter(|_| !is_deaf) {
             if asked.contains_key(&question.key) {
                 continue;
             }
             // Another `tasks/result` may be asking it.
             let Some(claim) = Claim::new(storage, id, &question.key) else { continue };
             let (send, key) = (send.clone(), question.key.clone());
-            let answer = Box::new(move |result| drop(send.try_send((key, result))));
+            let answer = Box::new(move |result| drop(send.send((key, result))));
             let params = task::related(&question.asked(), id);
             cx.0.push(Out::ServerRequest(ServerRequest { method: question.method.clone().into(), params, answer }));
             asked.insert(question.key.clone(), claim);
@@ -69,14 +72,21 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
             .await
         };
         if let Some((key, result)) = answered {
-            let given = match result {
-                Ok(json) => RawValue::from_string(json).ok(),
-                Err(ServerRequestError::Rpc(code, message)) => serde_json::value::to_raw_value(&(code, message)).ok(),
+            let (given, value) = match result {
+                Ok(json) => (Given::Result, RawValue::from_string(json).ok()),
+                Err(ServerRequestError::Rpc(code, message)) => {
+                    let message = cut(&message, REASON_BYTES_MAX);
+                    (Given::Error, serde_json::value::to_raw_value(&(code, message)).ok())
+                }
                 // The stream was cut: the next one asks again.
-                Err(ServerRequestError::Disconnected) => None,
+                Err(ServerRequestError::Disconnected) => {
+                    is_deaf = true;
+                    asked.clear();
+                    continue;
+                }
             };
-            if let Some(value) = given {
-                methods::answer(storage, &asks.owner, id, &[(key.clone(), value)]).await?;
+            if let Some(value) = value {
+                methods::answer(storage, &asks.owner, id, &[(key.clone(), value)], given).await?;
             }
             asked.remove(&key);
         }

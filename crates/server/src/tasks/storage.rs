@@ -11,6 +11,7 @@ use crate::tasks::owner::{self, Owner};
 use crate::tasks::record::{Call, INLINE_BYTES_MAX, Kept, Record, Runner};
 use bytes::Bytes;
 use linchpin_core::Limits;
+use linchpin_core::limits::TaskLimits;
 use linchpin_proto::task::{Change, End, Event, FETCH_MS_MIN, State};
 use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
 use std::collections::{HashMap, HashSet};
@@ -533,6 +534,19 @@ impl Live {
         if matches!(result, Ok(Change::None)) {
             return result;
         }
+/// Asks a question once more, for an answer that does not do. A task that has asked too often fails.
+pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &TaskLimits) -> Change {
+    if record.state.asked() < limits.steps_max {
+        return record.state.apply(&Event::AskAgain { key, why }, now_ms());
+    }
+    let why = format!(
+        "too many questions in this task (limit {}), most of them after answers that did not fit",
+        limits.steps_max
+    );
+    record.end = Some(Kept::Here(failed(&why)));
+    record.state.apply(&Event::Fail(&why), now_ms())
+}
+
         if result.is_ok() {
             self.storage.told(&self.id, &record).await;
         }
