@@ -30,7 +30,8 @@ pub(crate) struct Record {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kept {
     Here(End),
-    Apart,
+    /// Under a key of its own, which carries the run that wrote it.
+    Apart(Runner),
 }
 
 /// The process that runs a task.

@@ -6,19 +6,20 @@ use crate::dispatch;
 use crate::invocation::{Args, Source};
 use crate::mrtr::now_ms;
 use crate::running_server::RunningServer;
+use crate::tasks::capacity::Slot;
 use crate::tasks::link::Link;
 use crate::tasks::live::{Handle, Handled};
 use crate::tasks::options::Mode;
 use crate::tasks::owner::{self, Owner};
-use crate::tasks::record::{Call, Kept, Record};
+use crate::tasks::record::{Call, Kept, Record, Runner};
 use crate::tasks::runner;
-use crate::tasks::storage::{Live, Stop, Storage, TaskError, failed};
+use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, Storage, TaskError, failed};
 use bytes::Bytes;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{ClientCaps, Features, Reply, Session};
 use linchpin_proto::task::{Change, EXPIRED, Event};
 use linchpin_proto::{engine, frame};
-use linchpin_store::{Claim, Expect};
+use linchpin_store::{Claim, Expect, Fence, Rev};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,8 @@ use std::time::Duration;
 
 /// How long a process that has died is remembered, if nobody looks.
 const LISTED: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How often a process puts itself on the list again.
+const LISTED_AGAIN: Duration = Duration::from_secs(24 * 3600);
 /// How often a task is started.
 const ATTEMPTS_MAX: u32 = 3;
 
@@ -46,16 +49,17 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
     let node = storage.node.to_string();
     let topic = storage.node_topic(&node);
     let mut watch = None;
-    let mut is_listed = false;
+    let mut is_counted = false;
+    let mut lease = Held::default();
     while core.strong_count() > 0 && !storage.is_closing() {
-        if !is_listed {
-            is_listed = enlist(&storage).await.is_ok();
+        if !is_counted {
+            is_counted = count(&storage).await.is_ok();
         }
         if watch.is_none() {
             watch = storage.store.topic().watch(&[topic.as_str()]).await.ok();
         }
         if let Some(core) = core.upgrade()
-            && let Err(error) = look_around(&core, &storage).await
+            && let Err(error) = look_around(&core, &storage, &mut lease).await
         {
             tracing::warn!(%error, "tasks of other processes could not be looked for");
         }
@@ -94,12 +98,8 @@ fn lease(storage: &Storage, node: &str) -> String {
     format!("{}{node}", storage.prefix("task-lease"))
 }
 
-/// Puts this process on the list, with its lease.
-async fn enlist(storage: &Storage) -> Result<(), TaskError> {
-    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
-    let key = format!("{}{}", storage.prefix("task-node"), storage.node);
-    let _ = storage.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
-    // What is kept already counts.
+/// What is kept already counts.
+async fn count(storage: &Storage) -> Result<(), TaskError> {
     for (owner, id, record) in storage.scan(None).await? {
         let state = &record.state;
         storage.capacity.found(&owner, &id, state.deleted_ms(), state.status.is_end());
@@ -107,26 +107,65 @@ async fn enlist(storage: &Storage) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Renews the lease, and takes over what others have left.
-async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>) -> Result<(), TaskError> {
+/// The lease of this process, as it was seen last.
+#[derive(Default)]
+struct Held {
+    fence: Option<Fence>,
+    /// When this process was put on the list.
+    listed: Option<tokio::time::Instant>,
+}
+
+/// Renews the lease and the place on the list.
+async fn renew(storage: &Storage, held: &mut Held) -> Result<(), TaskError> {
     // Repeating the claim renews it. A lease that was lost meanwhile is claimed anew; what others took over is theirs.
-    let _ = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
+    let claim = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
+    let fence = match claim {
+        Claim::Held(fence) => Some(fence),
+        Claim::Busy { .. } => None,
+    };
+    let was_lost = fence != held.fence;
+    if was_lost || held.listed.is_none_or(|at| at.elapsed() >= LISTED_AGAIN) {
+        let key = format!("{}{}", storage.prefix("task-node"), storage.node);
+        let _ = storage.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
+        held.listed = Some(tokio::time::Instant::now());
+    }
+    if was_lost {
+        // Runs that were replaced stop.
+        for live in storage.running() {
+            live.refresh().await;
+        }
+    }
+    held.fence = fence;
+    Ok(())
+}
+
+/// Renews the lease, and takes over what others have left.
+async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>, held: &mut Held) -> Result<(), TaskError> {
+    renew(storage, held).await?;
     let prefix = storage.prefix("task-node");
     let mut after: Option<String> = None;
+    let mut is_listed = false;
     loop {
         let page = storage.store.kv().scan(&prefix, after.as_deref(), 100).await?;
         let is_last = page.len() < 100;
         for (key, _) in page {
             let node = key[prefix.len()..].to_owned();
-            if *node != *storage.node && storage.store.lease().holder(&lease(storage, &node)).await?.is_none() {
+            if *node == *storage.node {
+                is_listed = true;
+            } else if storage.store.lease().holder(&lease(storage, &node)).await?.is_none() {
                 take_over(core, storage, &node).await?;
             }
             after = Some(key);
         }
         if is_last {
-            return Ok(());
+            break;
         }
     }
+    if !is_listed {
+        // Somebody who took this process for dead has struck it off after all.
+        held.listed = None;
+    }
+    Ok(())
 }
 
 /// Takes over the tasks of a process that has died, oldest first.
@@ -140,7 +179,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
     all.sort_by_key(|(_, _, record)| record.state.created_ms);
     let mut is_done = true;
     for (owner, id, record) in all {
-        is_done &= take(core, storage, node, (&owner, &id), &record).await?;
+        is_done &= take(core, storage, node, (owner, id), &record).await;
         let _ = storage.store.lease().renew(&turn, fence, lasts(storage) * 5).await?;
     }
     if is_done {
@@ -155,63 +194,173 @@ fn is_of(record: &Record, node: &str) -> bool {
     record.runner.as_ref().is_none_or(|runner| &*runner.node == node)
 }
 
-/// Takes over one task. `false` if there is no room for it now.
+/// A task that is being taken over.
+struct Taking {
+    /// The process that ran it.
+    node: Box<str>,
+    owner: Owner,
+    id: String,
+    tool: Box<str>,
+    /// Who runs it then. All attempts have the same, so that one which succeeded without saying so is known.
+    runner: Runner,
+}
+
+/// Takes over one task. `false` if there is no room for it now, or if the store failed.
 async fn take(
     core: &Arc<RunningServer>,
     storage: &Arc<Storage>,
     node: &str,
-    (owner, id): (&Owner, &str),
+    (owner, id): (Owner, String),
     found: &Record,
-) -> Result<bool, TaskError> {
-    let Ok(slot) = storage.capacity.run(owner, &storage.limits.tasks) else { return Ok(false) };
-    let runner = storage.next_runner();
-    let mut edit = |record: &mut Record| {
-        if !is_of(record, node) || record.state.status.is_end() {
-            return Change::None;
+) -> bool {
+    let Ok(slot) = storage.capacity.run(&owner, &storage.limits.tasks) else { return false };
+    let taking = Taking { node: node.into(), owner, id, tool: found.tool.clone(), runner: storage.next_runner() };
+    match taking.claim(storage).await {
+        Ok(Some(held)) => taking.begin(core, storage, held, slot),
+        Ok(None) => {}
+        Err(_) => {
+            tokio::spawn(taking.again(Arc::downgrade(core), storage.clone(), slot));
+            return false;
         }
-        let why = match record.state.attempt {
-            _ if now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
-            _ if !record.resumable => LOST.to_owned(),
-            attempt if attempt >= ATTEMPTS_MAX => {
-                format!("the server stopped while the task ran; it was started {attempt} times and not once more")
-            }
-            _ => {
-                record.runner = Some(runner.clone());
-                return record.state.apply(&Event::Restart, now_ms());
-            }
-        };
-        record.end = Some(Kept::Here(failed(&why)));
-        record.state.apply(&Event::Fail(&why), now_ms())
-    };
-    let Some(held) = storage.claim(owner, id, &mut edit).await? else { return Ok(true) };
-    let place = storage.capacity.found(owner, id, held.0.state.deleted_ms(), held.0.state.status.is_end());
-    if held.0.state.status.is_end() {
-        tracing::info!(target: "linchpin::task", task = id, tool = &*found.tool, "task of another process failed");
-        return Ok(true);
     }
-    let live = storage.run_here(id.into(), owner.clone(), runner, held, place, slot);
-    tracing::info!(target: "linchpin::task", task = id, tool = &*found.tool, "task started again");
-    if let Err(why) = start_again(core, &live).await {
-        fail(&live, &why).await;
-        live.leave();
-    }
-    Ok(true)
+    true
 }
 
+impl Taking {
+    /// Claims the task, or fails it. `None` if somebody else did.
+    async fn claim(&self, storage: &Storage) -> Result<Option<(Record, Rev)>, TaskError> {
+        let mut edit = |record: &mut Record| {
+            if record.state.status.is_end() {
+                return Change::None;
+            }
+            if record.runner.as_ref() == Some(&self.runner) {
+                return Change::Changed;
+            }
+            if !is_of(record, &self.node) {
+                return Change::None;
+            }
+            let why = match record.state.attempt {
+                _ if now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
+                _ if !record.resumable => LOST.to_owned(),
+                attempt if attempt >= ATTEMPTS_MAX => {
+                    format!("the server stopped while the task ran; it was started {attempt} times and not once more")
+                }
+                _ => {
+                    record.runner = Some(self.runner.clone());
+                    return record.state.apply(&Event::Restart, now_ms());
+                }
+            };
+            record.end = Some(Kept::Here(failed(&why)));
+            record.state.apply(&Event::Fail(&why), now_ms())
+        };
+        storage.claim(&self.owner, &self.id, &mut edit).await
+    }
+
+    /// Goes on until the store says what became of the claim.
+    async fn again(self, core: Weak<RunningServer>, storage: Arc<Storage>, slot: Slot) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+            let Some(core) = core.upgrade().filter(|_| !storage.is_closing()) else { return };
+            match self.claim(&storage).await {
+                Ok(Some(held)) => return self.begin(&core, &storage, held, slot),
+                Ok(None) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The task runs here now, if it has not ended.
+    fn begin(&self, core: &Arc<RunningServer>, storage: &Arc<Storage>, held: (Record, Rev), slot: Slot) {
+        let (id, tool, state) = (&self.id, &*self.tool, &held.0.state);
+        let place = storage.capacity.found(&self.owner, id, state.deleted_ms(), state.status.is_end());
+        if state.status.is_end() {
+            tracing::info!(target: "linchpin::task", task = id, tool, "task of another process failed");
+            return;
+        }
+        let live = storage.run_here(id.as_str().into(), self.owner.clone(), self.runner.clone(), held, place, slot);
+        tracing::info!(target: "linchpin::task", task = id, tool, "task started again");
+        tokio::spawn(start_or_fail(Arc::downgrade(core), live));
+    }
+}
+
+/// Starts a task that was taken over. A store that is away is waited for, as long as the task is this process's.
+async fn start_or_fail(core: Weak<RunningServer>, live: Arc<Live>) {
+    let mut pause = PAUSE_MIN;
+    while live.stopped().is_none() {
+        let Some(core) = core.upgrade() else { break };
+        let why = match start_again(&core, &live).await {
+            Ok(()) => return,
+            Err(NotStarted::Store) if tokio::time::Instant::now() < live.deadline() => None,
+            Err(NotStarted::Store) => Some(EXPIRED.to_owned()),
+            Err(NotStarted::Because(why)) => Some(why),
+        };
+        drop(core);
+        if let Some(why) = why {
+            fail(&live, &why).await;
+            break;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    if live.stopped() == Some(Stop::Leave) {
+        runner::release(&live).await;
+    }
+    live.leave();
+}
+
+/// Why a task was not started again.
+enum NotStarted {
+    /// The store failed: later it may.
+    Store,
+    /// It never will be.
+    Because(String),
+}
+
+impl From<String> for NotStarted {
+    fn from(why: String) -> NotStarted {
+        NotStarted::Because(why)
+    }
+}
+
+impl From<&str> for NotStarted {
+    fn from(why: &str) -> NotStarted {
+        NotStarted::Because(why.to_owned())
+    }
+}
+
+impl From<TaskError> for NotStarted {
+    fn from(error: TaskError) -> NotStarted {
+        match error {
+            TaskError::Store => NotStarted::Store,
+            error => NotStarted::Because(error.to_string()),
+        }
+    }
+}
+
+/// Fails a task. A store that is away is waited for.
 async fn fail(live: &Live, why: &str) {
+    let last = tokio::time::Instant::now() + live.kept();
+    let mut pause = PAUSE_MIN;
     let mut edit = |record: &mut Record| {
         record.end = Some(Kept::Here(failed(why)));
         record.state.apply(&Event::Fail(why), now_ms())
     };
-    if let Err(error) = live.change_as_runner(&mut edit).await {
-        tracing::warn!(task = &*live.id, %error, "a task could not be failed");
+    while let Err(error) = live.change_as_runner(&mut edit).await {
+        let is_over = tokio::time::Instant::now() >= last || live.stopped().is_some();
+        if is_over || !matches!(error, TaskError::Store) {
+            tracing::warn!(task = &*live.id, %error, "a task could not be failed");
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
 /// Starts the handler of a task from its beginning. The error says why it cannot be.
-async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), String> {
-    let lost = |error: TaskError| error.to_string();
-    let call = live.storage.again(&live.owner, &live.id).await.map_err(lost)?;
+async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), NotStarted> {
+    let call = live.storage.again(&live.owner, &live.id).await?;
     let call = call.ok_or("the task cannot be started again: its call was not kept")?;
     let (name, features) = live.look(|record| (record.tool.clone(), record.features()));
     let entry = core.registries.tools.snapshot().get(&name).cloned();
@@ -223,9 +372,8 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
         let problems = explain.problems(&arguments, explain.problems_max());
         if !problems.is_empty() {
             let problems = problems.join("; ");
-            return Err(format!(
-                "the task cannot be started again: tool `{name}` takes other arguments now: {problems}"
-            ));
+            let why = format!("the task cannot be started again: tool `{name}` takes other arguments now: {problems}");
+            return Err(why.into());
         }
     }
     let request = request(&call, features, &core.limits)?;
@@ -234,7 +382,7 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
         ..RequestContext::default()
     });
     let handled = Handled::new(live.clone());
-    handled.recall().await.map_err(lost)?;
+    handled.recall().await?;
     let link = Arc::new(Link::new(Mode::Must));
     link.set_moved(true);
     link.decide(Some(Arc::new(Handle(handled.clone()))));

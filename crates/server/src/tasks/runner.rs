@@ -4,20 +4,16 @@ use crate::cx::Cx;
 use crate::mrtr::now_ms;
 use crate::tasks::live::Handled;
 use crate::tasks::record::{Kept, Record};
-use crate::tasks::storage::{Live, Stop, TaskError, failed};
+use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, TaskError, failed};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Reply, ReplyKind};
-use linchpin_proto::task::{EXPIRED, End, Event, error_parts};
+use linchpin_proto::task::{Change, EXPIRED, End, Event, error_parts};
 use serde_json::value::RawValue;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
-
-/// The longest pause between two attempts to write an end.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Runs a task. `cx` is the context of its call.
 pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Reply>, cx: Cx) {
@@ -83,7 +79,7 @@ async fn finish(handled: &Handled, end: End) {
     let live = &handled.live;
     let message = handled.take_message();
     let last = tokio::time::Instant::now() + live.kept();
-    let mut pause = Duration::from_millis(100);
+    let mut pause = PAUSE_MIN;
     loop {
         match write_end(live, &end, message.as_deref()).await {
             Ok(()) => return,
@@ -97,7 +93,7 @@ async fn finish(handled: &Handled, end: End) {
 }
 
 async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), TaskError> {
-    let kept = live.storage.keep_end(&live.owner, &live.id, end, live.kept()).await?;
+    let kept = live.keep_end(end).await?;
     let is_error = |json: &RawValue| {
         #[derive(serde::Deserialize)]
         struct Flag {
@@ -106,7 +102,7 @@ async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), 
         }
         serde_json::from_str::<Flag>(json.get()).is_ok_and(|flag| flag.is_error)
     };
-    live.change_as_runner(&mut |record| {
+    let mut edit = |record: &mut Record| {
         let now = now_ms();
         if let Some(message) = message {
             let _ = record.state.apply(&Event::Message(message), now);
@@ -115,20 +111,30 @@ async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), 
             End::Result(json) => record.state.apply(&Event::Complete { tool_failed: is_error(json) }, now),
             End::Error(json) => record.state.apply(&Event::Fail(&error_parts(json.get()).1), now),
         };
-        record.end = Some(kept.clone());
+        if change == Change::Ended {
+            record.end = Some(kept.clone());
+        }
         change
-    })
-    .await
-    .map(drop)
+    };
+    let change = live.change_as_runner(&mut edit).await?;
+    if change == Change::None && matches!(kept, Kept::Apart(_)) && !live.look(|record| ended_by(record, &kept)) {
+        live.drop_end().await?;
+    }
+    Ok(())
+}
+
+/// Whether this end is the one that a record has: an earlier attempt to write it may have succeeded without saying so.
+fn ended_by(record: &Record, kept: &Kept) -> bool {
+    matches!((&record.end, kept), (Some(Kept::Apart(one)), Kept::Apart(other)) if one == other)
 }
 
 /// This process ends before the task: another one goes on with it, if it may, or else it fails.
-async fn release(live: &Live) {
+pub(crate) async fn release(live: &Live) {
     const WHY: &str = "the server stopped while the task ran, and cannot start it again";
     let mut edit = |record: &mut Record| {
         if record.resumable && live.storage.outlives() {
             record.runner = None;
-            return linchpin_proto::task::Change::Changed;
+            return Change::Changed;
         }
         record.end = Some(Kept::Here(failed(WHY)));
         record.state.apply(&Event::Fail(WHY), now_ms())

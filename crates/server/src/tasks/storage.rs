@@ -23,6 +23,10 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// The pauses between two attempts to write what must be written.
+pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(5);
+
 /// Why something could not be done with a task.
 #[derive(Debug)]
 pub(crate) enum TaskError {
@@ -319,24 +323,16 @@ impl Storage {
         match &record.end {
             None => Ok(None),
             Some(Kept::Here(end)) => Ok(Some(end.clone())),
-            Some(Kept::Apart) => {
-                let found = self.kv.get(&self.key("task-end", owner, id)).await?.ok_or(TaskError::Unknown)?;
+            Some(Kept::Apart(run)) => {
+                let found = self.kv.get(&self.end_key(owner, id, run)).await?.ok_or(TaskError::Unknown)?;
                 serde_json::from_slice(&found.value).map(Some).map_err(corrupt)
             }
         }
     }
 
-    /// Stores a long end, and says where an end is.
-    pub(crate) async fn keep_end(&self, owner: &Owner, id: &str, end: &End, ttl: Duration) -> Result<Kept, TaskError> {
-        let length = match end {
-            End::Result(json) | End::Error(json) => json.get().len(),
-        };
-        if length <= INLINE_BYTES_MAX {
-            return Ok(Kept::Here(end.clone()));
-        }
-        let bytes = serde_json::to_vec(end).map_err(corrupt)?;
-        let _ = self.kv.put(&self.key("task-end", owner, id), bytes.into(), Expect::Any, ttl).await?;
-        Ok(Kept::Apart)
+    /// The key of a long end: each run has its own, so that one that was replaced overwrites nothing.
+    fn end_key(&self, owner: &Owner, id: &str, run: &Runner) -> String {
+        format!("{}/{}-{}", self.key("task-end", owner, id), run.node, run.run)
     }
 
     /// Changes a task, whoever runs it.
@@ -459,7 +455,12 @@ impl Storage {
     }
 
     async fn delete(&self, owner: &Owner, id: &str) -> Result<(), TaskError> {
-        for space in ["task", "task-end", "task-call"] {
+        if let Some(found) = self.kv.get(&self.key("task", owner, id)).await?
+            && let Ok(Record { end: Some(Kept::Apart(run)), .. }) = read(&found.value)
+        {
+            let _ = self.kv.delete(&self.end_key(owner, id, &run), Expect::Any).await?;
+        }
+        for space in ["task", "task-call"] {
             let _ = self.kv.delete(&self.key(space, owner, id), Expect::Any).await?;
         }
         self.store.log().delete(&self.key("task-steps", owner, id)).await?;
@@ -582,6 +583,27 @@ pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &Task
         let is_over = held.0.state.status.is_end() || held.0.runner.as_ref() != Some(&self.runner);
         *self.held() = held;
         self.changed.notify_waiters();
+    /// Stores a long end, and says where an end is.
+    pub(crate) async fn keep_end(&self, end: &End) -> Result<Kept, TaskError> {
+        let length = match end {
+            End::Result(json) | End::Error(json) => json.get().len(),
+        };
+        if length <= INLINE_BYTES_MAX {
+            return Ok(Kept::Here(end.clone()));
+        }
+        let bytes = serde_json::to_vec(end).map_err(corrupt)?;
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let _ = self.storage.kv.put(&key, bytes.into(), Expect::Any, self.kept()).await?;
+        Ok(Kept::Apart(self.runner.clone()))
+    }
+
+    /// Forgets a long end that is not the task's: another one came first, or another run.
+    pub(crate) async fn drop_end(&self) -> Result<(), TaskError> {
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let _ = self.storage.kv.delete(&key, Expect::Any).await?;
+        Ok(())
+    }
+
         if is_over {
             self.stop(Stop::Over);
         }
