@@ -442,7 +442,13 @@ impl Cx {
             raw.map_or(Ok(()), |raw| check(raw.get()))?;
             let answer = raw.and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
             return match answer {
-                Some(answer) => Ok(answer),
+                Some(answer) => {
+                    #[cfg(feature = "tasks")]
+                    if self.link().is_some() {
+                        round_trips.take(key, method, params);
+                    }
+                    Ok(answer)
+                }
                 None => {
                     round_trips.want(key, method.clone(), params);
                     Err(RequestError::new(RequestErrorKind::InputRequired, format!("input `{key}` is required")))

@@ -24,6 +24,27 @@ pub(crate) struct RoundTrips {
     wanted: BTreeMap<String, (Cow<'static, str>, String)>,
     /// Missing capabilities of the client, as members of a `ClientCapabilities` object.
     missing: BTreeMap<&'static str, serde_json::Value>,
+    /// What the handler asked and had an answer to, for the task that the call may become.
+    #[cfg(feature = "tasks")]
+    taken: BTreeMap<String, Taken>,
+}
+
+#[cfg(feature = "tasks")]
+struct Taken {
+    method: Cow<'static, str>,
+    params: String,
+    times: u32,
+}
+
+/// A question that the rounds of a call have answered.
+#[cfg(feature = "tasks")]
+pub(crate) struct Answered {
+    pub(crate) name: String,
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) params: Box<RawValue>,
+    pub(crate) answer: Box<RawValue>,
+    /// How many times the handler has asked it.
+    pub(crate) times: u32,
 }
 
 impl RoundTrips {
@@ -58,6 +79,23 @@ impl RoundTrips {
 
     pub(crate) fn answer(&self, key: &str) -> Option<&RawValue> {
         self.answers.get(key).map(|raw| &**raw)
+    }
+
+    /// The handler took an answer.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn take(&mut self, key: &str, method: Cow<'static, str>, params: String) {
+        self.taken.entry(key.to_owned()).or_insert(Taken { method, params, times: 0 }).times += 1;
+    }
+
+    /// The questions whose answers the handler took.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn answered(&self) -> Vec<Answered> {
+        let answered = self.taken.iter().filter_map(|(name, taken)| {
+            let params = RawValue::from_string(taken.params.clone()).ok()?;
+            let (answer, method) = (self.answers.get(name)?.clone(), taken.method.clone());
+            Some(Answered { name: name.clone(), method, params, answer, times: taken.times })
+        });
+        answered.collect()
     }
 
     /// Requests an input; an invalid earlier one is discarded.

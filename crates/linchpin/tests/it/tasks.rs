@@ -75,6 +75,16 @@ impl Desk {
         Ok(format!("{}, {became}", who.name))
     }
 
+    /// A step and a question before it is a task, and both again after.
+    async fn moves(&self, cx: &Cx, _: NoArgs) -> Result<String> {
+        let one = cx.memoize("one", async { Ok(self.steps.fetch_add(1, Ordering::SeqCst) + 1) }).await?;
+        let who: Name = cx.elicit("who", "Who?").await?;
+        let became = cx.become_task().await;
+        let again = cx.memoize("one", async { Ok(self.steps.fetch_add(1, Ordering::SeqCst) + 1) }).await?;
+        let sure: Sure = cx.elicit("sure", "Really?").await?;
+        Ok(format!("{one}, {again}, {}, {became}, {}", who.name, sure.yes))
+    }
+
     async fn steps(&self, cx: &Cx, _: NoArgs) -> Result<String> {
         let one = cx.memoize("one", async { Ok(self.steps.fetch_add(1, Ordering::SeqCst) + 1) }).await?;
         let sure: Sure = cx.elicit("sure", "Really?").await?;
@@ -107,6 +117,7 @@ fn server(desk: &Arc<Desk>) -> Server<Desk> {
         .tool(tool("must").task_required().meanwhile("It takes a while."), Desk::work)
         .tool(tool("asks").task(), Desk::asks)
         .tool(tool("later").task_later(), Desk::later)
+        .tool(tool("moves").task_later().resumable(), Desk::moves)
         .tool(tool("steps").task_required().resumable(), Desk::steps)
         .tool(tool("fails").task_required(), fails)
         .tool(tool("breaks").task_required(), breaks)
@@ -158,6 +169,17 @@ async fn call_as_task(peer: &mut Peer, name: &str, arguments: Value) -> Value {
 
 /// Sends a request as somebody, past all transports.
 async fn ask_as(service: &Arc<dyn Service>, who: Option<&str>, revision: &str, method: &str, params: Value) -> Value {
+    ask_deaf(service, (who, revision), method, params, &AtomicUsize::new(0)).await
+}
+
+/// Like [`ask_as`]; counts the requests of the server, which reach nobody.
+async fn ask_deaf(
+    service: &Arc<dyn Service>,
+    (who, revision): (Option<&str>, &str),
+    method: &str,
+    params: Value,
+    asked: &AtomicUsize,
+) -> Value {
     let mut params = params;
     let features = Features::all().find(|f| f.revision.as_str() == revision).expect("a revision");
     let session = features.has_sessions.then(|| {
@@ -170,17 +192,6 @@ async fn ask_as(service: &Arc<dyn Service>, who: Option<&str>, revision: &str, m
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared();
     }
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    ask_deaf(service, (who, revision), method, params, &AtomicUsize::new(0)).await
-}
-
-/// Like [`ask_as`]; counts the requests of the server, which reach nobody.
-async fn ask_deaf(
-    service: &Arc<dyn Service>,
-    (who, revision): (Option<&str>, &str),
-    method: &str,
-    params: Value,
-    asked: &AtomicUsize,
-) -> Value {
     let message = frame::message(message.to_string().into(), service.limits()).expect("a message");
     let request = match engine::open(&message, session.as_ref()) {
         Ok(request) => request,
@@ -200,6 +211,10 @@ async fn ask_deaf(
             match std::task::ready!(running.poll_event(cx)) {
                 CallEvent::Done(reply) => return std::task::Poll::Ready(reply),
                 CallEvent::Cancelled => panic!("cancelled"),
+                CallEvent::ServerRequest(request) => {
+                    assert!(asked.fetch_add(1, Ordering::SeqCst) < 100, "it is asked again and again");
+                    request.refuse();
+                }
                 _ => {}
             }
         }
@@ -211,10 +226,6 @@ async fn ask_deaf(
 async fn a_call_that_is_done_within_the_grace_is_answered_directly() {
     let desk = Arc::default();
     let mut peer = modern(&desk).await;
-                CallEvent::ServerRequest(request) => {
-                    assert!(asked.fetch_add(1, Ordering::SeqCst) < 100, "it is asked again and again");
-                    request.refuse();
-                }
     let answer = call(&mut peer, "work", json!({})).await;
     assert_eq!((text(&answer), &answer["result"]["resultType"]), ("worked in false", &json!("complete")));
 }
@@ -465,17 +476,6 @@ async fn a_waiting_result_asks_the_questions_and_whoever_comes_next_asks_again()
     assert!(result["error"]["message"].as_str().unwrap().contains("cancelled"), "{result}");
 }
 
-#[tokio::test]
-async fn a_cancelled_task_is_dropped_and_cancelling_again_changes_nothing() {
-    let desk: Arc<Desk> = Arc::default();
-    let mut peer = modern(&desk).await;
-    let made = call(&mut peer, "work", json!({ "ms": 60_000 })).await;
-    let id = id(&made);
-    for _ in 0..2 {
-        let answer = peer.ask("tasks/cancel", json!({ "taskId": id })).await;
-        let members: Vec<_> = answer["result"].as_object().unwrap().keys().collect();
-        assert_eq!(members, ["resultType", "_meta"], "{answer}");
-    }
 /// A client without the extension answers a question with an error: it is the handler's, and the question is not asked again.
 #[tokio::test]
 async fn an_error_to_a_question_reaches_the_handler() {
@@ -562,6 +562,17 @@ async fn answers_that_never_fit_fail_the_task_in_the_end() {
     assert!(task["error"]["message"].as_str().unwrap().contains("limit 3"), "{task}");
 }
 
+#[tokio::test]
+async fn a_cancelled_task_is_dropped_and_cancelling_again_changes_nothing() {
+    let desk: Arc<Desk> = Arc::default();
+    let mut peer = modern(&desk).await;
+    let made = call(&mut peer, "work", json!({ "ms": 60_000 })).await;
+    let id = id(&made);
+    for _ in 0..2 {
+        let answer = peer.ask("tasks/cancel", json!({ "taskId": id })).await;
+        let members: Vec<_> = answer["result"].as_object().unwrap().keys().collect();
+        assert_eq!(members, ["resultType", "_meta"], "{answer}");
+    }
     until(&mut peer, &id, "cancelled").await;
     common::until("its handler was dropped", || desk.dropped.load(Ordering::SeqCst) == 1).await;
 }
@@ -901,4 +912,76 @@ async fn tasks_outlive_their_process_in_a_file() {
     let done = get(&second, &resumed, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "1, true", "the step was not repeated");
     assert_eq!(desk.steps.load(Ordering::SeqCst), 1);
+}
+
+/// Steps and answers of the rounds before the task are kept with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_rounds_have_done_is_not_repeated_elsewhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let desk: Arc<Desk> = Arc::default();
+    let first = shared(server(&desk).tasks(sqlite(&folder)));
+    let ask = async |service: &Arc<dyn Service>, method: &str, params: Value| {
+        ask_as(service, Some("ada"), MODERN, method, params).await["result"].clone()
+    };
+    let accept = |content: Value| json!({ "action": "accept", "content": content });
+    let round = ask(&first, "tools/call", json!({ "name": "moves", "arguments": {} })).await;
+    let params = json!({
+        "name": "moves", "arguments": {}, "requestState": round["requestState"],
+        "inputResponses": { "who": accept(json!({ "name": "Ada" })) },
+    });
+    let made = ask_as(&first, Some("ada"), MODERN, "tools/call", params).await;
+    let id = id(&made);
+    let get = async |service: &Arc<dyn Service>, status: &str| {
+        let begun = Instant::now();
+        loop {
+            let task = ask(service, "tasks/get", json!({ "taskId": id })).await;
+            if task["status"] == status {
+                return task;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(15), "not {status}: {task}");
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+    };
+    get(&first, "input_required").await;
+    first.close();
+    first.ended().await;
+    drop(first);
+
+    let second = shared(server(&desk).tasks(sqlite(&folder)));
+    let task = get(&second, "input_required").await;
+    assert_eq!(task["inputRequests"].as_object().unwrap().keys().collect::<Vec<_>>(), ["sure"]);
+    let answers = json!({ "taskId": id, "inputResponses": { "sure": accept(json!({ "yes": true })) } });
+    ask(&second, "tasks/update", answers).await;
+    let done = get(&second, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "1, 1, Ada, true, true");
+    assert_eq!(desk.steps.load(Ordering::SeqCst), 1);
+}
+
+/// Who took over the tasks of a process that only slept has struck it off the list: it puts itself there again, so that the
+/// tasks it makes later are taken over, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_struck_off_the_list_is_there_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::sqlite(folder.path().join("tasks.db")).expect("a file");
+    let desk: Arc<Desk> = Arc::default();
+    let server = server(&desk).limits(|limits| limits.tasks.lease_ms = 90).tasks(Tasks::at(store.clone()));
+    let service = shared(server);
+    let call = json!({ "name": "must", "arguments": { "ms": 60_000 } });
+    ask_as(&service, Some("ada"), MODERN, "tools/call", call).await;
+    let listed = async |after: Option<_>| {
+        let begun = Instant::now();
+        loop {
+            let found = store.kv().scan("task-node/", None, 10).await.expect("a list");
+            if let Some((key, record)) = found.into_iter().next()
+                && Some(record.rev) != after
+            {
+                return (key, record.rev);
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "not on the list");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let (key, rev) = listed(None).await;
+    store.kv().touch(&[&key], Duration::from_millis(1)).await.expect("it is forgotten");
+    assert_eq!(listed(Some(rev)).await.0, key);
 }

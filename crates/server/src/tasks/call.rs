@@ -106,6 +106,7 @@ pub(crate) fn start(
         revision: request.caller.features().index as u8,
         ttl_ms,
         again: again.map(|_| call_again(request, door, &args, tool)),
+        answered: Vec::new(),
     };
     let link = Arc::new(Link::new(mode));
     let layers = core.layers(&tool.target.layers);
@@ -228,8 +229,20 @@ impl Cancel for Stopper {
 impl TaskCall {
     /// Begins to make the task: the handler moves, and is not polled meanwhile.
     fn make(&mut self, context: &mut Context<'_>) {
-        let (Some(future), Some((new, slot))) = (self.future.take(), self.new.take()) else { return };
+        let (Some(future), Some((mut new, slot))) = (self.future.take(), self.new.take()) else { return };
         self.link.set_moved(true);
+        // Steps and answers of the rounds before are the task's, too.
+        let rounds = self.cx.round_trips();
+        for (key, result) in &rounds.memos {
+            if self.link.early_step(key).is_none() {
+                self.link.keep_early(key, result.clone());
+            }
+        }
+        if new.again.is_some() {
+            new.answered = rounds.answered();
+        }
+        drop(rounds);
+        let asked: Vec<_> = new.answered.iter().map(|answered| (answered.name.clone(), answered.times)).collect();
         let (storage, link, cx, core) = (self.storage.clone(), self.link.clone(), self.cx.clone(), self.core.clone());
         let (request, meanwhile) = (self.about.request.clone(), self.meanwhile.take());
         let mut making: BoxFuture<'static, Made> = Box::pin(async move {
@@ -238,11 +251,20 @@ impl TaskCall {
                 Err(fault) => return Err((Some(future), fault)),
             };
             let handled = Handled::new(live.clone());
-            if let Err(error) = handled.keep_all(link.take_steps()).await {
-                tracing::warn!(task = &*live.id, %error, "early steps could not be kept");
+            asked.iter().for_each(|(name, times)| handled.has_asked(name, *times));
+            let steps = link.steps();
+            let count = steps.len();
+            // A task that they have failed is told like any other.
+            if let Err(error) = handled.keep_all(steps).await
+                && live.stopped().is_none()
+            {
+                tracing::error!(task = &*live.id, %error, "early steps could not be kept: the task is not made");
+                live.undo();
+                return Err((Some(future), TaskError::Store));
             }
             let reply = created(&core, &request, &live, meanwhile.as_deref());
             link.decide(Some(Arc::new(Handle(handled.clone()))));
+            link.drop_steps(count);
             tokio::spawn(runner::run(handled, future, cx));
             Ok(reply)
         });

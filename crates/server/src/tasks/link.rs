@@ -131,9 +131,14 @@ impl Link {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), result));
     }
 
-    /// Takes the steps, for the task that was made.
-    pub(crate) fn take_steps(&self) -> Vec<(String, Box<RawValue>)> {
-        std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The steps, for the task that is being made.
+    pub(crate) fn steps(&self) -> Vec<(String, Box<RawValue>)> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first `count` steps are the task's now.
+    pub(crate) fn drop_steps(&self, count: usize) {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).drain(..count);
     }
 }
 

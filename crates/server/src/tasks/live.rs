@@ -86,6 +86,13 @@ impl Handled {
         Fence::from_number(u64::from(self.live.look(|record| record.state.attempt)))
     }
 
+    /// This run had asked this before the task was made.
+    pub(crate) fn has_asked(&self, name: &str, times: u32) {
+        let kept = |nth: &u32| self.live.look(|record| record.state.question(name, *nth).is_some());
+        let times = (1..=times).take_while(kept).count();
+        self.inner().asked.insert(name.to_owned(), u32::try_from(times).unwrap_or_default());
+    }
+
     /// Keeps steps that were done before the task was made.
     pub(crate) async fn keep_all(&self, steps: Vec<(String, Box<RawValue>)>) -> Result<()> {
         for (key, result) in steps {

@@ -3,7 +3,7 @@
 //! Every change of a task is one compare-and-swap of its record, so that of an end and a cancellation exactly one wins,
 //! whichever process it comes from.
 
-use crate::mrtr::now_ms;
+use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
 use crate::tasks::capacity::{Capacity, Place, Slot};
 use crate::tasks::options::Tasks;
@@ -97,6 +97,8 @@ pub(crate) struct NewTask {
     pub(crate) ttl_ms: u64,
     /// How it is started again, if it may be.
     pub(crate) again: Option<Call>,
+    /// What the rounds before have answered, for a handler that is started again.
+    pub(crate) answered: Vec<Answered>,
 }
 
 /// A task that runs in this process.
@@ -226,8 +228,9 @@ impl Storage {
             return Err(TaskError::Busy("the server is shutting down".to_owned()));
         }
         let now = now_ms();
-        let (id, state, runner) = (owner::new_id(), State::new(now, new.ttl_ms), self.next_runner());
         let limits = &self.limits.tasks;
+        let (id, runner) = (owner::new_id(), self.next_runner());
+        let state = begun(State::new(now, new.ttl_ms), &new.answered, limits);
         let kept = self.capacity.keep(&new.owner, &id, state.deleted_ms(), now, limits);
         let (place, victim) = kept.map_err(TaskError::Busy)?;
         if let Some((owner, id)) = victim {
@@ -468,6 +471,23 @@ impl Storage {
     }
 }
 
+/// A new task with the questions that were answered before it was made, as far as there is room.
+fn begun(mut state: State, answered: &[Answered], limits: &TaskLimits) -> State {
+    for Answered { name, method, params, answer, times } in answered {
+        for nth in 1..=*times {
+            if state.asked() >= limits.steps_max || state.answer_bytes() + answer.get().len() > limits.answer_bytes_max
+            {
+                return state;
+            }
+            let now = state.created_ms;
+            let _ = state.apply(&Event::Ask { name, nth, method, params }, now);
+            let Some(key) = state.question(name, nth).map(|question| question.key.clone()) else { continue };
+            let _ = state.apply(&Event::Answer { key: &key, value: answer }, now);
+        }
+    }
+    state
+}
+
 /// Waits for two writes at the same time, so that they are one group. The first error counts.
 async fn both<T: Unpin, E>(
     mut one: linchpin_store::BoxFuture<'_, Result<(), E>>,
@@ -514,6 +534,19 @@ pub(crate) fn failed(why: &str) -> End {
     End::Error(serde_json::value::to_raw_value(&error).unwrap_or_default())
 }
 
+/// Asks a question once more, for an answer that does not do. A task that has asked too often fails.
+pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &TaskLimits) -> Change {
+    if record.state.asked() < limits.steps_max {
+        return record.state.apply(&Event::AskAgain { key, why }, now_ms());
+    }
+    let why = format!(
+        "too many questions in this task (limit {}), most of them after answers that did not fit",
+        limits.steps_max
+    );
+    record.end = Some(Kept::Here(failed(&why)));
+    record.state.apply(&Event::Fail(&why), now_ms())
+}
+
 impl Live {
     fn held(&self) -> MutexGuard<'_, (Record, Rev)> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -535,19 +568,6 @@ impl Live {
         if matches!(result, Ok(Change::None)) {
             return result;
         }
-/// Asks a question once more, for an answer that does not do. A task that has asked too often fails.
-pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &TaskLimits) -> Change {
-    if record.state.asked() < limits.steps_max {
-        return record.state.apply(&Event::AskAgain { key, why }, now_ms());
-    }
-    let why = format!(
-        "too many questions in this task (limit {}), most of them after answers that did not fit",
-        limits.steps_max
-    );
-    record.end = Some(Kept::Here(failed(&why)));
-    record.state.apply(&Event::Fail(&why), now_ms())
-}
-
         if result.is_ok() {
             self.storage.told(&self.id, &record).await;
         }
@@ -561,6 +581,27 @@ pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &Task
             false => Change::None,
         })
         .await
+    }
+
+    /// Stores a long end, and says where an end is.
+    pub(crate) async fn keep_end(&self, end: &End) -> Result<Kept, TaskError> {
+        let length = match end {
+            End::Result(json) | End::Error(json) => json.get().len(),
+        };
+        if length <= INLINE_BYTES_MAX {
+            return Ok(Kept::Here(end.clone()));
+        }
+        let bytes = serde_json::to_vec(end).map_err(corrupt)?;
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let _ = self.storage.kv.put(&key, bytes.into(), Expect::Any, self.kept()).await?;
+        Ok(Kept::Apart(self.runner.clone()))
+    }
+
+    /// Forgets a long end that is not the task's: another one came first, or another run.
+    pub(crate) async fn drop_end(&self) -> Result<(), TaskError> {
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let _ = self.storage.kv.delete(&key, Expect::Any).await?;
+        Ok(())
     }
 
     /// Reads what others have written.
@@ -583,27 +624,6 @@ pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &Task
         let is_over = held.0.state.status.is_end() || held.0.runner.as_ref() != Some(&self.runner);
         *self.held() = held;
         self.changed.notify_waiters();
-    /// Stores a long end, and says where an end is.
-    pub(crate) async fn keep_end(&self, end: &End) -> Result<Kept, TaskError> {
-        let length = match end {
-            End::Result(json) | End::Error(json) => json.get().len(),
-        };
-        if length <= INLINE_BYTES_MAX {
-            return Ok(Kept::Here(end.clone()));
-        }
-        let bytes = serde_json::to_vec(end).map_err(corrupt)?;
-        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
-        let _ = self.storage.kv.put(&key, bytes.into(), Expect::Any, self.kept()).await?;
-        Ok(Kept::Apart(self.runner.clone()))
-    }
-
-    /// Forgets a long end that is not the task's: another one came first, or another run.
-    pub(crate) async fn drop_end(&self) -> Result<(), TaskError> {
-        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
-        let _ = self.storage.kv.delete(&key, Expect::Any).await?;
-        Ok(())
-    }
-
         if is_over {
             self.stop(Stop::Over);
         }
@@ -632,6 +652,21 @@ pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &Task
         if has_ended {
             self.storage.capacity.ended(&self.owner, self.place, deleted_ms);
         }
+    }
+
+    /// The task could not be made after all: nothing of it is left here, nor in the store as soon as that can be reached.
+    pub(crate) fn undo(self: &Arc<Self>) {
+        self.leave();
+        self.storage.capacity.forget(&self.owner, self.place);
+        let live = self.clone();
+        tokio::spawn(async move {
+            let last = tokio::time::Instant::now() + live.kept();
+            let mut pause = PAUSE_MIN;
+            while live.storage.delete(&live.owner, &live.id).await.is_err() && tokio::time::Instant::now() < last {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        });
     }
 
     /// When it has to be over, by tokio's clock.
