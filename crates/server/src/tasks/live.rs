@@ -218,9 +218,14 @@ impl Handled {
     async fn ask_first(&self, name: &str, nth: u32, method: &str, params: &RawValue) -> Result<(), RequestError> {
         let limits = &self.live.storage.limits.tasks;
         let mut why = None;
+        // Who sees the question sees what was said before it.
+        let message = self.take_message();
         let change = self
             .edit(&mut |record| {
                 why = None;
+                if let Some(message) = &message {
+                    let _ = record.state.apply(&Event::Message(message), now_ms());
+                }
                 if record.state.open().count() >= limits.questions_open_max {
                     why = Some(format!("too many open questions in this task (limit {})", limits.questions_open_max));
                 } else if record.state.asked() >= limits.steps_max {

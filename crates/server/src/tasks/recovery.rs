@@ -288,6 +288,8 @@ impl Taking {
 /// Starts a task that was taken over. A store that is away is waited for, as long as the task is this process's.
 async fn start_or_fail(core: Weak<RunningServer>, live: Arc<Live>) {
     let mut pause = PAUSE_MIN;
+    // What was answered between the claim and now.
+    live.refresh().await;
     while live.stopped().is_none() {
         let Some(core) = core.upgrade() else { break };
         let why = match start_again(&core, &live).await {

@@ -353,6 +353,11 @@ impl Storage {
         let change = self.swap(&key, &mut held, edit).await?;
         if change != Change::None {
             self.told(id, &held.0).await;
+            // It may run here since, with the record of before (`take` looks once more when it has begun).
+            let begun = self.live().get(&key).cloned();
+            if let Some(live) = begun {
+                live.refresh().await;
+            }
         }
         Ok(change)
     }
