@@ -2,7 +2,8 @@
 
 use crate::answer::Refused;
 use crate::client::{Client, ClientAuth, hash};
-use crate::limits::ASSERTION_LIFE;
+use crate::limits::{ASSERTION_LIFE, SECRET_FAILURES};
+use crate::login::{attempt, forget};
 use crate::params::Params;
 use crate::records::Space;
 use crate::request::Incoming;
@@ -49,18 +50,32 @@ pub(crate) async fn authenticate(shared: &Shared, incoming: &Incoming, form: &Pa
     };
     let fits = match (&client.auth, &proof) {
         (ClientAuth::None, Proof::Nothing(_)) => true,
-        (ClientAuth::Secret { .. }, Proof::Secret(_, secret)) => client.has_secret(secret),
+        (ClientAuth::Secret { .. }, Proof::Secret(_, secret)) => has_secret(shared, incoming, &client, secret).await?,
         (ClientAuth::Keys { jwks }, Proof::Assertion(jwt)) => {
             let keys = JwkSet::parse(jwks.to_string().as_bytes()).unwrap_or_default();
             check_assertion(shared, &client, jwt, &keys).await?
         }
         (ClientAuth::KeysAt { url }, Proof::Assertion(jwt)) => {
-            let keys = shared.documents.keys(url).await.ok_or(Refused::away())?;
+            let keys = shared.documents.keys(url, &shared.records, shared.now()).await?.ok_or(UNKNOWN)?;
             check_assertion(shared, &client, jwt, &keys).await?
         }
         _ => false,
     };
     if fits { Ok(client) } else { Err(UNKNOWN) }
+}
+
+/// Checks a secret. It is counted before it is compared: past the limit nobody learns whether a guess was right. Counted for the
+/// client and the address together, so that a success elsewhere forgets nothing, and strangers do not lock a client out.
+async fn has_secret(shared: &Shared, incoming: &Incoming, client: &Client, secret: &str) -> Result<bool, Refused> {
+    let who = format!("secret {} {}", incoming.address(), client.id);
+    if !attempt(shared, &who, SECRET_FAILURES).await? {
+        return Err(Refused::too_many(Duration::from_secs(2)));
+    }
+    let fits = client.has_secret(secret);
+    if fits {
+        forget(shared, &who).await?;
+    }
+    Ok(fits)
 }
 
 /// Reads the one proof of a request; two are an error (RFC 6749, section 2.3).

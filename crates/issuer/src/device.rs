@@ -46,7 +46,7 @@ async fn begun(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
     let id = client.id.clone();
     for _ in 0..3 {
         let user_code = new_code();
-        let made = device_grant::create(shared, &user_code, client.clone(), resource, &scopes, incoming.address());
+        let made = device_grant::create(shared, &user_code, client.clone(), resource, &scopes, incoming.shown());
         let Some(code) = made.await? else { continue };
         Entry { client: &id, ..Entry::new("device", "started", incoming.from) }.write();
         return Ok(json!({
@@ -94,20 +94,18 @@ pub(crate) async fn device(shared: &Shared, incoming: &Incoming) -> Answer {
     }
     let Ok(params) = incoming.form() else { return expired(shared) };
     let name = name_of(&normal_code(params.get("code").unwrap_or_default()));
+    // Counted before the code is looked up: past the limit nobody learns whether a guess was right.
+    if shared.records.take(DEVICE_TRIES, &incoming.address()).await.is_err() {
+        let text = "Too many codes came from your address. Wait some minutes, then start again at the device.";
+        return page(shared, StatusCode::TOO_MANY_REQUESTS, "Too many codes", text);
+    }
     let found = match waiting(shared, &name).await {
         Ok(found) => found,
         Err(_) => return away(shared),
     };
     let Some((device, _)) = found else {
         Entry::new("device", "wrong code", incoming.from).write();
-        return match shared.records.take(DEVICE_TRIES, &incoming.address()).await {
-            Ok(()) => form(shared, Some("No device waits with this code. Look again, or start again at the device.")),
-            Err(_) => {
-                let text =
-                    "Too many codes from your address were wrong. Wait some minutes, then start again at the device.";
-                page(shared, StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes", text)
-            }
-        };
+        return form(shared, Some("No device waits with this code. Look again, or start again at the device."));
     };
     let cookies = shared.config.cookies;
     let known = cookies.get(&incoming.headers, BROWSER).map(str::to_owned);

@@ -48,6 +48,10 @@ enum State {
     Used {
         family: String,
     },
+    /// It was used again, by somebody else.
+    Spent {
+        family: String,
+    },
 }
 
 /// The record is kept longer than the code is good, so that who is late is told so.
@@ -147,21 +151,34 @@ pub(crate) async fn poll(
             Ok(()) => Err(Refused::new("authorization_pending", "the user has not answered yet")),
             Err(_) => Err(Refused::new("slow_down", "the device asks too often; wait five seconds longer")),
         },
-        State::Used { family } => {
+        State::Used { family } | State::Spent { family } => {
             // Somebody else has the code: what it gave ends.
-            tokens::end(shared, &family).await?;
+            spend(shared, name, device, family).await?;
             Err(NO)
         }
         State::Approved { grant, family } => {
             device.state = State::Used { family: family.clone() };
             if shared.records.replace(Space::Device, name, &device, rev, KEPT).await?.is_none() {
-                tokens::end(shared, &family).await?;
+                spend(shared, name, device, family).await?;
                 return Err(NO);
             }
             let principal = grant.person.principal();
             let answer = tokens::start(shared, &family, Grant { key, ..*grant }).await?;
+            // A second use meanwhile found no family to end.
+            let now = shared.records.get::<Device>(Space::Device, name).await?;
+            if now.is_none_or(|(device, _)| !matches!(device.state, State::Used { .. })) {
+                tokens::end(shared, &family).await?;
+                return Err(NO);
+            }
             Entry { principal: &principal, client: &client.id, ..Entry::new("device", "redeemed", from) }.write();
             Ok(answer)
         }
     }
+}
+
+/// Ends what a code gave, and marks it, so that a first use which is under way ends too.
+async fn spend(shared: &Shared, name: &str, mut device: Device, family: String) -> Result<(), Away> {
+    device.state = State::Spent { family: family.clone() };
+    shared.records.put(Space::Device, name, &device, KEPT).await?;
+    tokens::end(shared, &family).await.map(drop)
 }

@@ -1,8 +1,8 @@
 //! Client metadata documents: fetched from public addresses only, remembered, never followed.
 
 use crate::client::{Client, check_document_address, of_document};
-use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENTS_AT_ONCE, DOCUMENTS_MAX, DOCUMENTS_PER_HOST};
-use crate::records::Records;
+use crate::limits::{CLIENT_KEYS_AT_ONCE, DOCUMENT_BYTES_MAX, DOCUMENTS_AT_ONCE, DOCUMENTS_MAX, DOCUMENTS_PER_HOST};
+use crate::records::{Away, Records};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use linchpin_oauth::{JwkSet, parse_object};
@@ -18,6 +18,14 @@ pub(crate) struct Documents {
     schemes: Vec<String>,
     turns: Semaphore,
     known: Mutex<HashMap<String, Known>>,
+    key_turns: Semaphore,
+    key_sets: Mutex<HashMap<String, KnownKeys>>,
+}
+
+/// The keys of a client; `None`: they could not be fetched.
+struct KnownKeys {
+    until: u64,
+    found: Option<Arc<JwkSet>>,
 }
 
 struct Known {
@@ -41,7 +49,15 @@ impl Documents {
             options.web_ports_only = true;
             options.proxy_trusts_dns = false;
         }));
-        Documents { web, loopback, schemes, turns: Semaphore::new(DOCUMENTS_AT_ONCE), known: Mutex::default() }
+        Documents {
+            web,
+            loopback,
+            schemes,
+            turns: Semaphore::new(DOCUMENTS_AT_ONCE),
+            known: Mutex::default(),
+            key_turns: Semaphore::new(CLIENT_KEYS_AT_ONCE),
+            key_sets: Mutex::default(),
+        }
     }
 
     /// Returns the client whose document is at `id`. The error is for the user.
@@ -82,11 +98,29 @@ impl Documents {
         Ok((of_document(id, &document, &self.schemes)?, fresh_s))
     }
 
-    /// Fetches the keys of a client, from where its metadata says.
-    pub(crate) async fn keys(&self, url: &str) -> Option<JwkSet> {
-        let _turn = self.turns.try_acquire().ok()?;
-        let (body, _) = self.get(url).await.ok()?;
-        JwkSet::parse(&body)
+    /// Returns the keys of a client, from where its metadata says; `None` if they are not there. They are remembered, also that they
+    /// were not there. The error: too much is being fetched now.
+    pub(crate) async fn keys(&self, url: &str, records: &Records, now: u64) -> Result<Option<Arc<JwkSet>>, Away> {
+        let known = || self.key_sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known().get(url).filter(|keys| keys.until > now) {
+            return Ok(keys.found.clone());
+        }
+        let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+        if records.take(DOCUMENTS_PER_HOST, &host).await.is_err() {
+            return Err(Away);
+        }
+        let _turn = self.key_turns.try_acquire().map_err(|_| Away)?;
+        let found = self.get(url).await.ok().and_then(|(body, _)| JwkSet::parse(&body)).map(Arc::new);
+        let until = now + if found.is_some() { FRESH_S_MIN } else { FAILED_S };
+        let mut known = known();
+        if known.len() >= DOCUMENTS_MAX {
+            known.retain(|_, keys| keys.until > now);
+        }
+        if known.len() >= DOCUMENTS_MAX {
+            known.clear();
+        }
+        known.insert(url.to_owned(), KnownKeys { until, found: found.clone() });
+        Ok(found)
     }
 
     async fn get(&self, url: &str) -> Result<(bytes::Bytes, u64), &'static str> {
@@ -116,4 +150,39 @@ fn freshness(headers: &HeaderMap) -> u64 {
     let text = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let age = text.split(',').find_map(|part| part.trim().strip_prefix("max-age=")?.parse::<u64>().ok());
     age.unwrap_or(FRESH_S_MIN).clamp(FRESH_S_MIN, FRESH_S_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin_oauth::{Alg, Signer};
+    use linchpin_store::Store;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    #[tokio::test]
+    async fn the_keys_of_a_client_are_remembered_and_shorter_that_they_are_not_there() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (asked, set) = (Arc::new(AtomicUsize::new(0)), JwkSet::from_iter([Signer::generate(Alg::Es256).0.jwk()]));
+        let (count, body) = (asked.clone(), set.to_value().to_string());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = vec![0; 4096];
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                count.fetch_add(1, Ordering::SeqCst);
+                let status = if head[..read].starts_with(b"GET /keys") { "200 OK" } else { "404 X" };
+                let head = "Content-Type: application/json\r\nConnection: close\r\nContent-Length";
+                let answer = format!("HTTP/1.1 {status}\r\n{head}: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let (documents, records) = (Documents::new(true, Vec::new()), Records::new(&Store::memory()));
+        let rows = [("keys", 0, true, 1), ("keys", 299, true, 1), ("keys", 300, true, 2)];
+        let none = [("none", 0, false, 3), ("none", 59, false, 3), ("none", 60, false, 4)];
+        for (path, now, is_there, fetched) in rows.into_iter().chain(none) {
+            let found = documents.keys(&format!("{base}/{path}"), &records, 1000 + now).await.unwrap();
+            assert_eq!((found.is_some(), asked.load(Ordering::SeqCst)), (is_there, fetched), "{path} {now}");
+        }
+    }
 }

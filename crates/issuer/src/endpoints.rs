@@ -56,20 +56,29 @@ pub(crate) async fn revoke(shared: &Shared, incoming: &Incoming) -> Answer {
 
 async fn revoked(shared: &Shared, incoming: &Incoming) -> Result<(), Refused> {
     let (client, token) = asked(shared, incoming).await?;
+    let done = || {
+        let entry = Entry::new("revoke", "done", incoming.from);
+        Entry { client: &client.id, token: &token, ..entry }.write();
+    };
     let name = match tokens::find(shared, &token, &client.id).await? {
         Found::Current(..) | Found::Again(..) | Found::Reused => tokens::family_of(&token).map(str::to_owned),
         Found::Unknown => match own_claims(shared, &token).await? {
             Some(claims) if claims.text("client_id") == Some(&client.id) => {
                 let text = |name| claims.text(name).unwrap_or_default();
-                tokens::by_mark(&shared.records, text("sub"), &client.id, text("family")).await?
+                let name = tokens::by_mark(&shared.records, text("sub"), &client.id, text("family")).await?;
+                if name.is_none() && claims.text("family").is_some() {
+                    // Nobody's: the client acts for itself.
+                    tokens::end_mark(shared, text("family").to_owned()).await?;
+                    done();
+                }
+                name
             }
             _ => None,
         },
     };
     if let Some(name) = name {
         end(shared, &name).await?;
-        let entry = Entry::new("revoke", "done", incoming.from);
-        Entry { client: &client.id, token: &token, ..entry }.write();
+        done();
     }
     Ok(())
 }
@@ -118,6 +127,7 @@ async fn own_claims(shared: &Shared, token: &str) -> Result<Option<Claims>, Refu
     let Ok(jws) = Jws::read(token) else { return Ok(None) };
     let now = shared.now();
     let ring = shared.keys.ring(&shared.records, now).await?;
+    shared.revoked.ready(&shared.records).await?;
     let claims = ring.set().fitting(&jws).find_map(|key| jws.verify(key).ok());
     let good = |claims: &&Claims| {
         claims.text("iss") == Some(&shared.config.issuer)

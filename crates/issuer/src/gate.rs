@@ -166,20 +166,21 @@ impl Started {
 
     pub(crate) fn admit(self: &Arc<Self>, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
         self.shared.follow();
+        // Until it is known what was revoked, no token is known to be good.
+        if !self.shared.revoked.is_ready() && head.headers.contains_key(AUTHORIZATION) {
+            let (own, head) = (self.clone(), head.clone());
+            return Admit::Later(Box::pin(async move {
+                own.shared.revoked.ready(&own.shared.records).await.map_err(|_| away())?;
+                decided(own.admit(&head, peer)).await
+            }));
+        }
         match self.guard(head.uri.path()).admit(head, peer) {
             Admit::No(refusal) if refusal.status() == StatusCode::UNAUTHORIZED && self.may_be_of_a_new_key(head) => {
                 let (own, head) = (self.clone(), head.clone());
                 Admit::Later(Box::pin(async move {
                     let shared = &own.shared;
-                    if shared.keys.reload(&shared.records, shared.now()).await.is_err() {
-                        return Err(away());
-                    }
-                    match own.guard(head.uri.path()).admit(&head, peer) {
-                        Admit::Yes(principal) => Ok(principal),
-                        Admit::No(refusal) => Err(refusal),
-                        Admit::Later(decision) => decision.await,
-                        Admit::Open => Err(refusal),
-                    }
+                    shared.keys.reload(&shared.records, shared.now()).await.map_err(|_| away())?;
+                    decided(own.guard(head.uri.path()).admit(&head, peer)).await
                 }))
             }
             decided => decided,
@@ -195,8 +196,18 @@ impl Started {
     }
 }
 
+async fn decided(admit: Admit) -> Result<Principal, Refusal> {
+    match admit {
+        Admit::Yes(principal) => Ok(principal),
+        Admit::No(refusal) => Err(refusal),
+        Admit::Later(decision) => decision.await,
+        // A guard is never open.
+        Admit::Open => Err(away()),
+    }
+}
+
 fn away() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the keys of this server cannot be read; try again")
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "what this server knows of tokens cannot be read; try again")
         .with_header(RETRY_AFTER, HeaderValue::from_static("2"))
 }
 

@@ -87,7 +87,8 @@ impl KeySource {
         let is_fresh = fetched.at + FRESH_S > now && known.is_some();
         let is_known = kid.is_none_or(|kid| known.as_ref().is_some_and(|keys| keys.has(kid)));
         let is_tired = fetched.tried + AGAIN_S > now;
-        if let Some(keys) = known.clone().filter(|_| (is_fresh && is_known) || is_tired) {
+        let is_usable = fetched.at + STALE_S > now;
+        if let Some(keys) = known.clone().filter(|_| (is_fresh && is_known) || (is_tired && is_usable)) {
             return Ok(keys);
         }
         if is_tired {
@@ -228,5 +229,6 @@ mod tests {
         *keys.lock().unwrap() = None;
         assert_eq!(fits(&new, 1_040 + FRESH_S).await, Ok(true), "old keys go on");
         assert_eq!(fits(&new, 1_100 + STALE_S).await, Err(Away), "for a day");
+        assert_eq!(fits(&new, 1_101 + STALE_S).await, Err(Away), "nor until it is tried again");
     }
 }

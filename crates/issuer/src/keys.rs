@@ -10,11 +10,27 @@ use std::time::Duration;
 /// For how many seconds the keys that were read are used without asking the store again.
 const FRESH_S: u64 = 60;
 
+/// For how long keys are published after a rotation: a day is the longest life of an access token.
+const AFTER_ROTATION: Duration = Duration::from_secs(86_400 + 120);
+
 /// A key as it is kept. Its name in the store is its number, so that of several nodes one creates the next.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     secret: Secret,
     signs_from: u64,
+    /// When it ends because of a rotation; 0: after its usual life.
+    #[serde(default)]
+    until: u64,
+}
+
+impl Stored {
+    /// When it ends: published until the last token that it signed has expired.
+    fn until(&self) -> u64 {
+        match self.until {
+            0 => self.signs_from + (KEY_LIFE + KEY_AHEAD).as_secs(),
+            until => until,
+        }
+    }
 }
 
 /// The keys, as they were last read.
@@ -66,10 +82,25 @@ impl Keys {
         Ok(ring)
     }
 
-    /// Creates a key that signs at once. Older ones stay published.
+    /// Creates a key that signs at once. Those before it stay published until their last token has expired; one that would have
+    /// signed later is deleted, since whoever knows the others may know it too.
     pub(crate) async fn rotate(&self, records: &Records, now: u64) -> Result<Arc<KeyRing>, Away> {
-        let newest = read(records, now).await?.newest;
-        create(records, newest + 1, now, now).await?;
+        let number = loop {
+            let next = read(records, now).await?.newest + 1;
+            // Another node may create one of this number meanwhile, ahead of its time.
+            if create(records, next, now, now).await? {
+                break format!("{next:08}");
+            }
+        };
+        let until = now + AFTER_ROTATION.as_secs();
+        for (name, mut stored) in records.all::<Stored>(Space::Key, "", 1000).await? {
+            if stored.signs_from > now {
+                records.delete(Space::Key, &name).await?;
+            } else if name < number && stored.until() > until {
+                stored.until = until;
+                records.put(Space::Key, &name, &stored, AFTER_ROTATION).await?;
+            }
+        }
         self.reload(records, now).await
     }
 }
@@ -104,11 +135,39 @@ async fn read(records: &Records, now: u64) -> Result<KeyRing, Away> {
     Ok(ring)
 }
 
-/// Creates the key of this number, unless another node was faster.
-async fn create(records: &Records, number: u64, signs_from: u64, now: u64) -> Result<(), Away> {
+/// Creates the key of this number, unless another node was faster: then `false`.
+async fn create(records: &Records, number: u64, signs_from: u64, now: u64) -> Result<bool, Away> {
     let (_, secret) = Signer::generate(Alg::Es256);
-    // Published until the last token that it signed has expired.
-    let life = Duration::from_secs(signs_from.saturating_sub(now)) + KEY_LIFE + KEY_AHEAD;
-    records.create(Space::Key, &format!("{number:08}"), &Stored { secret, signs_from }, life).await?;
-    Ok(())
+    let stored = Stored { secret, signs_from, until: 0 };
+    let life = Duration::from_secs(stored.until().saturating_sub(now));
+    records.create(Space::Key, &format!("{number:08}"), &stored, life).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin_store::{Clock as _, ManualClock, Store};
+
+    #[tokio::test]
+    async fn after_a_rotation_older_keys_go_within_a_day_and_none_waits() {
+        let clock = Arc::new(ManualClock::default());
+        let records = Records::new(&Store::builder().clock(clock.clone()).memory());
+        let (keys, now) = (Keys::default(), || clock.now().as_secs());
+        let kid = |ring: &KeyRing| ring.signer(now()).unwrap().jwk().thumbprint().to_string();
+        keys.reload(&records, now()).await.unwrap();
+        clock.advance(KEY_LIFE - KEY_AHEAD + Duration::from_secs(1));
+        assert_eq!(keys.reload(&records, now()).await.unwrap().keys.len(), 2, "one is published ahead");
+        clock.advance(Duration::from_secs(1));
+        let first = kid(&keys.rotate(&records, now()).await.unwrap());
+        clock.advance(Duration::from_secs(60));
+        let ring = keys.rotate(&records, now()).await.unwrap();
+        let last = kid(&ring);
+        assert!(first != last && ring.set().has(&first), "tokens of the one before are good");
+        assert_eq!(ring.keys.len(), 3, "the one ahead is gone");
+        clock.advance(AFTER_ROTATION - Duration::from_secs(61));
+        assert_eq!(keys.reload(&records, now()).await.unwrap().keys.len(), 3);
+        clock.advance(Duration::from_secs(62));
+        let ring = keys.reload(&records, now()).await.unwrap();
+        assert_eq!((ring.keys.len(), kid(&ring)), (1, last));
+    }
 }

@@ -20,7 +20,9 @@ pub(crate) const DOCUMENT_BYTES_MAX: usize = 10 << 10;
 pub(crate) const UPSTREAM_BYTES_MAX: usize = 256 << 10;
 /// The most client metadata documents that are fetched at once.
 pub(crate) const DOCUMENTS_AT_ONCE: usize = 8;
-/// The most client metadata documents that are remembered.
+/// The most sets of clients' keys that are fetched at once.
+pub(crate) const CLIENT_KEYS_AT_ONCE: usize = 4;
+/// The most client metadata documents that are remembered, and the most sets of clients' keys.
 pub(crate) const DOCUMENTS_MAX: usize = 1000;
 /// The most passwords that are compared at once: each takes 19 MiB.
 pub(crate) const PASSWORDS_AT_ONCE: usize = 2;
@@ -76,12 +78,14 @@ pub(crate) const TOKENS_PER_ADDRESS: Rate = Rate { name: "tokens-address", count
 pub(crate) const TOKENS_PER_CLIENT: Rate = Rate { name: "tokens-client", count: 60, window: MINUTE };
 /// Failed requests to the token endpoint, for each address.
 pub(crate) const FAILURES_PER_ADDRESS: Rate = Rate { name: "failures-address", count: 30, window: MINUTE };
+/// Wrong secrets of one client from one address, before each one has to wait longer.
+pub(crate) const SECRET_FAILURES: u32 = 30;
 /// Registrations, for each address.
 pub(crate) const REGISTRATIONS: Rate = Rate { name: "registrations", count: 10, window: Duration::from_secs(3600) };
 /// Devices that begin a login, for each address.
 pub(crate) const DEVICES_PER_ADDRESS: Rate = Rate { name: "devices", count: 10, window: MINUTE };
-/// Wrong codes of devices, for each address.
-pub(crate) const DEVICE_TRIES: Rate = Rate { name: "device-tries", count: 5, window: Duration::from_secs(600) };
+/// Codes of devices that are typed in, for each address.
+pub(crate) const DEVICE_TRIES: Rate = Rate { name: "device-tries", count: 10, window: Duration::from_secs(600) };
 /// How often a device may ask, for each: a second earlier than it is told.
 pub(crate) const DEVICE_POLLS: Rate = Rate { name: "device-polls", count: 1, window: Duration::from_secs(4) };
 /// Client metadata documents, for each host.

@@ -108,15 +108,15 @@ async fn check(shared: &Shared, incoming: &Incoming, name: &str, password: Secre
     let address_may = attempt(shared, &by_address, FAILURES_PER_ADDRESS).await?;
     let known = file.users().knows(name.to_owned(), password).await;
     if known && name_may && address_may {
-        shared.records.delete(Space::Replay, &failures(&by_name)).await?;
-        shared.records.delete(Space::Replay, &failures(&by_address)).await?;
+        forget(shared, &by_name).await?;
+        forget(shared, &by_address).await?;
         return Ok(true);
     }
     Ok(false)
 }
 
 /// Counts an attempt; `false`: it comes too early.
-async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
+pub(crate) async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
     let name = failures(what);
     let now = shared.now();
     loop {
@@ -142,6 +142,11 @@ async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
             return Ok(true);
         }
     }
+}
+
+/// Forgets the attempts that were counted: one was right.
+pub(crate) async fn forget(shared: &Shared, what: &str) -> Result<(), Away> {
+    shared.records.delete(Space::Replay, &failures(what)).await.map(drop)
 }
 
 fn failures(what: &str) -> String {

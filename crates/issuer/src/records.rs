@@ -172,6 +172,24 @@ impl Records {
         }
     }
 
+    /// Returns the names of a space's records, `most` at most, whether or not they can be read.
+    pub(crate) async fn names(&self, space: Space, most: usize) -> Result<Vec<String>, Away> {
+        const PAGE: usize = 500;
+        let prefix = space.key("");
+        let mut found: Vec<String> = Vec::new();
+        let mut after: Option<String> = None;
+        while found.len() < most {
+            let page = self.store.kv().scan(&prefix, after.as_deref(), PAGE).await.map_err(away)?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(|(key, _)| key.clone());
+            found.extend(page.into_iter().map(|(key, _)| key[prefix.len()..].to_owned()));
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// Counts something; the error says when it may happen again. A store that is away counts nothing.
     pub(crate) async fn take(&self, rate: Rate, of: &str) -> Result<(), Duration> {
         let limit = linchpin_store::Rate::new(rate.count, rate.window, rate.count);

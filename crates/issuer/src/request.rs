@@ -4,7 +4,7 @@ use crate::params::{Malformed, Params};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, Method, Request};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A request to one of the endpoints.
 pub(crate) struct Incoming {
@@ -27,9 +27,21 @@ impl Incoming {
         }
     }
 
-    /// The address that limits count, as text.
+    /// The address that limits count, as text. For IPv6 it is the network of 64 bits: whoever has one address has all of them.
     pub(crate) fn address(&self) -> String {
-        self.from.map_or_else(|| "unknown".to_owned(), |from| from.ip().to_string())
+        match self.from.map(|from| from.ip().to_canonical()) {
+            None => "unknown".to_owned(),
+            Some(IpAddr::V4(address)) => address.to_string(),
+            Some(IpAddr::V6(address)) => {
+                let network = u128::from(address) & !u128::from(u64::MAX);
+                format!("{}/64", Ipv6Addr::from(network))
+            }
+        }
+    }
+
+    /// The address that persons are shown.
+    pub(crate) fn shown(&self) -> String {
+        self.from.map_or_else(|| "unknown".to_owned(), |from| from.ip().to_canonical().to_string())
     }
 
     pub(crate) fn query(&self) -> Result<Params, Malformed> {
@@ -58,5 +70,26 @@ impl Incoming {
             None => true,
         };
         is(ORIGIN.as_str(), &[origin]) && is("sec-fetch-site", &["same-origin"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_count_networks_of_ipv6_and_mapped_addresses_as_ipv4() {
+        let rows = [
+            ("192.0.2.2:1", "192.0.2.2", "192.0.2.2"),
+            ("[::ffff:192.0.2.2]:1", "192.0.2.2", "192.0.2.2"),
+            ("[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::/64", "2001:db8:1:2:3:4:5:6"),
+            ("[2001:db8:1:2:ffff::1]:1", "2001:db8:1:2::/64", "2001:db8:1:2:ffff::1"),
+        ];
+        for (from, counted, shown) in rows {
+            let mut request = Request::new(Bytes::new());
+            request.extensions_mut().insert(from.parse::<SocketAddr>().unwrap());
+            let incoming = Incoming::new(request);
+            assert_eq!((incoming.address().as_str(), incoming.shown().as_str()), (counted, shown), "{from}");
+        }
     }
 }

@@ -94,13 +94,13 @@ impl Shared {
     }
 
     /// Follows the revocations of other nodes, once there is a runtime.
-    pub(crate) fn follow(&self) {
+    pub(crate) fn follow(self: &Arc<Self>) {
         if self.following.is_completed() {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         self.following.call_once(|| {
-            runtime.spawn(revoked::follow(Arc::downgrade(&self.revoked), self.records.clone()));
+            runtime.spawn(revoked::follow(Arc::downgrade(self), self.records.clone()));
         });
     }
 

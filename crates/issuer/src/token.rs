@@ -10,10 +10,11 @@ use crate::dpop;
 use crate::jwt_bearer;
 use crate::limits::{FAILURES_PER_ADDRESS, TOKENS_PER_ADDRESS, TOKENS_PER_CLIENT};
 use crate::params::Params;
+use crate::records::Space;
 use crate::request::Incoming;
 use crate::shared::{Login, Shared};
 use crate::tokens::{self, Family, Found, Subject};
-use crate::upstream::UpstreamError;
+use crate::upstream::{Upstream, UpstreamError};
 use http::StatusCode;
 use linchpin_oauth::Scopes;
 use linchpin_store::{Claim, Rev};
@@ -182,16 +183,17 @@ enum Still {
 /// Asks whether the user may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
 /// good once only.
 async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
-    let person = &family.grant.person;
     if let Some(file) = shared.config.users_file() {
-        let Some(now) = file.users().person(&person.subject, &person.issuer) else { return Ok(Still::Gone) };
+        let Some(now) = file.users().person(&family.grant.person.subject, &family.grant.person.issuer) else {
+            return Ok(Still::Gone);
+        };
         if !shared.admits(&now) {
             return Ok(Still::Gone);
         }
         family.grant.person = now;
         return Ok(Still::Here(Box::new(family), rev));
     }
-    let (Login::Upstream(upstream), Some(held)) = (&shared.config.login, family.grant.upstream.clone()) else {
+    let (Login::Upstream(upstream), true) = (&shared.config.login, family.grant.upstream.is_some()) else {
         return Ok(Still::Here(Box::new(family), rev));
     };
     let name = tokens::family_of(token).unwrap_or_default();
@@ -204,8 +206,27 @@ async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev)
         tokio::time::sleep(Duration::from_millis(200)).await;
         return Ok(Still::Changed);
     };
-    let asked = upstream.still(person, &held, shared.needs_orgs()).await;
-    let still = match asked {
+    let still = ask_upstream(shared, upstream, name, family, rev).await;
+    let _ = shared.records.store().lease().release(&lease, fence).await;
+    still
+}
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Asks the provider, with its tokens as they are now: whoever had the lease before may have used those that were read.
+async fn ask_upstream(
+    shared: &Shared,
+    upstream: &Upstream,
+    name: &str,
+    mut family: Family,
+    rev: Rev,
+) -> Result<Still, Refused> {
+    let now = shared.records.get::<Family>(Space::Family, name).await?;
+    if now.is_none_or(|(_, now)| now != rev) {
+        return Ok(Still::Changed);
+    }
+    let Some(held) = family.grant.upstream.clone() else { return Ok(Still::Here(Box::new(family), rev)) };
+    match upstream.still(&family.grant.person, &held, shared.needs_orgs()).await {
         Err(UpstreamError::Away) => Err(Refused::away()),
         Err(error @ UpstreamError::Refused(_)) => {
             tracing::info!(%error, "the provider refused a refresh");
@@ -221,12 +242,8 @@ async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev)
                 None => Still::Changed,
             })
         }
-    };
-    let _ = shared.records.store().lease().release(&lease, fence).await;
-    still
+    }
 }
-
-const LEASE: Duration = Duration::from_secs(30);
 
 /// Ends a family, at the provider too.
 pub(crate) async fn end(shared: &Shared, name: &str) -> Result<(), Refused> {

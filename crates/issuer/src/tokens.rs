@@ -104,9 +104,8 @@ pub(crate) async fn answer(shared: &Shared, subject: &Subject<'_>, refresh: Opti
         "jti": random_id(),
         "scope": subject.scopes.to_string(),
     });
-    if let Some(family) = subject.family {
-        claims["family"] = json!(mark(family));
-    }
+    // One without a family has a mark of its own, by which it is revoked.
+    claims["family"] = json!(subject.family.map_or_else(random_id, mark));
     if let Some(key) = subject.key {
         claims["cnf"] = json!({ "jkt": key });
     }
@@ -234,14 +233,19 @@ pub(crate) async fn rotate(
 
 /// Ends a family: its refresh token now, its access tokens on all nodes within a second.
 pub(crate) async fn end(shared: &Shared, name: &str) -> Result<Option<Family>, Away> {
-    let mark = mark(name);
+    end_mark(shared, mark(name)).await?;
+    let family = shared.records.get::<Family>(Space::Family, name).await?.map(|(family, _)| family);
+    shared.records.delete(Space::Family, name).await?;
+    Ok(family)
+}
+
+/// Ends the access tokens with a mark, on all nodes within a second.
+pub(crate) async fn end_mark(shared: &Shared, mark: String) -> Result<(), Away> {
     let life = shared.config.access_life + Duration::from_secs(120);
     shared.records.put(Space::Revoked, &mark, &(), life).await?;
     shared.revoked.add(mark);
     shared.announce_revocation().await;
-    let family = shared.records.get::<Family>(Space::Family, name).await?.map(|(family, _)| family);
-    shared.records.delete(Space::Family, name).await?;
-    Ok(family)
+    Ok(())
 }
 
 /// Returns the name of a refresh token's family.

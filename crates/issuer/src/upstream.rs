@@ -12,7 +12,7 @@ use crate::params::with_query;
 use crate::person::Person;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use linchpin_oauth::Secret;
 use linchpin_web::{Web, WebOptions};
 use serde::{Deserialize, Serialize};
@@ -372,7 +372,7 @@ impl UpstreamClient {
         let answer = self.post(endpoint, form, auth).await?;
         // GitHub's errors have status 200.
         if answer.contains_key("error") {
-            return Err(UpstreamError::Refused("the provider refused the code or the refresh token"));
+            return Err(token_error(&answer));
         }
         let secret = |name: &str| answer.get(name).and_then(Value::as_str).map(Secret::from);
         let access = secret("access_token").ok_or(UpstreamError::Away)?;
@@ -437,14 +437,31 @@ impl UpstreamClient {
         }
     }
 
-    /// Sends a request and reads JSON. 4xx is a refusal, all else is "away".
-    async fn json(
+    /// Sends a request and reads JSON. Only what is said of the person is a refusal: their token is not good, or `invalid_grant`. All
+    /// else is "away".
+    async fn json(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Value, UpstreamError> {
+        let is_persons = headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
+        let (status, _, body) = self.send(method, url, headers, body).await?;
+        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match status.as_u16() {
+            200..=299 => Ok(value),
+            401 if is_persons => Err(UpstreamError::Refused("the provider does not take the person's token any more")),
+            400 | 401 => Err(value.as_object().map_or(UpstreamError::Away, token_error)),
+            other => {
+                tracing::warn!(status = other, "the provider does not answer as it should");
+                Err(UpstreamError::Away)
+            }
+        }
+    }
+
+    /// Sends a request.
+    async fn send(
         &self,
         method: Method,
         url: &str,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Value, UpstreamError> {
+    ) -> Result<(StatusCode, HeaderMap, Bytes), UpstreamError> {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static("linchpin"));
         let away = |error: linchpin_web::WebError| {
@@ -454,11 +471,29 @@ impl UpstreamClient {
         let mut response = self.web.request(method, url, headers, body).await.map_err(away)?;
         let status = response.parts.status;
         let body = response.body.read_all(UPSTREAM_BYTES_MAX).await.map_err(away)?;
-        match status.as_u16() {
-            200..=299 => Ok(serde_json::from_slice(&body).unwrap_or_default()),
-            429 => Err(UpstreamError::Away),
-            400..=499 => Err(UpstreamError::Refused("the provider refused a request")),
-            _ => Err(UpstreamError::Away),
+        Ok((status, response.parts.headers, body))
+    }
+}
+
+/// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the person; others are about the
+/// client, whose operator has to put them right: the persons' logins wait for that.
+fn token_error(answer: &Map<String, Value>) -> UpstreamError {
+    match answer.get("error").and_then(Value::as_str).unwrap_or_default() {
+        // The last two are GitHub's.
+        "invalid_grant" | "bad_verification_code" | "bad_refresh_token" => {
+            UpstreamError::Refused("the provider refused the code or the refresh token")
+        }
+        // OpenID Connect: the person has to be there.
+        "interaction_required" | "login_required" | "consent_required" => {
+            UpstreamError::Refused("the provider wants the person to log in again")
+        }
+        error @ ("invalid_client" | "unauthorized_client" | "incorrect_client_credentials") => {
+            tracing::error!(error, "the provider does not accept this server: check the client's id and secret there");
+            UpstreamError::Away
+        }
+        error => {
+            tracing::warn!(error, "the provider refused a request");
+            UpstreamError::Away
         }
     }
 }

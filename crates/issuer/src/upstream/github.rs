@@ -3,7 +3,7 @@
 use super::{Auth, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens};
 use crate::person::Person;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method};
 use linchpin_oauth::Secret;
 use serde_json::{Value, json};
@@ -66,10 +66,14 @@ impl GitHub {
 
     /// The verified primary address.
     async fn mail(&self, client: &UpstreamClient, token: &Secret) -> Result<Option<String>, UpstreamError> {
-        // A token without `user:email` is refused here, which says nothing of the user.
-        let found = match self.list(client, token, "user/emails").await {
-            Err(UpstreamError::Refused(_)) => Vec::new(),
-            other => other?,
+        let url = format!("{}/user/emails", self.api);
+        let (status, headers, body) = client.send(Method::GET, &url, client.bearer(Some(token))?, Bytes::new()).await?;
+        let found: Vec<Value> = match status.as_u16() {
+            200..=299 => serde_json::from_slice(&body).map_err(|_| UpstreamError::Away)?,
+            // A token without `user:email` is refused here, which says nothing of the user.
+            401 | 404 => Vec::new(),
+            403 if !is_limited(&headers) => Vec::new(),
+            _ => return Err(UpstreamError::Away),
         };
         let flag = |mail: &Value, name: &str| mail.get(name).and_then(Value::as_bool).unwrap_or(false);
         let primary = found.iter().find(|mail| flag(mail, "primary") && flag(mail, "verified"));
@@ -92,4 +96,9 @@ impl GitHub {
         let body = json!({ "access_token": tokens.access.expose() }).to_string();
         client.ask(Method::DELETE, &url, headers, body.into()).await.map(drop)
     }
+}
+
+/// Whether a refusal is one of too many requests.
+fn is_limited(headers: &HeaderMap) -> bool {
+    headers.contains_key(RETRY_AFTER) || headers.get("x-ratelimit-remaining").is_some_and(|left| left == "0")
 }

@@ -19,7 +19,9 @@ async fn from(issuer: &Issuer, last: u8, form: &[(&str, &str)]) -> Got {
 
 #[tokio::test]
 async fn token_requests_are_counted_by_client_and_address_and_failures_sooner() {
+    let clock = Arc::new(ManualClock::default());
     let (issuer, _) = once();
+    let issuer = issuer.store(Store::builder().clock(clock.clone()).memory()).clock(clock.clone());
     let issuer = issuer.client(Client::new("nightly").secret("s3cret").client_credentials(["files:read"]));
     let good = [("grant_type", "client_credentials"), ("client_id", "nightly"), ("client_secret", "s3cret")];
     let bad = [("grant_type", "client_credentials"), ("client_id", "nightly"), ("client_secret", "guess")];
@@ -32,7 +34,14 @@ async fn token_requests_are_counted_by_client_and_address_and_failures_sooner() 
     for n in 0..30 {
         assert_eq!(from(&issuer, 9, &bad).await.error(), "invalid_client", "{n}");
     }
-    assert_eq!(from(&issuer, 9, &bad).await.status, StatusCode::TOO_MANY_REQUESTS, "an address's 31st failure");
+    for form in [&bad, &good] {
+        assert_eq!(from(&issuer, 9, form).await.status, StatusCode::TOO_MANY_REQUESTS, "past it the right one is none");
+    }
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(from(&issuer, 9, &good).await.status, StatusCode::OK, "it is no lockout");
+    for _ in 0..2 {
+        assert_eq!(from(&issuer, 9, &bad).await.error(), "invalid_client", "a success forgets failures");
+    }
 }
 
 #[tokio::test]

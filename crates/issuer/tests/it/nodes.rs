@@ -6,7 +6,7 @@ use crate::support::{Got, Login, enter, post, refresh, text};
 use http::StatusCode;
 use linchpin_issuer::Issuer;
 use linchpin_oauth::Jws;
-use linchpin_store::{Clock, ManualClock, Secrets, Store};
+use linchpin_store::{Clock, Expect, ManualClock, Secrets, Store};
 use serde_json::Value;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -39,6 +39,20 @@ async fn row_30_a_family_that_ended_on_one_node_is_refused_on_the_other() {
         }
     };
     tokio::time::timeout(Duration::from_secs(1), refused).await.expect("the other node hears of it");
+}
+
+#[tokio::test]
+async fn a_node_that_starts_later_refuses_what_was_revoked_at_once_whatever_else_is_in_the_list() {
+    let store = Store::memory();
+    let (one, terminal) = node(&store);
+    let tokens = tokens_for(&one, &terminal, &Login::new("desktop")).await;
+    post(&one, "revoke", None, &[("client_id", "desktop"), ("token", &text(&tokens, "refresh_token"))]).await;
+    let hour = Duration::from_secs(3600);
+    let put = store.durable().kv().put("revoked/unreadable", "x".into(), Expect::Any, hour).await.unwrap();
+    assert!(put.is_stored());
+    let (two, _) = node(&store);
+    let refusal = enter(&two, "/mcp", Some(&text(&tokens, "access_token"))).await.unwrap_err();
+    assert_eq!(refusal.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

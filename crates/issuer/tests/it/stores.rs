@@ -190,6 +190,23 @@ async fn redeemed(place: &Place, code: impl AsyncFn(&Node) -> String, redeem: im
     assert!(was_whole && was_cut > 2, "{was_cut} steps");
 }
 
+/// A device code that two use at once: whoever was first, what it gave has ended.
+async fn doubles(place: &Place) {
+    let grant = ("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
+    let (one, other) = (place.node(), place.node());
+    let begun = post(&one.issuer, "device_authorization", None, &[("client_id", "desktop")]).await.json();
+    let mut browser = Browser::new(&one.issuer);
+    let url = format!("{}/device", one.issuer.url());
+    let going = browser.post(&url, &[("code", &text(&begun, "user_code"))]).await;
+    let question = browser.follow(&going.next().unwrap()).await;
+    browser.answer(&question, "allow", &code_in(&one.terminal)).await;
+    let code = text(&begun, "device_code");
+    let form = [grant, ("client_id", "desktop"), ("device_code", &code)];
+    let (a, b) = tokio::join!(post(&one.issuer, "token", None, &form), post(&other.issuer, "token", None, &form));
+    assert!([&a, &b].iter().any(|got| got.error() == "invalid_grant"), "{a:?} {b:?}");
+    assert_eq!(one.families().await, 0);
+}
+
 /// Row 83 for refresh tokens: whatever happened, the same token goes on within its grace, and there is one family.
 async fn refreshes(place: &Place) {
     let (mut was_cut, mut was_whole) = (0, false);
@@ -357,6 +374,7 @@ on_both! {
     row_83_killed_at_any_step_a_code_gives_one_family_or_none: codes;
     row_83_killed_at_any_step_a_device_gets_one_family_or_none: devices;
     row_83_killed_at_any_step_a_refresh_token_goes_on: refreshes;
+    a_device_code_that_two_use_at_once_gives_nothing: doubles;
     row_30_a_revocation_holds_at_all_nodes: revocations;
     row_82_nodes_share_rotations_and_keys: nodes;
     row_107_a_copied_database_has_nothing_usable: copies;

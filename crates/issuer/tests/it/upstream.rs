@@ -70,6 +70,34 @@ async fn a_person_of_a_provider_comes_in_with_our_token_and_is_asked_about_at_ea
     assert!(enter(&issuer, "/mcp", Some(&access)).await.is_err());
 }
 
+/// Only what a provider says of the person ends their login.
+#[tokio::test]
+async fn a_provider_that_has_other_troubles_ends_no_login() {
+    let provider = Provider::start().await;
+    let error = |error: &str| json!({ "error": error });
+    let github = issuer(Upstream::github_enterprise(&provider.url, "our-id", "our-secret-canary")).allow_anyone();
+    for (issuer, gone) in [(oidc(&provider), (400, error("invalid_grant"))), (github, (401, json!({})))] {
+        let mut token = text(&tokens(&issuer, &provider).await, "refresh_token");
+        let mut troubles = vec![(400, error("unauthorized_client")), (401, error("invalid_client")), (400, json!({}))];
+        troubles.extend([403, 404, 408, 425, 429, 500].map(|status| (status, json!({}))));
+        // GitHub is asked with the person's token only.
+        troubles.retain(|(status, _)| gone.0 == 400 || *status != 401);
+        for trouble in troubles {
+            provider.with(|state| state.instead = Some(trouble.clone()));
+            let got = refresh(&issuer, "desktop", &token, &[]).await;
+            assert_eq!(got.error(), "temporarily_unavailable", "{trouble:?}");
+        }
+        provider.with(|state| state.instead = None);
+        let got = refresh(&issuer, "desktop", &token, &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{got:?}");
+        token = text(&got.json(), "refresh_token");
+        provider.with(|state| state.instead = Some(gone));
+        assert_eq!(refresh(&issuer, "desktop", &token, &[]).await.error(), "invalid_grant");
+        provider.with(|state| state.instead = None);
+        assert_eq!(refresh(&issuer, "desktop", &token, &[]).await.error(), "invalid_grant", "it has ended");
+    }
+}
+
 #[tokio::test]
 async fn a_revocation_is_told_to_the_provider_and_a_changed_person_may_be_out() {
     let provider = Provider::start().await;

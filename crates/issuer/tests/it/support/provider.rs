@@ -15,6 +15,8 @@ pub(crate) struct State {
     pub(crate) orgs: Vec<String>,
     pub(crate) away: bool,
     pub(crate) gone: bool,
+    /// What it answers instead, but for its metadata.
+    pub(crate) instead: Option<(u16, Value)>,
     /// Signs ID tokens with a key that is not published.
     pub(crate) forges: bool,
     /// The path of each request, and the form in its body.
@@ -33,7 +35,16 @@ impl Provider {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let claims = json!({ "iss": url, "sub": "u-17", "aud": "our-id", "name": "Ada", "preferred_username": "ada",
             "email": "ada@acme.example", "email_verified": true });
-        let state = State { claims, nonce: None, orgs: vec![], away: false, gone: false, forges: false, log: vec![] };
+        let state = State {
+            claims,
+            nonce: None,
+            orgs: vec![],
+            away: false,
+            gone: false,
+            instead: None,
+            forges: false,
+            log: vec![],
+        };
         let state = Arc::new(Mutex::new(state));
         let (signer, _) = Signer::generate(Alg::Es256);
         let signer = signer.kid("k1");
@@ -113,6 +124,9 @@ async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
 fn respond(own: &str, path: &str, state: &State, signer: &Signer) -> (u16, Value) {
     if state.away && path != "/.well-known/openid-configuration" {
         return (503, json!({}));
+    }
+    if let Some(instead) = state.instead.clone().filter(|_| !path.starts_with("/.well-known")) {
+        return instead;
     }
     if state.gone && !path.starts_with("/.well-known") {
         return (400, json!({ "error": "invalid_grant" }));
