@@ -37,6 +37,15 @@ pub(super) enum Ask<'a> {
     Script(ScriptInvocation<'a>),
 }
 
+impl Ask<'_> {
+    async fn on(&self, connection: &mut MultiplexedConnection) -> Result<Value, ::redis::RedisError> {
+        match self {
+            Ask::Cmd(cmd) => cmd.query_async(connection).await,
+            Ask::Script(script) => script.invoke_async(connection).await,
+        }
+    }
+}
+
 /// The attempts of one operation.
 struct Tries {
     until: Instant,
@@ -126,27 +135,36 @@ impl Link {
     /// The same, and waits until replicas have it.
     pub(super) async fn run_replicated(&self, ask: &Ask<'_>) -> Result<Value, Error> {
         let replicas = self.options.wait_replicas;
-        let value = self.run(ask).await?;
         if replicas == 0 {
-            return Ok(value);
+            return self.run(ask).await;
         }
-        let mut wait = cmd("WAIT");
-        wait.arg(replicas).arg(ANSWER.as_millis() as u64 / 2);
-        match self.run(&Ask::Cmd(wait)).await? {
-            Value::Int(reached) if reached >= i64::from(replicas) => Ok(value),
-            _ => {
-                let text = format!("Redis has stored it, but not yet on {replicas} replicas");
-                Err(Error::new(ErrorKind::Unavailable, text))
+        let mut tries = Tries::start();
+        loop {
+            match tries.within(self.attempt_replicated(ask, replicas)).await {
+                Ok((value, Value::Int(reached))) if reached >= i64::from(replicas) => return Ok(value),
+                Ok(_) => {
+                    let text = format!("Redis has stored it, but not yet on {replicas} replicas");
+                    return Err(Error::new(ErrorKind::Unavailable, text));
+                }
+                Err(failure) => tries.pause(failure).await?,
             }
         }
     }
 
     async fn attempt(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let mut open = self.open().await?;
-        let connection = &mut open.connection;
-        let answered = match ask {
-            Ask::Cmd(cmd) => cmd.query_async(connection).await,
-            Ask::Script(script) => script.invoke_async(connection).await,
+        let answered = ask.on(&mut open.connection).await;
+        answered.map_err(|error| self.failed(&open, error.into()))
+    }
+
+    /// Asks, then waits on the same connection: WAIT counts the replicas that have what that one wrote.
+    async fn attempt_replicated(&self, ask: &Ask<'_>, replicas: u32) -> Result<(Value, Value), Failure> {
+        let mut open = self.open().await?;
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(ANSWER.as_millis() as u64 / 2);
+        let answered = match ask.on(&mut open.connection).await {
+            Ok(value) => wait.query_async(&mut open.connection).await.map(|reached| (value, reached)),
+            Err(error) => Err(error),
         };
         answered.map_err(|error| self.failed(&open, error.into()))
     }
