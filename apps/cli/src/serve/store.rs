@@ -52,7 +52,7 @@ impl StoreArgs {
     /// Opens the store of a server; without one, memory.
     pub(crate) fn open_or_memory(&self) -> Result<Store, Failure> {
         match self.place()? {
-            Some(place) => self.open(&place),
+            Some(place) => self.open(&place, true),
             None => Ok(Store::builder().memory()),
         }
     }
@@ -69,7 +69,9 @@ impl StoreArgs {
                 Err(Failure::usage(format!("there is no store at {file}"))
                     .hint("a server makes it when it is started with --store"))
             }
-            _ => self.open(&place),
+            // A new secret would open nothing in a store that is there: a file that is not is a mistake. Only a new store has none.
+            Some(file) => self.open(&place, !exists && !Path::new(file).exists()),
+            None => self.open(&place, false),
         }
     }
 
@@ -83,8 +85,13 @@ impl StoreArgs {
         place.transpose().map_err(|why| Failure::usage(format!("LINCHPIN_STORE: {why}")))
     }
 
-    fn secrets(&self) -> Result<Option<Secrets>, Failure> {
+    /// `may_make`: whether the file of the secret is made if there is none.
+    fn secrets(&self, may_make: bool) -> Result<Option<Secrets>, Failure> {
         if let Some(file) = &self.key_file {
+            if !may_make && !file.exists() {
+                return Err(Failure::usage(format!("there is no key file at {}", file.display()))
+                    .hint("pass the --key-file that the server was started with"));
+            }
             return Secrets::from_file_or_new(file).map(Some).map_err(Failure::usage);
         }
         let get = |name: &str| std::env::var(name).ok();
@@ -93,9 +100,9 @@ impl StoreArgs {
         secrets.transpose().map_err(|error| Failure::usage(format!("LINCHPIN_KEY: {error}")))
     }
 
-    fn open(&self, place: &str) -> Result<Store, Failure> {
+    fn open(&self, place: &str, may_make: bool) -> Result<Store, Failure> {
         let mut builder = Store::builder();
-        let secrets = self.secrets()?;
+        let secrets = self.secrets(may_make)?;
         let is_sealed = secrets.is_some();
         if let Some(secrets) = secrets {
             builder = builder.secrets(secrets);
@@ -134,6 +141,24 @@ fn reached(store: &Store) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_beside_a_server_make_no_key_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let args = |key: &str| StoreArgs {
+            store: Some(format!("sqlite:{}", at("auth.db").display())),
+            key_file: Some(at(key)),
+            #[cfg(feature = "redis")]
+            redis_may_evict: false,
+        };
+        drop(args("key").open_or_memory().unwrap());
+        for exists in [true, false] {
+            assert!(args("key").open_shared(exists).is_ok());
+            assert!(args("kye").open_shared(exists).is_err(), "mistyped");
+            assert!(!at("kye").exists());
+        }
+    }
 
     #[test]
     fn places_are_read_as_they_are_written() {
