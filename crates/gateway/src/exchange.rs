@@ -37,12 +37,14 @@ pub(crate) async fn exchange(
     pending: &mut Pending,
     out: Outgoing,
 ) -> Result<Answer, Failure> {
-    if *instance.opened.borrow() == Opened::Telling {
-        // Not before the upstream knows that its client is ready.
-        let mut opened = instance.opened.subscribe();
-        let _ = opened.wait_for(|opened| *opened == Opened::Told).await;
-    }
-    let answer = pending.exchange(out);
+    let answer = async {
+        if *instance.opened.borrow() == Opened::Telling {
+            // Not before the upstream knows that its client is ready.
+            let mut opened = instance.opened.subscribe();
+            let _ = opened.wait_for(|opened| *opened == Opened::Told).await;
+        }
+        pending.exchange(out).await
+    };
     let answer = if limit_ms == 0 || outlet.listens {
         answer.await
     } else {

@@ -42,7 +42,12 @@ async fn passed(
             parked.answer(request);
             return parked.wait(&core.parking, &request.id, outlet).await;
         }
-        Some(Err(why)) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
+        Some(Err(why)) => match is_stateless(core, request, context).await {
+            // It is the upstream's, which may be a bridge too.
+            Ok(true) => {}
+            Ok(false) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
+            Err(refusal) => return refusal.reply(&request.id, &core.pool.name),
+        },
         None => {}
     }
     match parks(core, request, context).await {
@@ -59,10 +64,14 @@ async fn parks(core: &Arc<Core>, request: &Request, context: &RequestContext) ->
     if !asks || !request.known().is_some_and(|method| rounds.contains(&method)) {
         return Ok(false);
     }
+    is_stateless(core, request, context).await.map(|stateless| !stateless)
+}
+
+async fn is_stateless(core: &Arc<Core>, request: &Request, context: &RequestContext) -> Result<bool, Refusal> {
     match core.pool.stateless() {
-        Some(stateless) => Ok(!stateless),
+        Some(stateless) => Ok(stateless),
         // Nothing is known of the upstream before it is open.
-        None => core.place(request, context).await.map(|place| place.instance().features().has_sessions),
+        None => core.place(request, context).await.map(|place| !place.instance().features().has_sessions),
     }
 }
 

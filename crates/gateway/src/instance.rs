@@ -81,6 +81,8 @@ pub(crate) struct Instance {
     /// When the upstream answered last.
     heard: Mutex<Instant>,
     lost: OnceLock<Arc<str>>,
+    /// A call was given up that may still run there: what the upstream asks may belong to it.
+    spoiled: AtomicBool,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     runtime: Handle,
 }
@@ -105,6 +107,7 @@ impl Instance {
             used: Mutex::new(Instant::now()),
             heard: Mutex::new(Instant::now()),
             lost: OnceLock::new(),
+            spoiled: AtomicBool::new(false),
             permit: Mutex::new(Some(permit)),
             runtime: Handle::current(),
         }
@@ -148,6 +151,11 @@ impl Instance {
     /// Why it is of no use any more.
     pub(crate) fn lost(&self) -> Option<&Arc<str>> {
         self.lost.get()
+    }
+
+    /// Whether another client must not have it: a question of a call that was given up could reach that client.
+    pub(crate) fn is_spoiled(&self) -> bool {
+        self.spoiled.load(Ordering::Acquire) && !self.raw().transport.attributes()
     }
 
     /// How long it has had nothing to do; `None` while it has.
@@ -447,8 +455,9 @@ impl Pending {
         let transport: &Arc<dyn ClientTransport> = &self.instance.raw().transport;
         let answer = transport.exchange(out).await;
         self.answered = true;
-        if answer.is_ok() {
-            *lock(&self.instance.heard) = Instant::now();
+        match &answer {
+            Ok(_) => *lock(&self.instance.heard) = Instant::now(),
+            Err(_) => self.instance.spoiled.store(true, Ordering::Release),
         }
         answer
     }
@@ -459,6 +468,9 @@ impl Drop for Pending {
         let instance = &self.instance;
         lock(&instance.calls).remove(&self.id);
         *lock(&instance.used) = Instant::now();
+        if !self.answered {
+            instance.spoiled.store(true, Ordering::Release);
+        }
         let transport = &instance.raw().transport;
         if self.answered || transport.cancels_by_dropping() || instance.lost.get().is_some() {
             return;

@@ -56,7 +56,7 @@ pub struct BridgeOptions {
     /// never asks. After three questions without an answer the connection is given up.
     pub quiet_ms_max: u64,
     /// How long ago the upstream may have answered last for [`Bridge::ready`](crate::Bridge::ready), in milliseconds. Default
-    /// 60,000; 0 does not look.
+    /// 60,000; at least twice `quiet_ms_max` and 10 s for an answer; 0 here or there does not look.
     pub health_ms_max: u64,
     /// The revisions to speak with the upstream. Default all.
     pub upstream: Vec<&'static Features>,

@@ -80,55 +80,77 @@ impl Owner {
         }
         let instance = pool.open(home(), who).await?;
         *lock(&self.slot) = Some(instance.clone());
-        if self.ready.load(Ordering::Acquire) {
-            self.tell(&instance).await;
-        }
-        if self.opened.swap(true, Ordering::AcqRel) {
-            self.restore(&instance).await;
+        let tells = self.ready.load(Ordering::Acquire) && begins_to_tell(&instance);
+        let again = self.opened.swap(true, Ordering::AcqRel);
+        let session = lock(&self.session).upgrade().filter(|_| again);
+        let has_level = self.has_level.load(Ordering::Relaxed);
+        if tells || session.is_some() {
+            let opened = instance.clone();
+            // In a task of its own: others use the connection too, whether or not this caller stays.
+            let prepared = tokio::spawn(async move {
+                if tells {
+                    tell(&opened).await;
+                }
+                if let Some(session) = session {
+                    restore(&opened, &session, has_level).await;
+                }
+            });
+            // Who has waited for so long waits on within the time of the call.
+            let _ = tokio::time::timeout(RESTORE, prepared).await;
         }
         Ok(instance)
     }
 
     /// The client is ready: tells the upstream, before any other request of the session.
-    pub(crate) fn is_ready(self: &Arc<Self>) {
+    pub(crate) fn is_ready(&self) {
         if self.ready.swap(true, Ordering::AcqRel) {
             return;
         }
         let Some(instance) = self.current() else { return };
-        instance.opened.send_replace(Opened::Telling);
-        let owner = self.clone();
-        tokio::spawn(async move { owner.tell(&instance).await });
+        if begins_to_tell(&instance) {
+            tokio::spawn(async move { tell(&instance).await });
+        }
     }
+}
 
-    async fn tell(&self, instance: &Instance) {
-        if instance.features().has_sessions {
-            instance.opened.send_replace(Opened::Telling);
-            let mut out = Writer::opening().notification("notifications/initialized", |_| {});
-            out.features = Some(instance.features());
-            if let Err(why) = instance.raw().transport.notify(out).await {
-                tracing::debug!(%why, "the upstream was not told that its client is ready");
-            }
+/// Whether the caller is the one that must call [`tell`] now. Other requests wait for it.
+fn begins_to_tell(instance: &Instance) -> bool {
+    instance.opened.send_if_modified(|opened| {
+        let first = *opened == Opened::Waiting;
+        if first {
+            *opened = Opened::Telling;
         }
-        instance.opened.send_replace(Opened::Told);
+        first
+    })
+}
+
+/// Tells the upstream that its client is ready. Must run to its end.
+async fn tell(instance: &Instance) {
+    if instance.features().has_sessions {
+        let mut out = Writer::opening().notification("notifications/initialized", |_| {});
+        out.features = Some(instance.features());
+        if let Err(why) = instance.raw().transport.notify(out).await {
+            tracing::debug!(%why, "the upstream was not told that its client is ready");
+        }
     }
+    instance.opened.send_replace(Opened::Told);
+}
 
-    /// Gives a connection that was opened again what the session had: its log level and its subscriptions. What it listed
-    /// may have changed.
-    async fn restore(&self, instance: &Arc<Instance>) {
-        let Some(session) = lock(&self.session).upgrade() else { return };
-        for change in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
-            instance.changed(&change);
-        }
-        if !instance.features().has_sessions {
-            return;
-        }
-        if self.has_level.load(Ordering::Relaxed) {
-            restored(instance, "logging/setLevel", "level", session.log_level().as_str()).await;
-        }
-        for uri in session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default() {
-            instance.subscriptions.fetch_add(1, Ordering::Relaxed);
-            restored(instance, "resources/subscribe", "uri", &uri).await;
-        }
+/// Gives a connection that was opened again what the session had: its log level and its subscriptions. What it listed may
+/// have changed.
+async fn restore(instance: &Instance, session: &Session, has_level: bool) {
+    for change in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
+        instance.changed(&change);
+    }
+    if !instance.features().has_sessions {
+        return;
+    }
+    if has_level {
+        restored(instance, "logging/setLevel", "level", session.log_level().as_str()).await;
+    }
+    for uri in session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default() {
+        instance.subscriptions.fetch_add(1, Ordering::Relaxed);
+        restored(instance, "resources/subscribe", "uri", &uri).await;
     }
 }
 

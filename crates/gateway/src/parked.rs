@@ -67,6 +67,8 @@ struct Inner {
     /// The response, with an id that is replaced.
     done: Option<Reply>,
     work: Option<AbortHandle>,
+    /// Ends the call when its client does not come again.
+    expiry: Option<AbortHandle>,
     over: bool,
 }
 
@@ -193,7 +195,7 @@ impl Parked {
                 Look::Park(reply) => {
                     attached.answered = true;
                     lock(&self.inner).outlet = None;
-                    expire(self.clone(), parking.clone(), turn);
+                    expire(&self, parking.clone(), turn);
                     return *reply;
                 }
                 Look::Wait(due) => due,
@@ -322,14 +324,22 @@ enum Look {
 }
 
 /// Ends a parked call whose client does not come again.
-fn expire(parked: Arc<Parked>, parking: Arc<Parking>, turn: u64) {
-    tokio::spawn(async move {
+fn expire(parked: &Arc<Parked>, parking: Arc<Parking>, turn: u64) {
+    let mut inner = lock(&parked.inner);
+    if inner.turn != turn {
+        return;
+    }
+    let parked = parked.clone();
+    let expiry = tokio::spawn(async move {
         tokio::time::sleep(PARK).await;
         if lock(&parked.inner).turn == turn {
             parking.forget(&parked);
             parked.end();
         }
     });
+    if let Some(earlier) = inner.expiry.replace(expiry.abort_handle()) {
+        earlier.abort();
+    }
 }
 
 /// The request of a client that a call is attached to. Dropping it without a response cancels the call.

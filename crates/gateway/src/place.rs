@@ -31,11 +31,27 @@ pub(crate) struct Core {
     /// Which tools clients see.
     pub(crate) shown: Shown,
     /// Connections that are lent for a call, by who may have them.
-    pub(crate) lent: Mutex<HashMap<Box<str>, Vec<Arc<Instance>>>>,
+    pub(crate) lent: Mutex<HashMap<Box<str>, Waiting>>,
     /// Calls that wait for their clients.
     pub(crate) parking: Arc<Parking>,
     /// Arguments that tools want repeated in headers, as far as it was asked.
     pub(crate) mirrored: Mirrored,
+}
+
+/// Connections that wait to be lent to clients of one kind.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    ready: Vec<Arc<Instance>>,
+    /// More of them are being opened.
+    filling: bool,
+}
+
+/// Forgets connections that were lost, and kinds of clients for which none wait.
+fn prune(lent: &mut HashMap<Box<str>, Waiting>) {
+    lent.retain(|_, waiting| {
+        waiting.ready.retain(|one| one.lost().is_none());
+        waiting.filling || !waiting.ready.is_empty()
+    });
 }
 
 /// Connections of one kind that wait to be lent again.
@@ -127,7 +143,7 @@ impl Core {
             self.refill(key.clone(), who(caller));
         }
         loop {
-            let found = lock(&self.lent).get_mut(&key).and_then(Vec::pop);
+            let found = lock(&self.lent).get_mut(&key).and_then(|waiting| waiting.ready.pop());
             match found {
                 Some(instance) if instance.lost().is_some() => {}
                 Some(instance) => return Ok((instance, key)),
@@ -144,24 +160,35 @@ impl Core {
 impl Core {
     /// Opens connections ahead for calls of this kind, in the background.
     fn refill(self: &Arc<Self>, key: Box<str>, who: Who) {
+        if std::mem::replace(&mut lock(&self.lent).entry(key.clone()).or_default().filling, true) {
+            return;
+        }
         let core = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
                 let Some(core) = core.upgrade() else { return };
-                let waiting = {
+                {
                     let mut lent = lock(&core.lent);
                     let waiting = lent.entry(key.clone()).or_default();
-                    waiting.retain(|one| one.lost().is_none());
-                    waiting.len()
-                };
-                // One for this call, which takes what waits or opens its own.
-                if waiting > core.pool.options.warm || core.pool.is_full() {
-                    return;
+                    waiting.ready.retain(|one| one.lost().is_none());
+                    // One for this call, which takes what waits or opens its own.
+                    if waiting.ready.len() > core.pool.options.warm || core.pool.is_full() {
+                        waiting.filling = false;
+                        return prune(&mut lent);
+                    }
                 }
                 let owner = Owner::of_many();
-                let Ok(instance) = owner.instance(&core.pool, &who, || Home::Client).await else { return };
+                let opened = owner.instance(&core.pool, &who, || Home::Client).await;
                 owner.give_up();
-                lock(&core.lent).entry(key.clone()).or_default().push(instance);
+                let mut lent = lock(&core.lent);
+                let waiting = lent.entry(key.clone()).or_default();
+                match opened {
+                    Ok(instance) => waiting.ready.push(instance),
+                    Err(_) => {
+                        waiting.filling = false;
+                        return prune(&mut lent);
+                    }
+                }
             }
         });
     }
@@ -243,11 +270,14 @@ impl Drop for Lent {
         if matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh) {
             return self.instance.clone().close_later("it was for one call");
         }
+        if self.instance.is_spoiled() {
+            return self.instance.clone().close_later("a call was given up that may still run");
+        }
         let mut lent = lock(&self.core.lent);
+        prune(&mut lent);
         let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
-        waiting.retain(|one| one.lost().is_none());
-        if waiting.len() < LENT_MAX.max(self.core.pool.options.warm) {
-            waiting.push(self.instance.clone());
+        if waiting.ready.len() < LENT_MAX.max(self.core.pool.options.warm) {
+            waiting.ready.push(self.instance.clone());
         } else {
             self.instance.clone().close_later("it is not needed any more");
         }

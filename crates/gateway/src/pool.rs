@@ -54,6 +54,8 @@ struct Trouble {
     failures: u32,
     /// When the next attempt is due, and why the last one failed.
     next: Option<(Instant, Arc<str>)>,
+    /// The connection had been open.
+    silent: bool,
 }
 
 impl Pool {
@@ -90,19 +92,30 @@ impl Pool {
         self.permits.available_permits() == 0
     }
 
-    /// Whether the upstream can be used, or why not. One that was not needed yet can.
+    /// Whether the upstream can be used, or why not. One that was not needed yet can, and so can one whose next attempt is
+    /// due: only a request finds out. The reason quotes nothing that came from the upstream, as probes show it to anybody.
     pub(crate) fn ready(&self) -> Result<(), String> {
-        if let Some((_, why)) = &lock(&self.trouble).next {
-            return Err(format!("the upstream is not available: {why}"));
-        }
-        let limit = Duration::from_millis(self.options.health_ms_max);
         let latest = self.open_ones().iter().map(|one| one.quiet()).min();
-        match latest {
-            Some(ago) if !limit.is_zero() && ago > limit => {
-                Err(format!("the upstream has not answered for {} s", ago.as_secs()))
-            }
+        let Some(ago) = latest else {
+            let trouble = lock(&self.trouble);
+            let pauses = trouble.next.as_ref().is_some_and(|(due, _)| Instant::now() < *due);
+            return match (pauses, trouble.silent) {
+                (false, _) => Ok(()),
+                (true, false) => Err("the upstream cannot be opened".to_owned()),
+                (true, true) => Err("the upstream does not answer".to_owned()),
+            };
+        };
+        match self.silence() {
+            Some(limit) if ago > limit => Err(format!("the upstream has not answered for {} s", ago.as_secs())),
             _ => Ok(()),
         }
+    }
+
+    /// How long ago the upstream may have answered last. Without limit when it is not asked whether it is there.
+    fn silence(&self) -> Option<Duration> {
+        let (health, quiet) = (self.options.health_ms_max, self.options.quiet_ms_max);
+        let asked = Duration::from_millis(quiet.saturating_mul(2)).saturating_add(ANSWER);
+        (health > 0 && quiet > 0).then(|| asked.max(Duration::from_millis(health)))
     }
 
     /// Opens a connection.
@@ -189,6 +202,7 @@ impl Pool {
         let pause = PAUSE_MS.0.saturating_mul(1 << trouble.failures.min(16)).min(PAUSE_MS.1);
         trouble.failures += 1;
         trouble.next = Some((Instant::now() + Duration::from_millis(pause), why.why().clone()));
+        trouble.silent = false;
         why.retry_after(pause)
     }
 
@@ -200,7 +214,10 @@ impl Pool {
         let longest =
             self.open_ones().into_iter().filter_map(|one| Some((one.idle()?, one))).max_by_key(|(idle, _)| *idle);
         if let Some((_, one)) = longest {
-            one.close_idle("its connection was needed by another client").await;
+            // In a task of its own: a connection that is closed half keeps its place.
+            let closing =
+                tokio::spawn(async move { one.close_idle("its connection was needed by another client").await });
+            let _ = closing.await;
         }
         let max = self.options.instances_max;
         let full =
@@ -312,6 +329,7 @@ async fn keep_alive(instance: Weak<Instance>, pool: Weak<Pool>, quiet: Duration)
             tracing::warn!(why);
             if let Some(pool) = pool.upgrade() {
                 let _ = pool.failed(Refusal::unavailable(why));
+                lock(&pool.trouble).silent = true;
             }
             return one.close(why).await;
         }

@@ -35,7 +35,10 @@ impl Shown {
         if self.is_all() || request.known() != Some(Method::ToolsCall) {
             return None;
         }
-        let name = request.string(request.params.name).unwrap_or_default();
+        let Some(name) = request.string(request.params.name) else {
+            // Nothing that an upstream could read as a name.
+            return Some(Reply::error(Some(&request.id), code::INVALID_PARAMS, "`name` must be a string", None));
+        };
         let why = || Reply::error(Some(&request.id), code::INVALID_PARAMS, &format!("Unknown tool: {name}"), None);
         (!self.has(&name)).then(why)
     }

@@ -195,10 +195,55 @@ async fn an_upstream_that_does_not_answer_when_asked_is_given_up() {
         assert_eq!(bridge.ready(), Ok(()));
         assert_eq!(asked(&mut upstream).await["method"], "ping");
     }
-    tokio::time::sleep(Duration::from_secs(11)).await;
+    tokio::time::sleep(Duration::from_millis(10_100)).await;
     assert!(bridge.ready().is_err_and(|why| why.contains("does not answer")));
+    // Once another attempt is due, only a request can find out more.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bridge.ready(), Ok(()));
     said(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await;
     assert_eq!(json_of(&mut client).await["error"]["code"], -31001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pipe_on_which_a_call_was_given_up_is_lent_to_nobody() {
+    for gives_up in [false, true] {
+        let (client, mut upstream, _) = to_upstream(|options| {
+            options.isolation = Isolation::Call;
+            options.upstream = revisions(false);
+            options.call_ms_max = 5_000;
+        });
+        let mut client = client();
+        let call =
+            |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t",{ABLE}}}}}"#);
+        said(&mut client, &call(1)).await;
+        opened(&mut upstream, false).await;
+        assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+        let first = asked(&mut upstream).await;
+        if !gives_up {
+            answer(&mut upstream, &first, json!({ "result": { "content": [] } })).await;
+        }
+        assert_eq!(json_of(&mut client).await.get("error").is_some(), gives_up);
+        said(&mut client, &call(2)).await;
+        if gives_up {
+            // The pipes cannot be opened again.
+            assert_eq!(json_of(&mut client).await["error"]["code"], -31001);
+        } else {
+            assert_eq!(asked(&mut upstream).await["method"], "tools/call");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_state_of_another_bridge_reaches_the_upstream_that_gave_it() {
+    let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(true));
+    let mut client = client();
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","requestState":"parked-1.1",{ABLE}}}}}"#
+    );
+    said(&mut client, &call).await;
+    opened(&mut upstream, true).await;
+    let passed = asked(&mut upstream).await;
+    assert_eq!(passed["params"]["requestState"], "parked-1.1", "{passed}");
 }
 
 #[tokio::test]

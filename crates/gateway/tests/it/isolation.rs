@@ -4,12 +4,13 @@ use crate::{able, bridge, curious, revisions, serve};
 use linchpin::client::{Tap, Traffic};
 use linchpin::transport::{Connector, IntoService, in_process};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{ClientTransport, ConnectOptions, Features, TransportError};
+use linchpin_core::{Answer, ClientTransport, ConnectOptions, Features, Outgoing, TransportError};
 use linchpin_gateway::{Bridge, Isolation};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Counts how often it is connected to.
 struct Counted(Arc<dyn Connector>, Arc<AtomicUsize>);
@@ -65,6 +66,83 @@ async fn connections_are_shared_as_it_was_said() {
     }
 }
 
+/// Sends a notification when it may.
+#[derive(Clone)]
+struct Held<T>(T, Arc<Semaphore>, Arc<AtomicUsize>);
+
+impl Connector for Held<Arc<dyn Connector>> {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        Box::pin(async {
+            let transport = self.0.connect(options).await?;
+            Ok(Arc::new(Held(transport, self.1.clone(), self.2.clone())) as Arc<dyn ClientTransport>)
+        })
+    }
+}
+
+impl ClientTransport for Held<Arc<dyn ClientTransport>> {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
+        self.0.exchange(out)
+    }
+
+    fn notify(&self, out: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(async {
+            self.2.fetch_add(1, Ordering::SeqCst);
+            let _may = self.1.acquire().await.unwrap();
+            self.0.notify(out).await
+        })
+    }
+
+    fn notify_detached(&self, out: Outgoing) {
+        self.0.notify_detached(out);
+    }
+
+    fn cancels_by_dropping(&self) -> bool {
+        self.0.cancels_by_dropping()
+    }
+
+    fn settled(&self, features: &'static Features) {
+        self.0.settled(features);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.0.close()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_the_upstream_is_told_of_it_holds_up_nobody() {
+    let (may, told) = (Arc::new(Semaphore::new(0)), Arc::<AtomicUsize>::default());
+    let server: Arc<dyn Connector> = Arc::new(in_process(curious().into_shared().unwrap()));
+    let bridge = Bridge::new(Held(server, may.clone(), told.clone())).options(|options| {
+        options.isolation = Isolation::Shared;
+        options.upstream = revisions(false);
+    });
+    let service = bridge.into_shared().unwrap();
+    let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let mut first = able(serve(service.clone()), revision);
+    let params = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    first.start("initialize", params).await;
+    while told.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(first);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    may.add_permits(1);
+    let mut second = able(serve(service), revision);
+    second.open().await;
+    let called = tokio::time::timeout(Duration::from_secs(10), second.call("roots", json!({}))).await;
+    assert!(called.is_ok(), "the call waits");
+    assert_eq!(told.load(Ordering::SeqCst), 1, "the upstream is told once");
+}
+
 #[tokio::test]
 async fn tools_that_are_not_shown_do_not_exist() {
     for features in Features::all() {
@@ -81,6 +159,10 @@ async fn tools_that_are_not_shown_do_not_exist() {
             for hidden in ["form", "roots"] {
                 let refused =
                     client.request("tools/call", json!({ "name": hidden, "arguments": {} })).await.unwrap_err();
+                assert_eq!(refused.code, -32602, "{refused}");
+            }
+            for odd in [json!({ "name": ["form"] }), json!({ "name": 1 }), json!({})] {
+                let refused = client.request("tools/call", odd).await.unwrap_err();
                 assert_eq!(refused.code, -32602, "{refused}");
             }
             assert!(client.call("sample", json!({})).await.is_ok());
