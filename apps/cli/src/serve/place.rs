@@ -138,6 +138,11 @@ impl PlaceArgs {
         Ok(())
     }
 
+    /// Whether anybody who reaches it is let in without saying who it is. Known after [`PlaceArgs::guard`].
+    pub(crate) fn is_public(&self) -> bool {
+        self.clients() == Clients::Anybody && self.door.is_none()
+    }
+
     /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(|e| not_together(&e))?;

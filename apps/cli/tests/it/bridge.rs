@@ -251,6 +251,17 @@ fn a_server_that_ends_says_why() {
 }
 
 #[test]
+fn a_connection_for_each_user_needs_users() {
+    let home = tempfile::tempdir().unwrap();
+    let mut bridge = command(program(), home.path());
+    bridge.args(["bridge", "--http", "127.0.0.1:0", "--isolation", "user", "--", "cat"]);
+    let output = bridge.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--isolation user") && said.contains("--auth token"), "{said}");
+}
+
+#[test]
 fn one_bridge_has_several_places_and_records_both_sides() {
     let home = tempfile::tempdir().unwrap();
     let (socket, file) = (home.path().join("s.sock"), home.path().join("both.jsonl"));

@@ -190,6 +190,13 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
         return Err(Failure::usage("a transcript is served with `linchpin replay`"));
     }
     args.place.guard(&args.auth)?;
+    if args.upstream.isolation == Shares::User && args.place.is_public() {
+        let why =
+            "--isolation user needs to know its users: without authentication all clients would share a connection";
+        return Err(
+            Failure::usage(why).hint("add --auth token, --auth keys:FILE or --auth URL (an authorization server)")
+        );
+    }
     args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
     let redactor = Arc::new(target.redactor);
     let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
