@@ -116,6 +116,8 @@ pub struct View {
     stage: Stage,
     /// What the page is told once it is ready.
     waiting: VecDeque<String>,
+    /// The latest part of the arguments, for a page that is not ready.
+    partial: Option<String>,
     input: bool,
     result: bool,
     /// Requests of the page that were not answered.
@@ -144,6 +146,7 @@ impl View {
             modes: None,
             stage: Stage::New,
             waiting: VecDeque::new(),
+            partial: None,
             input: false,
             result: false,
             open: HashMap::new(),
@@ -222,7 +225,8 @@ impl View {
         match (method, self.stage) {
             ("ui/notifications/initialized", Stage::Greeted) => {
                 self.stage = Stage::Ready;
-                std::iter::once(Act::Ready).chain(self.waiting.drain(..).map(Act::Send)).collect()
+                let told = self.partial.take().into_iter().chain(self.waiting.drain(..));
+                std::iter::once(Act::Ready).chain(told.map(Act::Send)).collect()
             }
             ("ui/notifications/size-changed", Stage::Ready) => match serde_json::from_str::<Size>(params.get()) {
                 Ok(Size { width, height }) if [width, height].iter().flatten().all(|n| (0.0..=1e5).contains(n)) => {
@@ -387,7 +391,16 @@ impl View {
         if self.input {
             return Vec::new();
         }
-        self.tell("ui/notifications/tool-input-partial", &json!({ "arguments": arguments }))
+        let Ok(params) = to_raw_value(&json!({ "arguments": arguments })) else { return Vec::new() };
+        let text = message::notification("ui/notifications/tool-input-partial", &params);
+        match self.stage {
+            // Only the latest counts, and none takes the place of what must be told.
+            Stage::New | Stage::Greeted => {
+                self.partial = Some(text);
+                Vec::new()
+            }
+            Stage::Ready | Stage::Gone => self.pass(text),
+        }
     }
 
     /// Tells the page the arguments of its tool, once.

@@ -62,7 +62,12 @@ fn nothing_is_sent_before_the_handshake_and_input_comes_once_and_before_the_resu
     let mut view = View::new(&PageMeta::default(), grant());
     let result = to_raw_value(&json!({ "content": [] })).unwrap();
     view.context(json!({ "theme": "dark" }).as_object().unwrap());
+    // However many parts there are, the latest is told and nothing else is lost.
+    for n in 0..1_000 {
+        assert!(view.tell_partial(&json!({ "n": n })).is_empty());
+    }
     for acts in [
+        view.tell_partial(&json!({ "a": 0 })),
         view.tell_partial(&json!({ "a": 1 })),
         view.tell_input(&json!({ "a": 1, "b": 2 })),
         view.tell_partial(&json!({ "late": 1 })),
@@ -89,6 +94,7 @@ fn nothing_is_sent_before_the_handshake_and_input_comes_once_and_before_the_resu
         methods,
         ["tool-input-partial", "tool-input", "tool-result"].map(|name| format!("ui/notifications/{name}"))
     );
+    assert_eq!(told[0]["params"]["arguments"], json!({ "a": 1 }));
     assert_eq!(told[1]["params"]["arguments"], json!({ "a": 1, "b": 2 }));
     // A result without arguments is still preceded by them.
     let mut view = ready(grant());
