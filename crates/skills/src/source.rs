@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How often a directory is looked at.
@@ -16,6 +17,9 @@ const LOOK: Duration = Duration::from_secs(2);
 const SETTLE: Duration = Duration::from_millis(200);
 /// How long it may keep changing before the log says so.
 const RESTLESS: Duration = Duration::from_secs(1);
+
+/// How long the first request waits for a look at a directory that may have changed.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// Is told of the snapshot before and the one after.
 pub(crate) type OnChange = dyn Fn(&Snapshot, &Snapshot) + Send + Sync;
@@ -60,10 +64,13 @@ impl Watched {
     /// The newest snapshot. The first request begins to watch, and waits if the snapshot may be out of date by then.
     pub(crate) async fn current(self: &Arc<Self>) -> Arc<Snapshot> {
         if !self.watching.swap(true, Ordering::AcqRel) {
-            if self.made.elapsed() > LOOK {
-                self.look().await;
+            let (looked, look) = oneshot::channel();
+            let stale = self.made.elapsed() > LOOK;
+            // Whether or not this request stays; it alone looks, so that no snapshot replaces a newer one.
+            tokio::spawn(watch(Arc::downgrade(self), stale.then_some(looked)));
+            if stale {
+                let _ = tokio::time::timeout(WAIT, look).await;
             }
-            tokio::spawn(watch(Arc::downgrade(self)));
         }
         self.latest()
     }
@@ -147,8 +154,14 @@ fn report(snapshot: &Snapshot, known: &BTreeSet<String>) {
     }
 }
 
-async fn watch(watched: Weak<Watched>) {
+/// Looks at a directory as long as it is served, at once if somebody waits for it.
+async fn watch(watched: Weak<Watched>, waits: Option<oneshot::Sender<()>>) {
     let mut pause = LOOK;
+    if let Some(waits) = waits {
+        let Some(watched) = watched.upgrade() else { return };
+        pause = LOOK.max(watched.look().await * 20);
+        let _ = waits.send(());
+    }
     loop {
         tokio::time::sleep(pause).await;
         let Some(watched) = watched.upgrade() else { return };

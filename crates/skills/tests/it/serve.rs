@@ -8,6 +8,7 @@ use linchpin::transport::IntoService;
 use linchpin::types::version::Revision;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 #[tokio::test]
 async fn skills_are_listed_got_and_read_in_every_revision() {
@@ -194,6 +195,22 @@ async fn a_changed_directory_is_served_whole_and_clients_are_told() {
     assert_eq!(listed.len(), 2, "{listed:?}");
     let gone = before.iter().find(|skill| skill.name() == "refunds").unwrap().load().await.unwrap_err();
     assert!(gone.to_string().contains("not found"), "{gone}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_request_that_is_given_up_leaves_the_directory_watched() {
+    let skills = catalogue();
+    let served = Skills::dir(skills.path()).unwrap();
+    let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
+    let client = Client::new("h", "1.0").on_change(move |change| drop(told.send(change)));
+    let c = client.connect(in_process(server(served))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    write(skills.path(), "more/SKILL.md", skill_md("more", ""));
+    // While it waits for the directory to settle.
+    let given_up = tokio::time::timeout(Duration::from_millis(1), c.skills()).await;
+    assert!(given_up.is_err());
+    let changed = tokio::time::timeout(Duration::from_secs(60), changes.recv()).await;
+    assert_eq!(changed.expect("it is watched"), Some(Change::Resources));
 }
 
 #[tokio::test]
