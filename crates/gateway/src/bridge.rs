@@ -102,7 +102,7 @@ impl IntoService for Bridge {
             pool,
             bus,
             budget: Budget::new(options.limits.connections.memory_bytes_max),
-            key: KEYS.fetch_add(1, Ordering::Relaxed),
+            key: KEYS.fetch_add(2, Ordering::Relaxed),
             shared: Mutex::default(),
             users: Mutex::default(),
             lent: Mutex::default(),

@@ -118,6 +118,11 @@ impl Instance {
         &self.ids
     }
 
+    /// The runtime that it was opened in, for destructors.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }

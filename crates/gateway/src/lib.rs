@@ -30,7 +30,7 @@
 // place
 // mirrored  owner
 // exchange  parked  pool
-// visits
+// subscribed  visits
 // instance
 // call
 // options  refusal  sealed_session  shown
@@ -52,6 +52,7 @@ mod refusal;
 mod rounds;
 mod sealed_session;
 mod shown;
+mod subscribed;
 mod visits;
 mod watched;
 

@@ -5,6 +5,7 @@ use crate::exchange::{Failure, begin, exchange};
 use crate::instance::Instance;
 use crate::lock;
 use crate::place::Core;
+use crate::subscribed::Subscribed;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
 use linchpin_core::subscription::{Filter, Subscription};
@@ -55,7 +56,7 @@ fn refusal(request: &Request, error: Refused) -> Reply {
 }
 
 /// Answers what only sessions have, for an upstream without sessions. `None` for other methods.
-pub(crate) async fn for_session(core: &Core, request: &Request, instance: &Instance) -> Option<Reply> {
+pub(crate) async fn for_session(core: &Arc<Core>, request: &Request, instance: &Arc<Instance>) -> Option<Reply> {
     let session = request.caller.session()?;
     match request.known()? {
         Method::Ping => Some(empty(request)),
@@ -74,6 +75,9 @@ pub(crate) async fn for_session(core: &Core, request: &Request, instance: &Insta
             };
             if feed.feed().subscriptions().iter().any(|known| **known == *uri) {
                 feed.feed().unsubscribe(&uri);
+                if let Some(own) = subscribed(core, session) {
+                    own.remove(&uri);
+                }
                 wants_less(session, instance, &uri);
                 instance.held.wanted.notify_one();
             }
@@ -84,7 +88,7 @@ pub(crate) async fn for_session(core: &Core, request: &Request, instance: &Insta
 }
 
 /// Adds a resource to the stream of changes that is held for the session.
-async fn subscribe(core: &Core, request: &Request, session: &Session, instance: &Instance) -> Reply {
+async fn subscribe(core: &Arc<Core>, request: &Request, session: &Session, instance: &Arc<Instance>) -> Reply {
     let (Some(uri), Some(feed)) = (uri(request), session.feed()) else {
         return invalid(request, "`uri` must be the URI of a resource");
     };
@@ -97,6 +101,9 @@ async fn subscribe(core: &Core, request: &Request, session: &Session, instance: 
     }
     if instance.is_shared() {
         *lock(&instance.watched).entry(uri.as_str().into()).or_insert(0) += 1;
+        if let Some(own) = subscribed(core, session) {
+            own.add(instance, &uri);
+        }
     }
     keep_count(session, instance);
     instance.held.acknowledged.send_replace(false);
@@ -106,6 +113,9 @@ async fn subscribe(core: &Core, request: &Request, session: &Session, instance: 
         Ok(Ok(_)) => empty(request),
         _ => {
             feed.feed().unsubscribe(&uri);
+            if let Some(own) = subscribed(core, session) {
+                own.remove(&uri);
+            }
             wants_less(session, instance, &uri);
             invalid(request, "the upstream does not acknowledge the subscription")
         }
@@ -115,15 +125,42 @@ async fn subscribe(core: &Core, request: &Request, session: &Session, instance: 
 /// One session less wants to know of a resource.
 fn wants_less(session: &Session, instance: &Instance, uri: &str) {
     if instance.is_shared() {
-        let mut watched = lock(&instance.watched);
-        if watched.get_mut(uri).is_some_and(|count| {
-            *count -= 1;
-            *count == 0
-        }) {
-            watched.remove(uri);
-        }
+        one_less(instance, uri);
     }
     keep_count(session, instance);
+}
+
+fn one_less(instance: &Instance, uri: &str) {
+    let mut watched = lock(&instance.watched);
+    if watched.get_mut(uri).is_some_and(|count| {
+        *count -= 1;
+        *count == 0
+    }) {
+        watched.remove(uri);
+    }
+}
+
+/// What the session has subscribed to at connections that it shares.
+fn subscribed(core: &Arc<Core>, session: &Session) -> Option<Arc<Subscribed>> {
+    Subscribed::of(session, core.subscribed_key(), || {
+        let core = Arc::downgrade(core);
+        Box::new(move |instance: Arc<Instance>, uri| {
+            if let Some(core) = core.upgrade() {
+                instance.runtime().clone().spawn(async move { given_back(&core, &instance, &uri).await });
+            }
+        })
+    })
+}
+
+/// A session that shared this connection has ended, and with it its subscription to a resource.
+async fn given_back(core: &Core, instance: &Arc<Instance>, uri: &str) {
+    if instance.features().has_sessions {
+        let _ = unwatch(core, instance, uri).await;
+        return;
+    }
+    one_less(instance, uri);
+    instance.subscriptions.store(lock(&instance.watched).len(), Ordering::Relaxed);
+    instance.held.wanted.notify_one();
 }
 
 /// An instance is not idle while its session has subscriptions.
@@ -215,7 +252,11 @@ pub(crate) fn joins(request: &Request, instance: &Instance) -> bool {
 }
 
 /// Subscribes at a shared upstream for the first that wants it, and unsubscribes for the last.
-pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Arc<Instance>) -> Result<Reply, Failure> {
+pub(crate) async fn shared_session(
+    core: &Arc<Core>,
+    request: &Request,
+    instance: &Arc<Instance>,
+) -> Result<Reply, Failure> {
     let Some(session) = request.caller.session() else { return Ok(invalid(request, "there is no session")) };
     if request.known() == Some(Method::LoggingSetLevel) {
         let Some(level) = level(request) else {
@@ -233,6 +274,9 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
     let had = feed.feed().subscriptions().iter().any(|known| **known == *uri);
     if request.known() == Some(Method::ResourcesUnsubscribe) {
         feed.feed().unsubscribe(&uri);
+        if let Some(own) = subscribed(core, session) {
+            own.remove(&uri);
+        }
         if had {
             unwatch(core, instance, &uri).await?;
         }
@@ -242,9 +286,14 @@ pub(crate) async fn shared_session(core: &Core, request: &Request, instance: &Ar
     if let Err(why) = feed.feed().subscribe(&uri, max, &core.budget) {
         return Ok(invalid(request, &why.to_string()));
     }
-    if !had && let Err(refused) = watch(core, instance, &uri).await? {
-        feed.feed().unsubscribe(&uri);
-        return Ok(refusal(request, refused));
+    if !had {
+        if let Err(refused) = watch(core, instance, &uri).await? {
+            feed.feed().unsubscribe(&uri);
+            return Ok(refusal(request, refused));
+        }
+        if let Some(own) = subscribed(core, session) {
+            own.add(instance, &uri);
+        }
     }
     Ok(empty(request))
 }

@@ -22,7 +22,7 @@ pub(crate) struct Core {
     pub(crate) bus: Arc<ChangeBus>,
     /// The memory of all clients.
     pub(crate) budget: Arc<Budget>,
-    /// The key of the owners among the values of sessions and connections.
+    /// The key of the owners among the values of sessions and connections; the next one is that of subscriptions.
     pub(crate) key: u64,
     /// The owners that all clients of a revision share, by its index.
     pub(crate) shared: Mutex<HashMap<usize, Arc<Owner>>>,
@@ -60,6 +60,11 @@ const LENT_MAX: usize = 4;
 const USERS_MAX: usize = 10_000;
 
 impl Core {
+    /// The key of sessions' subscriptions at connections that they share.
+    pub(crate) fn subscribed_key(&self) -> u64 {
+        self.key + 1
+    }
+
     /// How long a call may take without anything from the upstream.
     pub(crate) fn limit_ms(&self) -> u64 {
         self.pool.options.call_ms_max

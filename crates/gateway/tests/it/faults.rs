@@ -247,6 +247,23 @@ async fn a_state_of_another_bridge_reaches_the_upstream_that_gave_it() {
 }
 
 #[tokio::test]
+async fn subscriptions_at_a_shared_upstream_end_with_their_sessions() {
+    let (mut client, mut upstream, _bridge) = session(|options| options.isolation = Isolation::Shared, false).await;
+    said(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}"#).await;
+    let subscribed = asked(&mut upstream).await;
+    assert_eq!(subscribed["method"], "resources/subscribe");
+    answer(&mut upstream, &subscribed, json!({ "result": {} })).await;
+    assert_eq!(json_of(&mut client).await["id"], 1);
+    drop(client);
+    let ended = asked(&mut upstream).await;
+    assert_eq!(
+        (&ended["method"], &ended["params"]["uri"]),
+        (&json!("resources/unsubscribe"), &json!("test://a")),
+        "{ended}"
+    );
+}
+
+#[tokio::test]
 async fn clients_with_equal_ids_and_tokens_hear_only_their_own() {
     let (client, mut upstream, _) = to_upstream(|options| {
         options.isolation = Isolation::Shared;
