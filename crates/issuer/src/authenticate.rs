@@ -1,9 +1,9 @@
 //! Which client a request to the token endpoint is from, and the proof of it.
 
 use crate::answer::Refused;
+use crate::attempts::{attempt, forget};
 use crate::client::{Client, ClientAuth, hash};
 use crate::limits::{ASSERTION_LIFE, SECRET_FAILURES};
-use crate::login::{attempt, forget};
 use crate::params::Params;
 use crate::records::Space;
 use crate::request::Incoming;

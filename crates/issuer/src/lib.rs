@@ -16,7 +16,7 @@
 // code
 // authorize  authenticate
 // dpop
-// session
+// session  attempts
 // transaction
 // device_grant
 // tokens
@@ -35,6 +35,7 @@
 
 mod admin;
 mod answer;
+mod attempts;
 mod audit;
 mod authenticate;
 mod authorize;

@@ -1,30 +1,20 @@
 //! The login page: a name and a password. With a provider: the way back to it after it was away.
 
 use crate::answer::{Answer, html, redirect};
+use crate::attempts::{attempt, forget};
 use crate::audit::Entry;
 use crate::authorize::count;
-use crate::client::hash;
 use crate::pages::{self, Form};
-use crate::records::{Away, Space};
+use crate::records::Away;
 use crate::request::Incoming;
 use crate::session;
 use crate::shared::{Login, Shared};
 use crate::transaction::{Open, Step, answered, away, expired};
 use http::{Method, StatusCode};
 use linchpin_oauth::Secret;
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
-
-/// How often a name or address was wrong, and since when it may try again.
-#[derive(Default, Serialize, Deserialize)]
-struct Failures {
-    count: u32,
-    not_before: u64,
-}
 
 const FAILURES_PER_USER: u32 = 5;
 const FAILURES_PER_ADDRESS: u32 = 20;
-const DELAY_S_MAX: u64 = 900;
 
 /// Shows the page, or takes its form.
 pub(crate) async fn login(shared: &Shared, incoming: &Incoming) -> Answer {
@@ -113,42 +103,4 @@ async fn check(shared: &Shared, incoming: &Incoming, name: &str, password: Secre
         return Ok(true);
     }
     Ok(false)
-}
-
-/// Counts an attempt; `false`: it comes too early.
-pub(crate) async fn attempt(shared: &Shared, what: &str, free: u32) -> Result<bool, Away> {
-    let name = failures(what);
-    let now = shared.now();
-    loop {
-        let found = shared.records.get::<Failures>(Space::Replay, &name).await?;
-        let (mut failed, rev) = match found {
-            Some((failed, rev)) => (failed, Some(rev)),
-            None => (Failures::default(), None),
-        };
-        if now < failed.not_before {
-            return Ok(false);
-        }
-        failed.count = failed.count.saturating_add(1);
-        if failed.count >= free {
-            let delay = 1_u64.checked_shl(failed.count - free).unwrap_or(DELAY_S_MAX).min(DELAY_S_MAX);
-            failed.not_before = now + delay;
-        }
-        let life = Duration::from_secs(DELAY_S_MAX);
-        let stored = match rev {
-            Some(rev) => shared.records.replace(Space::Replay, &name, &failed, rev, life).await?.is_some(),
-            None => shared.records.create(Space::Replay, &name, &failed, life).await?,
-        };
-        if stored {
-            return Ok(true);
-        }
-    }
-}
-
-/// Forgets the attempts that were counted: one was right.
-pub(crate) async fn forget(shared: &Shared, what: &str) -> Result<(), Away> {
-    shared.records.delete(Space::Replay, &failures(what)).await.map(drop)
-}
-
-fn failures(what: &str) -> String {
-    format!("failures-{}", hash(what))
 }

@@ -1,11 +1,9 @@
 //! The families that ended, until their last access token expires: a list that each node holds.
 
 use crate::records::{Away, Records, Space};
-use crate::shared::Shared;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::sync::{PoisonError, RwLock};
 
 /// Published when a family ends.
 pub(crate) const TOPIC: &str = "revoked/all";
@@ -49,7 +47,7 @@ impl Revoked {
     }
 
     /// Reads the list again. After an error it stays as it is.
-    async fn reload(&self, records: &Records) -> Result<(), Away> {
+    pub(crate) async fn reload(&self, records: &Records) -> Result<(), Away> {
         let _turn = self.reading.lock().await;
         self.read(records).await
     }
@@ -64,35 +62,5 @@ impl Revoked {
         drop(marks);
         self.is_read.store(true, Ordering::Release);
         Ok(())
-    }
-}
-
-/// Follows the list until the issuer is gone, and reads the keys again every minute: one that ended must not be known for longer.
-pub(crate) async fn follow(shared: Weak<Shared>, records: Records) {
-    const AGAIN: Duration = Duration::from_secs(1);
-    let mut watch = loop {
-        match records.store().topic().watch(&[TOPIC]).await {
-            Ok(watch) => break watch,
-            Err(error) => tracing::warn!(%error, "revocations of other nodes are not followed yet"),
-        }
-        tokio::time::sleep(2 * AGAIN).await;
-        if shared.strong_count() == 0 {
-            return;
-        }
-    };
-    loop {
-        let Some(issuer) = shared.upgrade() else { return };
-        let is_read = issuer.revoked.reload(&records).await.is_ok();
-        if issuer.keys.known().is_some() {
-            // When the store is away, those that are known go on.
-            let _ = issuer.keys.ring(&records, issuer.now()).await;
-        }
-        drop::<Arc<Shared>>(issuer);
-        if !is_read {
-            tokio::time::sleep(AGAIN).await;
-            continue;
-        }
-        // The end of the issuer is noticed within a minute; expired marks leave the list then, too.
-        let _ = tokio::time::timeout(Duration::from_secs(60), watch.next()).await;
     }
 }

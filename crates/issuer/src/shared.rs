@@ -18,7 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use linchpin_oauth::{OFFLINE_ACCESS, Scopes};
 use linchpin_store::{Clock, Store};
 use std::collections::HashMap;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
 use url::Url;
 
@@ -100,7 +100,7 @@ impl Shared {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         self.following.call_once(|| {
-            runtime.spawn(revoked::follow(Arc::downgrade(self), self.records.clone()));
+            runtime.spawn(follow(Arc::downgrade(self), self.records.clone()));
         });
     }
 
@@ -256,6 +256,36 @@ impl Config {
             },
             _ => None,
         }
+    }
+}
+
+/// Follows the list of revocations until the issuer is gone, and reads the keys again every minute: one that ended must not be known for longer.
+async fn follow(shared: Weak<Shared>, records: Records) {
+    const AGAIN: Duration = Duration::from_secs(1);
+    let mut watch = loop {
+        match records.store().topic().watch(&[revoked::TOPIC]).await {
+            Ok(watch) => break watch,
+            Err(error) => tracing::warn!(%error, "revocations of other nodes are not followed yet"),
+        }
+        tokio::time::sleep(2 * AGAIN).await;
+        if shared.strong_count() == 0 {
+            return;
+        }
+    };
+    loop {
+        let Some(issuer) = shared.upgrade() else { return };
+        let is_read = issuer.revoked.reload(&records).await.is_ok();
+        if issuer.keys.known().is_some() {
+            // When the store is away, those that are known go on.
+            let _ = issuer.keys.ring(&records, issuer.now()).await;
+        }
+        drop::<Arc<Shared>>(issuer);
+        if !is_read {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        }
+        // The end of the issuer is noticed within a minute; expired marks leave the list then, too.
+        let _ = tokio::time::timeout(Duration::from_secs(60), watch.next()).await;
     }
 }
 

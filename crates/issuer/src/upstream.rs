@@ -437,7 +437,7 @@ impl UpstreamClient {
         }
     }
 
-    /// Sends a request and reads JSON. Only what is said of the person is a refusal: their token is not good, or `invalid_grant`. All
+    /// Sends a request and reads JSON. Only what is said of the user is a refusal: their token is not good, or `invalid_grant`. All
     /// else is "away".
     async fn json(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Value, UpstreamError> {
         let is_persons = headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
@@ -445,7 +445,7 @@ impl UpstreamClient {
         let value: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status.as_u16() {
             200..=299 => Ok(value),
-            401 if is_persons => Err(UpstreamError::Refused("the provider does not take the person's token any more")),
+            401 if is_persons => Err(UpstreamError::Refused("the provider does not take the user's token any more")),
             400 | 401 => Err(value.as_object().map_or(UpstreamError::Away, token_error)),
             other => {
                 tracing::warn!(status = other, "the provider does not answer as it should");
@@ -475,7 +475,7 @@ impl UpstreamClient {
     }
 }
 
-/// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the person; others are about the
+/// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the user; others are about the
 /// client, whose operator has to put them right: the persons' logins wait for that.
 fn token_error(answer: &Map<String, Value>) -> UpstreamError {
     match answer.get("error").and_then(Value::as_str).unwrap_or_default() {
@@ -483,9 +483,9 @@ fn token_error(answer: &Map<String, Value>) -> UpstreamError {
         "invalid_grant" | "bad_verification_code" | "bad_refresh_token" => {
             UpstreamError::Refused("the provider refused the code or the refresh token")
         }
-        // OpenID Connect: the person has to be there.
+        // OpenID Connect: the user has to be there.
         "interaction_required" | "login_required" | "consent_required" => {
-            UpstreamError::Refused("the provider wants the person to log in again")
+            UpstreamError::Refused("the provider wants the user to log in again")
         }
         error @ ("invalid_client" | "unauthorized_client" | "incorrect_client_credentials") => {
             tracing::error!(error, "the provider does not accept this server: check the client's id and secret there");

@@ -70,7 +70,7 @@ async fn a_person_of_a_provider_comes_in_with_our_token_and_is_asked_about_at_ea
     assert!(enter(&issuer, "/mcp", Some(&access)).await.is_err());
 }
 
-/// Only what a provider says of the person ends their login.
+/// Only what a provider says of the user ends their login.
 #[tokio::test]
 async fn a_provider_that_has_other_troubles_ends_no_login() {
     let provider = Provider::start().await;
@@ -80,7 +80,7 @@ async fn a_provider_that_has_other_troubles_ends_no_login() {
         let mut token = text(&tokens(&issuer, &provider).await, "refresh_token");
         let mut troubles = vec![(400, error("unauthorized_client")), (401, error("invalid_client")), (400, json!({}))];
         troubles.extend([403, 404, 408, 425, 429, 500].map(|status| (status, json!({}))));
-        // GitHub is asked with the person's token only.
+        // GitHub is asked with the user's token only.
         troubles.retain(|(status, _)| gone.0 == 400 || *status != 401);
         for trouble in troubles {
             provider.with(|state| state.instead = Some(trouble.clone()));
