@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::archive::Entry;
 use crate::context::Context;
 use crate::process;
+use crate::world::WORLD;
 
 /// How long a build with fat LTO may take.
 const BUILD_S_MAX: u64 = 3600;
@@ -168,7 +169,20 @@ fn host(context: &Context, targets: &[Target], profile: &str) -> Result<std::pat
 /// Builds the program so that neither this machine's paths nor the time are in it.
 fn build(context: &Context, target: &Target, profile: &str, epoch: u64) -> Result<Program> {
     let mut cargo = process::cargo();
-    cargo.args(["build", "--locked", "--package", "linchpin-cli", "--features", "keyring", "--profile", profile]);
+    match profile {
+        // The program that the stage `build` has made: any other build would be one from nothing.
+        "dev" => cargo.args(["test", "--no-run"]).args(WORLD),
+        _ => cargo.args([
+            "build",
+            "--locked",
+            "--package",
+            "linchpin-cli",
+            "--features",
+            "keyring",
+            "--profile",
+            profile,
+        ]),
+    };
     if *target != here()? {
         cargo.args(["--target", &target.triple]);
     }

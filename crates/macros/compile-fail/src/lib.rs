@@ -1,0 +1,1 @@
+//! Nothing: `tests/ui.rs` holds mistakes in handlers against the compiler's messages for them.
