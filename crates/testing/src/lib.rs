@@ -1,5 +1,6 @@
 //! For tests of MCP servers and hosts: a scripted client that speaks every revision, conversations as data, and a clock that
-//! tests control; a web site with every fault ([`site`]); stores in memory, and what every store must promise ([`store`]).
+//! tests control; a web site with every fault ([`site`]); stores in memory, and what every store must promise ([`store`]); captured
+//! logs ([`Logged`]).
 //!
 //! [`TestClient`] and [`Script`] work over any stream of one JSON message a line: the second end of
 //! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that say what they want in
@@ -23,10 +24,12 @@
 mod client;
 mod clock;
 mod lines;
+mod logged;
 mod script;
 pub mod site;
 pub mod store;
 
 pub use client::TestClient;
 pub use clock::Clock;
+pub use logged::Logged;
 pub use script::{Mismatch, Script};

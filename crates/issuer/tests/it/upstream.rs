@@ -1,10 +1,10 @@
 //! Logins at a provider: OpenID Connect, GitHub, and endpoints with a function of one's own.
 
-use crate::support::logged::Logged;
 use crate::support::provider::Provider;
 use crate::support::{Browser, Got, ISSUER, Login, answer_of, enter, post, refresh, text};
 use http::StatusCode;
 use linchpin_issuer::{Client, Endpoints, Issuer, Person, Upstream, UpstreamError};
+use linchpin_testing::Logged;
 use serde_json::{Value, json};
 
 fn issuer(upstream: Upstream) -> Issuer {

@@ -3,6 +3,7 @@
 use crate::common::scripted::{connect, refusal, result, scripted};
 use linchpin::client::{ChangeFilter, ErrorKind};
 use linchpin::prelude::*;
+use linchpin::testing::Logged;
 use linchpin::types::root::Root;
 use linchpin::types::tool::Tool as ListedTool;
 use linchpin::types::version::Revision;
@@ -350,32 +351,6 @@ async fn urls_of_an_error_are_visited_and_the_call_made_again_when_the_server_sa
     }
 }
 
-/// Captures the messages of the log.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<String>>);
-
-impl tracing::Subscriber for Logged {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut self.clone());
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
-impl tracing::field::Visit for Logged {
-    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.0.lock().unwrap().push_str(&format!("{field}={value:?} "));
-    }
-}
-
 #[tokio::test]
 async fn a_tool_whose_definition_breaks_the_rules_is_left_out_and_logged() {
     let tool = |name: &str, header: &str| {
@@ -397,7 +372,7 @@ async fn a_tool_whose_definition_breaks_the_rules_is_left_out_and_logged() {
             assert_eq!((names, refused), (vec!["good"], vec!["bad", "(no name)"]));
             assert!(called.is_err_and(|error| error.kind() == ErrorKind::InvalidTool));
             assert_eq!(heard.count("tools/call"), 0);
-            let log = logged.0.lock().unwrap().clone();
+            let log = logged.text();
             assert!(log.contains("name=\"bad\"") && log.contains("must be a header name"), "{log}");
         } else {
             assert_eq!((names, refused), (vec!["good", "bad"], vec!["(no name)"]));

@@ -1,7 +1,6 @@
 //! A headless person, who follows redirects and fills in forms, and the clients that send them.
 
 pub(crate) mod flaky;
-pub(crate) mod logged;
 pub(crate) mod provider;
 
 use bytes::Bytes;

@@ -2,10 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
-mod logged;
 pub mod scripted;
 
-pub use logged::Logged;
+pub use linchpin::testing::Logged;
 
 use linchpin::prelude::*;
 use linchpin::transport::Service;
