@@ -5,6 +5,7 @@ use crate::keys::Keys;
 use crate::records::{Away, Records, Space};
 use crate::revoked::TOPIC;
 use crate::tokens::{Family, mark};
+use linchpin_oauth::random_id;
 use linchpin_store::{Clock as _, Store, SystemClock};
 use std::fmt;
 use std::time::Duration;
@@ -82,21 +83,30 @@ impl Admin {
         Ok(all.into_iter().map(|(_, client)| client).collect())
     }
 
-    /// Adds a client, or replaces the one of this id.
+    /// Adds a client, or replaces the one of this id, whose tokens stay good.
     ///
     /// # Errors
     /// If the store does not answer.
     pub async fn add_client(&self, client: &Client) -> Result<(), AdminError> {
-        let client = Client { kind: Kind::Known, ..client.clone() };
-        Ok(self.records.put(Space::Client, &hash(&client.id), &client, CLIENT_LIFE).await?)
+        let name = hash(&client.id);
+        let before = self.records.get::<Client>(Space::Client, &name).await?;
+        let registration = before.map_or_else(random_id, |(before, _)| before.registration);
+        let client = Client { kind: Kind::Known, registration, ..client.clone() };
+        Ok(self.records.put(Space::Client, &name, &client, CLIENT_LIFE).await?)
     }
 
-    /// Removes a client and ends its logins; `false` if there is none.
+    /// Removes a client and ends its logins and its own tokens; `false` if there is none.
     ///
     /// # Errors
     /// If the store does not answer.
     pub async fn remove_client(&self, id: &str) -> Result<bool, AdminError> {
-        let removed = self.records.delete(Space::Client, &hash(id)).await?;
+        let name = hash(id);
+        let client = self.records.get::<Client>(Space::Client, &name).await?;
+        let removed = self.records.delete(Space::Client, &name).await?;
+        if let Some((client, _)) = client {
+            self.end_mark(&client.mark()).await?;
+            self.announce().await;
+        }
         self.revoke_if(|grant| grant.client == id).await?;
         Ok(removed)
     }
@@ -122,15 +132,26 @@ impl Admin {
         let all = self.records.all::<Family>(Space::Family, "", MOST).await?;
         let mut ended = 0;
         for (name, _) in all.iter().filter(|(name, family)| which(&described(name, family))) {
-            // A day is the longest life of an access token.
-            self.records.put(Space::Revoked, &mark(name), &(), Duration::from_secs(86_520)).await?;
+            self.end_mark(&mark(name)).await?;
             self.records.delete(Space::Family, name).await?;
             ended += 1;
         }
-        if ended > 0 && self.records.store().topic().publish(TOPIC).await.is_err() {
-            tracing::warn!("running servers learn of the revocation late");
+        if ended > 0 {
+            self.announce().await;
         }
         Ok(ended)
+    }
+
+    /// Ends the access tokens with a mark.
+    async fn end_mark(&self, mark: &str) -> Result<(), Away> {
+        // A day is the longest life of an access token.
+        self.records.put(Space::Revoked, mark, &(), Duration::from_secs(86_520)).await
+    }
+
+    async fn announce(&self) {
+        if self.records.store().topic().publish(TOPIC).await.is_err() {
+            tracing::warn!("running servers learn of the revocation late");
+        }
     }
 
     /// Creates a key that signs from now on; the others stay published until their tokens have expired. Returns its id.

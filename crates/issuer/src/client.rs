@@ -29,6 +29,9 @@ pub struct Client {
     pub(crate) refresh: bool,
     /// The scopes that it may have without a person; `None` if it may not act for itself.
     pub(crate) own_scopes: Option<Vec<String>>,
+    /// Random, in the store: a client that is removed and added again has another.
+    #[serde(default)]
+    pub(crate) registration: String,
 }
 
 /// How a client shows who it is.
@@ -67,6 +70,7 @@ impl Client {
             kind: Kind::Known,
             refresh: true,
             own_scopes: None,
+            registration: String::new(),
         }
     }
 
@@ -137,6 +141,11 @@ impl Client {
     /// Whether the client registered itself, so that nothing of what it says is verified.
     pub fn is_self_registered(&self) -> bool {
         self.kind == Kind::Registered
+    }
+
+    /// What its tokens without a person are marked with, so that they end when it is removed.
+    pub(crate) fn mark(&self) -> String {
+        hash(&format!("client {} {}", self.registration, self.id))[..22].to_owned()
     }
 
     /// Whether answers to a request may go to this address.

@@ -102,7 +102,8 @@ async fn enterprise(
         return Err(NO);
     }
     let principal = person.principal();
-    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, family: None, key };
+    let mark = tokens::mark_of_one(Some(&client));
+    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, mark, key };
     issue(shared, incoming, &subject).await
 }
 
@@ -145,7 +146,8 @@ async fn workload(
         return Err(NO);
     }
     // There is no client: the program is its own.
-    let subject = Subject { principal: &principal, client: sub, resource, scopes: &scopes, family: None, key };
+    let mark = tokens::mark_of_one(None);
+    let subject = Subject { principal: &principal, client: sub, resource, scopes: &scopes, mark, key };
     issue(shared, incoming, &subject).await
 }
 

@@ -1,4 +1,4 @@
-//! The families that ended, until their last access token expires: a list that each node holds.
+//! The families that ended, and the clients that were removed, until their last access token expires: a list that each node holds.
 
 use crate::records::{Away, Records, Space};
 use std::collections::HashSet;
@@ -22,8 +22,10 @@ pub(crate) struct Revoked {
 }
 
 impl Revoked {
+    /// Whether a token with this mark has ended, or all of its client have, whose mark is after a dot.
     pub(crate) fn has(&self, mark: &str) -> bool {
-        self.marks.read().unwrap_or_else(PoisonError::into_inner).contains(mark)
+        let marks = self.marks.read().unwrap_or_else(PoisonError::into_inner);
+        marks.contains(mark) || mark.split_once('.').is_some_and(|(_, client)| marks.contains(client))
     }
 
     pub(crate) fn add(&self, mark: String) {

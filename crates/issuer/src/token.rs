@@ -99,7 +99,8 @@ async fn for_itself(
         },
     };
     let principal = format!("{}#client:{}", shared.config.issuer, client.id);
-    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, family: None, key };
+    let mark = tokens::mark_of_one(Some(client));
+    let subject = Subject { principal: &principal, client: &client.id, resource, scopes: &scopes, mark, key };
     let answer = tokens::answer(shared, &subject, None).await?;
     Entry { principal: &principal, client: &client.id, ..Entry::new("token", "issued", incoming.from) }.write();
     Ok(answer)

@@ -3,7 +3,7 @@
 //! A refresh token is `<family>.<256 random bits>`: it names the record that one compare-and-swap rotates.
 
 use crate::answer::Refused;
-use crate::client::hash;
+use crate::client::{Client, hash};
 use crate::limits::{FAMILIES_MAX, FAMILY_IDLE, FAMILY_LIFE, REFRESH_GRACE};
 use crate::person::Person;
 use crate::records::{Away, Records, Space};
@@ -79,7 +79,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) client: &'a str,
     pub(crate) resource: &'a str,
     pub(crate) scopes: &'a Scopes,
-    pub(crate) family: Option<&'a str>,
+    /// By which it is revoked: that of its family, or one of its own.
+    pub(crate) mark: String,
     /// The thumbprint of the key that it is bound to.
     pub(crate) key: Option<&'a str>,
 }
@@ -103,9 +104,8 @@ pub(crate) async fn answer(shared: &Shared, subject: &Subject<'_>, refresh: Opti
         "exp": now + life + BEYOND_S,
         "jti": random_id(),
         "scope": subject.scopes.to_string(),
+        "family": subject.mark,
     });
-    // One without a family has a mark of its own, by which it is revoked.
-    claims["family"] = json!(subject.family.map_or_else(random_id, mark));
     if let Some(key) = subject.key {
         claims["cnf"] = json!({ "jkt": key });
     }
@@ -135,6 +135,11 @@ pub(crate) fn mark(family: &str) -> String {
     hash(family)[..22].to_owned()
 }
 
+/// The mark of a token without a family: its own and, after a dot, that of its client.
+pub(crate) fn mark_of_one(client: Option<&Client>) -> String {
+    client.map_or_else(random_id, |client| format!("{}.{}", random_id(), client.mark()))
+}
+
 /// Creates a family and its first tokens.
 pub(crate) async fn start(shared: &Shared, name: &str, grant: Grant) -> Result<Value, Refused> {
     let now = shared.now();
@@ -146,7 +151,7 @@ pub(crate) async fn start(shared: &Shared, name: &str, grant: Grant) -> Result<V
         client: &grant.client,
         resource: &grant.resource,
         scopes: &scopes,
-        family: Some(name),
+        mark: mark(name),
         key: grant.key.as_deref(),
     };
     let answer = answer(shared, &subject, token.as_deref()).await?;
@@ -221,7 +226,7 @@ pub(crate) async fn rotate(
         client: &family.grant.client,
         resource: &family.grant.resource,
         scopes,
-        family: Some(name),
+        mark: mark(name),
         key: family.grant.key.as_deref().or(key),
     };
     let answer = answer(shared, &subject, Some(&next)).await?;

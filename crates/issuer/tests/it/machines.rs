@@ -3,7 +3,7 @@
 use crate::flow::{code_in, once};
 use crate::support::{Browser, Got, ISSUER, RESOURCE, ask, enter, post, refresh, text};
 use http::{HeaderMap, Method, StatusCode};
-use linchpin_issuer::{Client, IdentityProvider, Issuer, Store, Workload};
+use linchpin_issuer::{Admin, Client, IdentityProvider, Issuer, Store, Workload};
 use linchpin_oauth::{Alg, JwkSet, Signer};
 use linchpin_store::ManualClock;
 use serde_json::{Value, json};
@@ -206,6 +206,58 @@ fn workloads_and_providers_that_let_everybody_in_or_have_no_safe_keys_do_not_sta
         let error = issuer.check().unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[tokio::test]
+async fn tokens_of_a_client_that_is_removed_end_at_once_and_those_of_its_successor_are_good() {
+    let (idp, _) = Signer::generate(Alg::Es256);
+    let store = Store::memory();
+    let admin = Admin::new(&store);
+    let issuer = Issuer::new(ISSUER)
+        .only_machines()
+        .store(store)
+        .scope("files:read", "read")
+        .enterprise(IdentityProvider::new(IDP).keys(JwkSet::from_iter([idp.jwk()])))
+        .client(Client::new("asks").secret("s3cret").client_credentials(["files:read"]));
+    let nightly = |secret: &str| Client::new("nightly").secret(secret).client_credentials(["files:read"]);
+    let token = async |client: &str, secret: &str| {
+        let got = post(&issuer, "token", Some((client, secret)), &[("grant_type", "client_credentials")]).await;
+        assert_eq!(got.status, StatusCode::OK, "{got:?}");
+        text(&got.json(), "access_token")
+    };
+    let is_good = async |token: &str| {
+        let said = post(&issuer, "introspect", Some(("asks", "s3cret")), &[("token", token)]).await.json();
+        let admitted = enter(&issuer, "/mcp", Some(token)).await.is_ok();
+        assert_eq!(said["active"], admitted);
+        admitted
+    };
+    admin.add_client(&nightly("one")).await.unwrap();
+    let first = token("nightly", "one").await;
+    admin.add_client(&nightly("two")).await.unwrap();
+    assert!(is_good(&first).await, "its secret was changed, no more");
+    let second = token("nightly", "two").await;
+    let jag = idp.sign("oauth-id-jag+jwt", &changed(&Enterprise::claims(), &|c| c["client_id"] = json!("nightly")));
+    let got =
+        post(&issuer, "token", Some(("nightly", "two")), &[("grant_type", JWT_BEARER), ("assertion", &jag)]).await;
+    let for_a_person = text(&got.json(), "access_token");
+    let revoked = token("nightly", "two").await;
+    post(&issuer, "revoke", Some(("nightly", "two")), &[("token", &revoked)]).await;
+    assert!(!is_good(&revoked).await && is_good(&second).await && is_good(&for_a_person).await, "one is revoked alone");
+    let others = token("asks", "s3cret").await;
+    assert!(admin.remove_client("nightly").await.unwrap());
+    // A node learns of it from the topic.
+    for token in [&first, &second, &for_a_person] {
+        for _ in 0..100 {
+            if enter(&issuer, "/mcp", Some(token)).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!is_good(token).await);
+    }
+    admin.add_client(&nightly("three")).await.unwrap();
+    assert!(is_good(&token("nightly", "three").await).await && is_good(&others).await);
+    assert!(!is_good(&first).await, "a client of the same name revives nothing");
 }
 
 /// An issuer for devices, its terminal, its time.
