@@ -7,9 +7,10 @@ use crate::introspect::{About, Failed, Questions};
 use crate::issuer::Issuer;
 use crate::jwt::{self, Audiences, Why};
 use crate::keys::Keys;
-use crate::limit::{self, BadTokens};
+use crate::limit::BadTokens;
 use crate::mode::Dpop;
 use crate::proof;
+use crate::proxies::TrustedProxies;
 use crate::refuse::{BOUND, EXPIRED, INVALID, Refusals, UNBOUND};
 use crate::remembered::{Known, Remembered, TokenHash, Verdict};
 use crate::replay::Replay;
@@ -33,7 +34,7 @@ pub(crate) struct Checker {
     targets: Vec<(String, String)>,
     implied: BTreeMap<String, Scopes>,
     optional: bool,
-    proxies: Vec<IpAddr>,
+    proxies: TrustedProxies,
     remembered: Remembered,
     bad: BadTokens,
     replay: Replay,
@@ -51,6 +52,13 @@ struct Presented {
     /// The proof, where the token was sent as bound to a key.
     proof: Option<Result<String, &'static str>>,
     from: Option<IpAddr>,
+}
+
+/// A request that may come in, if its proof was not used before.
+struct Admitted {
+    principal: Principal,
+    /// What the store has to be asked about.
+    proof: Option<String>,
 }
 
 impl Checker {
@@ -86,7 +94,7 @@ impl Checker {
             proxies: config.proxies.clone(),
             remembered: Remembered::default(),
             bad: BadTokens::default(),
-            replay: Replay::new(config.nonces),
+            replay: Replay::new(config.nonces, config.replay.clone()),
             questions: Questions::default(),
         })
     }
@@ -116,10 +124,10 @@ impl Checker {
                     target: proof.is_some().then(|| self.target(head.uri.path(), resource)),
                     token: token.to_owned(),
                     proof: proof.map(|proof| proof.map(str::to_owned)),
-                    from: limit::client(&head.headers, peer, &self.proxies),
+                    from: self.proxies.client(&head.headers, peer),
                 };
                 match seen {
-                    Some(Verdict::Good(known)) => decided(self.decide(&presented, known, now)),
+                    Some(Verdict::Good(known)) => self.settle(presented.resource, self.decide(&presented, known, now)),
                     Some(Verdict::Inactive) => Admit::No(self.refused(&presented, INVALID, now)),
                     None => self.first_sight(presented, hash, now),
                 }
@@ -133,7 +141,7 @@ impl Checker {
         let token = token.to_owned();
         let presented = Presented { method: Method::GET, resource: 0, target: None, token, proof: None, from: None };
         match self.remembered.get(&hash, now) {
-            Some(Verdict::Good(known)) => decided(self.decide(&presented, known, now)),
+            Some(Verdict::Good(known)) => self.settle(presented.resource, self.decide(&presented, known, now)),
             Some(Verdict::Inactive) => Admit::No(self.refused(&presented, INVALID, now)),
             None => self.first_sight(presented, hash, now),
         }
@@ -148,7 +156,7 @@ impl Checker {
             let found = self.keys.iter().map(|keys| keys.find(&presented.token, now));
             let found = found.reduce(|one, other| one.or(other)).unwrap_or(Err(INVALID));
             return match found {
-                Ok(known) => decided(self.decide(&presented, self.with_implied(known), now)),
+                Ok(known) => self.settle(presented.resource, self.decide(&presented, self.with_implied(known), now)),
                 Err(why) => Admit::No(self.refused(&presented, why, now)),
             };
         }
@@ -159,7 +167,9 @@ impl Checker {
             let issuer = &self.issuers[at];
             if let Some(known) = issuer.known() {
                 match jwt::verify(jws, &known.keys, &issuer.trusted, at, &self.audiences, now) {
-                    Ok(known) => return decided(self.learned(&presented, hash, known, now)),
+                    Ok(known) => {
+                        return self.settle(presented.resource, self.learned(&presented, hash, known, now));
+                    }
                     Err(Why::Bad(why)) => return Admit::No(self.refused(&presented, why, now)),
                     Err(Why::UnknownKey) if !issuer.may_learn() => {
                         return Admit::No(self.refused(&presented, INVALID, now));
@@ -195,7 +205,7 @@ impl Checker {
             Err(_) => Err(Why::Bad(INVALID)),
         };
         match verified {
-            Ok(known) => self.learned(&presented, hash, known, now),
+            Ok(known) => self.settled(presented.resource, self.learned(&presented, hash, known, now)?).await,
             Err(Why::Bad(why)) => Err(self.refused(&presented, why, now)),
             Err(Why::UnknownKey) => Err(self.refused(&presented, INVALID, now)),
         }
@@ -210,7 +220,9 @@ impl Checker {
             let asked = self.questions.ask(issuer, at, &presented.token, hash, &about).await;
             let now = self.clock.now();
             match asked {
-                Ok(known) => return self.decide(&presented, known, now),
+                Ok(known) => {
+                    return self.settled(presented.resource, self.decide(&presented, known, now)?).await;
+                }
                 Err(Failed::Bad(said)) => why = said,
                 Err(Failed::Away) => away = true,
             }
@@ -219,7 +231,7 @@ impl Checker {
     }
 
     /// Remembers a token that was verified, and decides about its request.
-    fn learned(&self, presented: &Presented, hash: TokenHash, known: Known, now: u64) -> Result<Principal, Refusal> {
+    fn learned(&self, presented: &Presented, hash: TokenHash, known: Known, now: u64) -> Result<Admitted, Refusal> {
         let known = self.with_implied(known);
         let end = seconds(&known.principal).map_or(u64::MAX, |expiry| expiry.saturating_add(known.leeway_s));
         self.remembered.put(hash, Verdict::Good(known.clone()), end.min(now + REMEMBER_S));
@@ -227,7 +239,8 @@ impl Checker {
     }
 
     /// Decides about a request whose token is valid.
-    fn decide(&self, presented: &Presented, known: Known, now: u64) -> Result<Principal, Refusal> {
+    fn decide(&self, presented: &Presented, known: Known, now: u64) -> Result<Admitted, Refusal> {
+        let mut shared = None;
         let (mode, resource) = (self.refusals.dpop, presented.resource);
         let wrong = |why| Err(self.refusals.proof(resource, "invalid_token", why));
         match (&known.bound, &presented.proof) {
@@ -244,10 +257,35 @@ impl Checker {
                     now,
                 };
                 let sent = sent.as_deref().map_err(|why| *why);
-                proof::check(sent, bound, &expected, &self.replay, &self.refusals, resource)?;
+                shared = proof::check(sent, bound, &expected, &self.replay, &self.refusals, resource)?;
             }
         }
-        self.holds(known, resource, now)
+        Ok(Admitted { principal: self.holds(known, resource, now)?, proof: shared })
+    }
+
+    /// The answer to a request, which may have to wait for the store.
+    fn settle(self: &Arc<Self>, resource: usize, decision: Result<Admitted, Refusal>) -> Admit {
+        match decision {
+            Err(refusal) => Admit::No(refusal),
+            Ok(Admitted { principal, proof: None }) => Admit::Yes(principal),
+            Ok(admitted) => {
+                let checker = self.clone();
+                Admit::Later(Box::pin(async move { checker.settled(resource, admitted).await }))
+            }
+        }
+    }
+
+    /// Waits until the store has said whether the proof of a request was used before, if that is for it to say.
+    async fn settled(&self, resource: usize, admitted: Admitted) -> Result<Principal, Refusal> {
+        let Some(key) = &admitted.proof else { return Ok(admitted.principal) };
+        match self.replay.is_first(key).await {
+            Ok(true) => Ok(admitted.principal),
+            Ok(false) => Err(self.refusals.proof(resource, "invalid_dpop_proof", proof::AGAIN)),
+            Err(error) => {
+                tracing::warn!(%error, "the store of DPoP proofs does not answer");
+                Err(self.refusals.store_away())
+            }
+        }
     }
 
     /// What is asked of every token, each time.

@@ -5,7 +5,9 @@ use crate::fetch::Fetch;
 use crate::issuer::TrustedIssuer;
 use crate::keys::Keys;
 use crate::mode::Dpop;
+use crate::proxies::TrustedProxies;
 use linchpin_oauth::Scopes;
+use linchpin_store::Store;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,7 +27,9 @@ pub(crate) struct Config {
     pub(crate) documentation: Option<String>,
     pub(crate) dpop: Dpop,
     pub(crate) nonces: bool,
-    pub(crate) proxies: Vec<IpAddr>,
+    /// Where proofs are remembered that all nodes know.
+    pub(crate) replay: Option<Store>,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) fetch: Option<Arc<dyn Fetch>>,
     pub(crate) clock: Clock,
 }

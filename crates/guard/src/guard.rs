@@ -14,6 +14,7 @@ use http::{StatusCode, request};
 use linchpin_core::gate::{Admit, Document, Gate, Page, Refusal};
 use linchpin_core::{Principal, RequestContext};
 use linchpin_oauth::ResourceMetadata;
+use linchpin_store::Store;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -165,7 +166,26 @@ impl Guard {
     /// Believes these proxies when they name the client's address (`X-Forwarded-For`), which bad tokens are counted by.
     #[must_use]
     pub fn trusted_proxies(self, proxies: impl IntoIterator<Item = IpAddr>) -> Guard {
-        self.with(|config| config.proxies.extend(proxies.into_iter().map(|ip| ip.to_canonical())))
+        self.with(|config| config.proxies.extend(proxies))
+    }
+
+    /// Remembers DPoP proofs in a store instead of this process, so that one that was sent to a node is good at no other with the
+    /// same store; nonces are good at all of them, too. Requests with a proof then wait for the store, and are status 503
+    /// while it is away. With [`Store::durable`] a proof is not forgotten when a machine loses its power either.
+    ///
+    /// ```
+    /// use linchpin_guard::{Dpop, Guard};
+    /// use linchpin_store::Store;
+    ///
+    /// # let redis = Store::memory();
+    /// let guard = Guard::new("https://mcp.example.com/mcp")
+    ///     .issuer("https://login.example.com")
+    ///     .dpop(Dpop::Required)
+    ///     .shared_replay(&redis);
+    /// ```
+    #[must_use]
+    pub fn shared_replay(self, store: &Store) -> Guard {
+        self.with(|config| config.replay = Some(store.clone()))
     }
 
     /// Sends requests to issuers in another way than with the project's own client.

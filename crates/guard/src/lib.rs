@@ -22,7 +22,7 @@
 // issuer
 // keys  proof
 // refuse
-// clock  credentials  fetch  limit  mode  remembered  replay
+// clock  credentials  fetch  limit  mode  proxies  remembered  replay
 // ```
 
 mod checker;
@@ -39,6 +39,7 @@ mod layer;
 mod limit;
 mod mode;
 mod proof;
+mod proxies;
 mod refuse;
 mod remembered;
 mod replay;
@@ -51,3 +52,4 @@ pub use keys::{Key, Keys, KeysError, NewKey};
 pub use layer::{GuardLayer, Guarded};
 pub use linchpin_oauth::{Claims, JwkSet, Scopes, Secret, Signer};
 pub use mode::Dpop;
+pub use proxies::TrustedProxies;

@@ -1,8 +1,7 @@
 //! How many bad tokens an address may send.
 
-use http::{HeaderMap, HeaderName};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
 /// The most bad tokens of one address in a minute.
@@ -51,44 +50,9 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The address of the client: that of the connection, or, behind proxies that are trusted, the last one that they name and
-/// that is none of theirs.
-pub(crate) fn client(headers: &HeaderMap, peer: Option<SocketAddr>, proxies: &[IpAddr]) -> Option<IpAddr> {
-    const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-    let peer = peer?.ip().to_canonical();
-    if !proxies.contains(&peer) {
-        return Some(peer);
-    }
-    let lines = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
-    let named: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
-    let addresses = named.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
-    Some(addresses.map(|ip| ip.to_canonical()).find(|ip| !proxies.contains(ip)).unwrap_or(peer))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_address_is_what_trusted_proxies_say_and_nobody_else() {
-        let proxies = ["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
-        let rows = [
-            ("1.2.3.4:5", "9.9.9.9", "1.2.3.4"),
-            ("10.0.0.1:5", "", "10.0.0.1"),
-            ("10.0.0.1:5", "9.9.9.9", "9.9.9.9"),
-            ("10.0.0.1:5", "6.6.6.6, 9.9.9.9, 10.0.0.2", "9.9.9.9"),
-            ("10.0.0.1:5", "9.9.9.9, evil", "10.0.0.1"),
-            ("[::ffff:10.0.0.1]:5", "9.9.9.9", "9.9.9.9"),
-        ];
-        for (peer, forwarded, expected) in rows {
-            let mut headers = HeaderMap::new();
-            if !forwarded.is_empty() {
-                headers.insert("x-forwarded-for", forwarded.parse().unwrap());
-            }
-            let found = client(&headers, Some(peer.parse().unwrap()), &proxies);
-            assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
-        }
-    }
 
     #[test]
     fn an_address_is_refused_after_its_share_until_the_minute_ends() {

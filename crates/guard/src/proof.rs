@@ -9,7 +9,8 @@ use linchpin_core::gate::Refusal;
 use linchpin_oauth::dpop::{self, Expected};
 use linchpin_oauth::{Thumbprint, sha256};
 
-/// Checks the proof of a request with a token that is bound to a key.
+/// Checks the proof of a request with a token that is bound to a key. Where nodes remember proofs together, it is good if the
+/// store has it under this key for the first time.
 pub(crate) fn check(
     proof: Result<&str, &'static str>,
     bound: &Thumbprint,
@@ -17,7 +18,7 @@ pub(crate) fn check(
     replay: &Replay,
     refusals: &Refusals,
     resource: usize,
-) -> Result<(), Refusal> {
+) -> Result<Option<String>, Refusal> {
     let bad = |why| refusals.proof(resource, "invalid_dpop_proof", why);
     let proof = proof.map_err(bad)?;
     let checked = dpop::check(proof, expected).map_err(|why| bad(sentence(why)))?;
@@ -28,11 +29,15 @@ pub(crate) fn check(
         return Err(bad("the proof has no content_digest"));
     }
     match replay.used(&checked, expected.now) {
-        Use::First => Ok(()),
-        Use::Again => Err(bad("the proof was used before")),
+        Use::First => Ok(None),
+        Use::Shared(key) => Ok(Some(key)),
+        Use::Again => Err(bad(AGAIN)),
         Use::Nonce(nonce) => Err(refusals.nonce(resource, &nonce)),
     }
 }
+
+/// What is wrong with a proof that was used before.
+pub(crate) const AGAIN: &str = "the proof was used before";
 
 fn sentence(why: dpop::ProofError) -> &'static str {
     match why {

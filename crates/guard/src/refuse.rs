@@ -85,8 +85,12 @@ impl Refusals {
 
     /// The authorization server is away.
     pub(crate) fn away(&self) -> Refusal {
-        let why = "the authorization server cannot be reached; try again later";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+        unavailable("the authorization server cannot be reached; try again later")
+    }
+
+    /// The store of proofs is away.
+    pub(crate) fn store_away(&self) -> Refusal {
+        unavailable("whether the proof was used before cannot be looked up; try again later")
     }
 
     /// The address has sent too many bad tokens.
@@ -123,6 +127,10 @@ impl Refusals {
         }
         Challenge::header(scheme, &all)
     }
+}
+
+fn unavailable(why: &'static str) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).with_header(RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
 /// A refusal as the response of a layer. Its body is a JSON-RPC error, as that of the transport is.

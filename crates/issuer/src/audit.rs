@@ -1,7 +1,7 @@
 //! What happened, for the record: one event of the target `linchpin::audit` each. Never a token, code, secret or claim.
 
 use linchpin_oauth::sha256;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 /// Writes one event. `item` is what it is about: a resource, scopes, a family.
 pub(crate) struct Entry<'a> {
@@ -9,18 +9,18 @@ pub(crate) struct Entry<'a> {
     pub(crate) verdict: &'static str,
     pub(crate) principal: &'a str,
     pub(crate) client: &'a str,
-    pub(crate) from: Option<SocketAddr>,
+    pub(crate) from: Option<IpAddr>,
     pub(crate) item: &'a str,
     pub(crate) token: &'a str,
 }
 
 impl<'a> Entry<'a> {
-    pub(crate) fn new(event: &'static str, verdict: &'static str, from: Option<SocketAddr>) -> Entry<'a> {
+    pub(crate) fn new(event: &'static str, verdict: &'static str, from: Option<IpAddr>) -> Entry<'a> {
         Entry { event, verdict, principal: "", client: "", from, item: "", token: "" }
     }
 
     pub(crate) fn write(&self) {
-        let from = self.from.map(|from| from.ip().to_string()).unwrap_or_default();
+        let from = self.from.map(|from| from.to_string()).unwrap_or_default();
         tracing::info!(
             target: "linchpin::audit",
             event = self.event,

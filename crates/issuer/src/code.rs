@@ -15,7 +15,7 @@ use crate::upstream::UpstreamTokens;
 use linchpin_oauth::{CodeChallenge, random_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 /// What a code stands for. The record stays after its use until it expires, so that a second use is seen.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub(crate) async fn issue(
     transaction: &Transaction,
     person: Person,
     upstream: Option<UpstreamTokens>,
-    from: Option<SocketAddr>,
+    from: Option<IpAddr>,
 ) -> Result<String, Away> {
     if let Some(device) = &transaction.device {
         let in_time = device_grant::approve(shared, &device.name, person, upstream, from).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn redeem(
     shared: &Shared,
     client: &Client,
     asked: &Redemption<'_>,
-    from: Option<SocketAddr>,
+    from: Option<IpAddr>,
 ) -> Result<Value, Refused> {
     const NO: Refused = Refused::new("invalid_grant", "the code is not valid");
     let name = hash(asked.code);

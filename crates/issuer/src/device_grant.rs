@@ -16,7 +16,7 @@ use linchpin_oauth::{Scopes, random_text};
 use linchpin_store::Rev;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The name of the grant.
@@ -97,7 +97,7 @@ pub(crate) async fn approve(
     name: &str,
     person: Person,
     upstream: Option<UpstreamTokens>,
-    from: Option<SocketAddr>,
+    from: Option<IpAddr>,
 ) -> Result<bool, Away> {
     let Some((mut device, rev)) = waiting(shared, name).await? else { return Ok(false) };
     let scopes = shared.limit(&Scopes::parse(&device.scopes), &person);
@@ -121,7 +121,7 @@ pub(crate) async fn approve(
 }
 
 /// Tells a device that the user said no.
-pub(crate) async fn deny(shared: &Shared, name: &str, from: Option<SocketAddr>) -> Result<(), Away> {
+pub(crate) async fn deny(shared: &Shared, name: &str, from: Option<IpAddr>) -> Result<(), Away> {
     let Some((mut device, rev)) = waiting(shared, name).await? else { return Ok(()) };
     device.state = State::Denied;
     shared.records.replace(Space::Device, name, &device, rev, KEPT).await?;
@@ -135,7 +135,7 @@ pub(crate) async fn poll(
     client: &Client,
     code: &str,
     key: Option<String>,
-    from: Option<SocketAddr>,
+    from: Option<IpAddr>,
 ) -> Result<Value, Refused> {
     const NO: Refused = Refused::new("invalid_grant", "the device code is not valid");
     const LATE: Refused = Refused::new("expired_token", "nobody answered in time; start again");

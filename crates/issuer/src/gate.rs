@@ -137,6 +137,11 @@ fn guard_of(shared: &Arc<Shared>, resource: &str) -> Guard {
     // Where nothing is required, clients ask for all at once; otherwise for more when they meet it.
     let all = shared.config.scopes.iter().map(|(scope, _)| scope.as_str());
     let guard = if shared.config.required.is_empty() { guard.ask_for(all) } else { guard };
+    let guard = match shared.config.shared_replay {
+        true => guard.shared_replay(shared.records.store()),
+        false => guard,
+    };
+    let guard = guard.trusted_proxies(shared.config.proxies.clone());
     guard.dpop(Dpop::Accepted).clock(linchpin_guard::Clock::new(move || time.now()))
 }
 
@@ -218,7 +223,7 @@ impl Page for Served {
 
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, http::Response<Bytes>> {
         let (shared, endpoint) = (self.shared.clone(), self.endpoint);
-        Box::pin(async move { respond(&shared, endpoint, Incoming::new(request)).await })
+        Box::pin(async move { respond(&shared, endpoint, Incoming::new(request, &shared.config.proxies)).await })
     }
 }
 

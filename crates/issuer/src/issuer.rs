@@ -13,9 +13,10 @@ use bytes::Bytes;
 use http::request;
 use linchpin_core::gate::{Admit, Gate, Page, Refusal};
 use linchpin_core::{Principal, RequestContext};
+use linchpin_guard::TrustedProxies;
 use linchpin_store::{Clock, Store, SystemClock};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
@@ -64,6 +65,8 @@ struct Options {
     device: bool,
     enterprises: Vec<IdentityProvider>,
     workloads: Vec<Workload>,
+    proxies: TrustedProxies,
+    shared_replay: bool,
     store: Option<Store>,
     clock: Option<Arc<dyn Clock>>,
     /// The first mistake, which the start reports.
@@ -91,6 +94,8 @@ impl Issuer {
             device: false,
             enterprises: Vec::new(),
             workloads: Vec::new(),
+            proxies: TrustedProxies::default(),
+            shared_replay: false,
             store: None,
             clock: None,
             mistake: None,
@@ -221,6 +226,19 @@ impl Issuer {
         self.with(|options| options.access_life = life.min(Duration::from_secs(86_400)))
     }
 
+    /// Believes these proxies when they name the client's address (`X-Forwarded-For`): limits count by it, and people are shown it.
+    #[must_use]
+    pub fn trusted_proxies(self, proxies: impl IntoIterator<Item = IpAddr>) -> Issuer {
+        self.with(|options| options.proxies.extend(proxies))
+    }
+
+    /// Remembers DPoP proofs in the store, so that one that was sent to a node is good at no other. See
+    /// [`Guard::shared_replay`](linchpin_guard::Guard::shared_replay).
+    #[must_use]
+    pub fn shared_replay(self) -> Issuer {
+        self.with(|options| options.shared_replay = true)
+    }
+
     /// Sets where clients, logins and keys are kept. Everything is sealed before it gets there.
     #[must_use]
     pub fn store(self, store: Store) -> Issuer {
@@ -337,6 +355,8 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
         device: options.device,
         enterprises: options.enterprises,
         workloads: options.workloads,
+        proxies: options.proxies,
+        shared_replay: options.shared_replay,
     };
     config.check_rules()?;
     let store = options.store.unwrap_or_else(Store::memory);

@@ -4,6 +4,7 @@ use crate::params::{Malformed, Params};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, Method, Request};
+use linchpin_guard::TrustedProxies;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A request to one of the endpoints.
@@ -11,16 +12,17 @@ pub(crate) struct Incoming {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) from: Option<SocketAddr>,
+    /// Who sent it: the client, where a trusted proxy says who that is.
+    pub(crate) from: Option<IpAddr>,
     query: String,
 }
 
 impl Incoming {
-    pub(crate) fn new(request: Request<Bytes>) -> Incoming {
+    pub(crate) fn new(request: Request<Bytes>, proxies: &TrustedProxies) -> Incoming {
         let (parts, body) = request.into_parts();
         Incoming {
             query: parts.uri.query().unwrap_or_default().to_owned(),
-            from: parts.extensions.get::<SocketAddr>().copied(),
+            from: proxies.client(&parts.headers, parts.extensions.get::<SocketAddr>().copied()),
             method: parts.method,
             headers: parts.headers,
             body,
@@ -29,7 +31,7 @@ impl Incoming {
 
     /// The address that limits count, as text. For IPv6 it is the network of 64 bits: whoever has one address has all of them.
     pub(crate) fn address(&self) -> String {
-        match self.from.map(|from| from.ip().to_canonical()) {
+        match self.from {
             None => "unknown".to_owned(),
             Some(IpAddr::V4(address)) => address.to_string(),
             Some(IpAddr::V6(address)) => {
@@ -41,7 +43,7 @@ impl Incoming {
 
     /// The address that persons are shown.
     pub(crate) fn shown(&self) -> String {
-        self.from.map_or_else(|| "unknown".to_owned(), |from| from.ip().to_canonical().to_string())
+        self.from.map_or_else(|| "unknown".to_owned(), |from| from.to_string())
     }
 
     pub(crate) fn query(&self) -> Result<Params, Malformed> {
@@ -88,7 +90,7 @@ mod tests {
         for (from, counted, shown) in rows {
             let mut request = Request::new(Bytes::new());
             request.extensions_mut().insert(from.parse::<SocketAddr>().unwrap());
-            let incoming = Incoming::new(request);
+            let incoming = Incoming::new(request, &TrustedProxies::default());
             assert_eq!((incoming.address().as_str(), incoming.shown().as_str()), (counted, shown), "{from}");
         }
     }

@@ -15,6 +15,7 @@ use crate::upstream::{Openness, Upstream};
 use crate::users::{Source, Users};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linchpin_guard::TrustedProxies;
 use linchpin_oauth::{OFFLINE_ACCESS, Scopes};
 use linchpin_store::{Clock, Store};
 use std::collections::HashMap;
@@ -43,6 +44,9 @@ pub(crate) struct Config {
     pub(crate) device: bool,
     pub(crate) enterprises: Vec<IdentityProvider>,
     pub(crate) workloads: Vec<Workload>,
+    pub(crate) proxies: TrustedProxies,
+    /// Whether all nodes remember the proofs that one has seen.
+    pub(crate) shared_replay: bool,
     pub(crate) site: Site,
     pub(crate) cookies: Cookies,
 }

@@ -75,6 +75,11 @@ pub(crate) struct AuthArgs {
     #[arg(long, requires = "http", conflicts_with = "auth")]
     no_auth_i_know: bool,
 
+    /// Believe this reverse proxy when it names the address of a client (X-Forwarded-For): bad tokens and guesses are counted
+    /// by it. May be repeated.
+    #[arg(long, value_name = "ADDRESS", requires = "auth")]
+    trusted_proxy: Vec<IpAddr>,
+
     #[cfg(feature = "web")]
     #[command(flatten)]
     issuer: IssuerArgs,
@@ -161,11 +166,12 @@ impl AuthArgs {
                 return Err(Failure::usage("--auth with a login cannot be combined with another --auth"));
             }
             let url = url.unwrap_or_default();
-            let gate = self.issuer.gate(place, &url, &self.all_scopes())?;
+            let gate = self.issuer.gate(place, &url, &self.all_scopes(), &self.trusted_proxy)?;
             let host = host(&url).map(str::to_owned);
             return Ok(Some(Door { gate, host, pass: Pass::Login(url) }));
         }
-        let mut guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
+        let guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
+        let mut guard = guard.trusted_proxies(self.trusted_proxy.iter().copied());
         let mut pass = Pass::Nothing;
         for auth in &self.auth {
             let (with, own) = match auth {

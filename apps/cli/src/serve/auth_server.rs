@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use linchpin::Server;
 use linchpin::issuer::{Issuer, Workload};
 use linchpin::transport::{Admit, Bind as _, Gate, IntoService as _, Page, Refusal, Tls, http, shutdown_signal};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +78,11 @@ pub(crate) struct AuthServerArgs {
     #[arg(long, value_name = "SCHEME")]
     redirect_scheme: Vec<String>,
 
+    /// Believe this reverse proxy when it names the address of a client (X-Forwarded-For): guesses are counted by it. May be
+    /// repeated.
+    #[arg(long, value_name = "ADDRESS")]
+    trusted_proxy: Vec<IpAddr>,
+
     /// Append a line of JSON for each login, token and refusal to this file (- for standard error). `linchpin audit FILE`
     /// shows it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -116,7 +121,8 @@ fn granted(text: &str) -> Result<(String, Vec<String>), String> {
 
 impl AuthServerArgs {
     fn issuer(&self) -> Result<Issuer, Failure> {
-        let mut issuer = Issuer::new(&*self.issuer).store(self.store.open_or_memory()?);
+        let issuer = Issuer::new(&*self.issuer).trusted_proxies(self.trusted_proxy.iter().copied());
+        let mut issuer = self.store.of(issuer)?;
         for resource in &self.resource {
             issuer = issuer.resource(resource);
         }

@@ -8,6 +8,7 @@ use linchpin::guard::Scopes;
 use linchpin::issuer::{Issuer, Upstream, Users};
 use linchpin::transport::Gate;
 use linchpin_kit::Vars;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -64,10 +65,17 @@ pub(crate) struct IssuerArgs {
 
 impl IssuerArgs {
     /// Returns the gate of a server at `url`, whose tools demand these scopes.
-    pub(crate) fn gate(&self, place: &Place, url: &str, scopes: &Scopes) -> Result<Arc<dyn Gate>, Failure> {
+    pub(crate) fn gate(
+        &self,
+        place: &Place,
+        url: &str,
+        scopes: &Scopes,
+        proxies: &[IpAddr],
+    ) -> Result<Arc<dyn Gate>, Failure> {
         let end = url.find("://").map_or(0, |at| at + 3);
         let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
-        let mut issuer = Issuer::new(origin).resource(url).store(self.store.open_or_memory()?);
+        let issuer = Issuer::new(origin).resource(url).trusted_proxies(proxies.iter().copied());
+        let mut issuer = self.store.of(issuer)?;
         for scope in scopes.iter() {
             let sentence = match scope {
                 "read" => "use the tools that only read",

@@ -7,6 +7,7 @@ use linchpin_core::gate::{Gate, Refusal};
 use linchpin_guard::{Dpop, Guard, Signer};
 use linchpin_oauth::Alg;
 use linchpin_oauth::dpop::DpopKey;
+use linchpin_store::Store;
 use serde_json::json;
 
 struct Client {
@@ -125,6 +126,38 @@ async fn a_nonce_is_handed_out_and_accepted() {
     assert_eq!(client.error(&client.proof(Some("forged"))).await, "use_dpop_nonce");
     client.world.pass(60);
     assert_eq!(client.error(&client.proof(Some(&nonce))).await, "use_dpop_nonce");
+}
+
+/// Row 39 for servers of several nodes, and the end of row 31.
+#[tokio::test]
+async fn proofs_that_nodes_remember_together_are_used_once_and_nonces_are_good_at_all() {
+    let store = Store::memory();
+    let client = client(|guard| guard.dpop(Dpop::Accepted).shared_replay(&store));
+    let other = client.world.guard().issuer(ISSUER).dpop(Dpop::Accepted).shared_replay(&store);
+    let proof = client.proof(None);
+    let line = format!("DPoP {}", client.token);
+    let head = head("/mcp", &[("authorization", line.as_str()), ("dpop", proof.as_str())]);
+    // The token is new at the first node and the second, then remembered.
+    assert!(admitted(&client.guard, &head).await.is_ok());
+    for guard in [&other, &client.guard] {
+        assert_eq!(error_of(&admitted(guard, &head).await.unwrap_err()), "invalid_dpop_proof");
+    }
+    assert_eq!(client.error(&client.proof(None)).await, "none");
+    assert!(client.send("Bearer", &client.plain, &[]).await.is_ok(), "others do not ask the store");
+    let same = client.proof(None);
+    let (one, two) = tokio::join!(client.error(&same), client.error(&same));
+    assert!([one.as_str(), two.as_str()].contains(&"none") && one != two, "{one} {two}");
+
+    let [here, there] =
+        [(); 2].map(|()| client.world.guard().issuer(ISSUER).dpop(Dpop::Accepted).dpop_nonces().shared_replay(&store));
+    let here = Client { guard: here, ..client };
+    let refusal = here.send("DPoP", &here.token, &[&here.proof(None)]).await.unwrap_err();
+    let nonce = refusal.headers()["dpop-nonce"].to_str().unwrap().to_owned();
+    let there = Client { guard: there, ..here };
+    assert_eq!(there.error(&there.proof(Some(&nonce))).await, "none", "of the other node");
+    assert_eq!(there.error(&there.proof(Some("forged"))).await, "use_dpop_nonce");
+    there.world.pass(60);
+    assert_eq!(there.error(&there.proof(Some(&nonce))).await, "use_dpop_nonce");
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 
 use crate::flow::{once, tokens_for};
 use crate::support::{Got, ISSUER, Login, ask, encode, enter, refresh, text};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
+use linchpin_core::gate::{Admit, Gate as _};
 use linchpin_issuer::{Client, Issuer};
 use linchpin_store::{ManualClock, Store};
+use linchpin_testing::Logged;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,52 @@ async fn token_requests_are_counted_by_client_and_address_and_failures_sooner() 
     for _ in 0..2 {
         assert_eq!(from(&issuer, 9, &bad).await.error(), "invalid_client", "a success forgets failures");
     }
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_its_clients_are_counted_and_recorded_and_nobody_else_names_an_address() {
+    let (issuer, _) = once();
+    let issuer = issuer.trusted_proxies(["203.0.113.9".parse().unwrap()]);
+    let asked = async |last: u8, of: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
+        headers.insert("x-forwarded-for", of.parse().unwrap());
+        let body = encode(&[("grant_type", "refresh_token"), ("client_id", "nobody")]);
+        let address = SocketAddr::from(([203, 0, 113, last], 1));
+        ask(&issuer, Method::POST, &format!("{ISSUER}/token"), headers, body, address).await.status
+    };
+    let logged = Logged::default();
+    let guard = tracing::subscriber::set_default(logged.clone());
+    for n in 0..30 {
+        assert_eq!(asked(9, "192.0.2.1").await, StatusCode::UNAUTHORIZED, "{n}");
+    }
+    drop(guard);
+    assert!(logged.text().contains("192.0.2.1") && !logged.text().contains("203.0.113.9"), "{}", logged.text());
+    assert_eq!(asked(9, "192.0.2.1").await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        asked(9, "6.6.6.6, 192.0.2.1").await,
+        StatusCode::TOO_MANY_REQUESTS,
+        "it says what it likes before that"
+    );
+    assert_eq!(asked(9, "192.0.2.2").await, StatusCode::UNAUTHORIZED, "another client of the proxy");
+    for n in 0..30 {
+        assert_eq!(asked(7, &format!("192.0.2.{}", n + 10)).await, StatusCode::UNAUTHORIZED, "{n}");
+    }
+    assert_eq!(asked(7, "192.0.2.99").await, StatusCode::TOO_MANY_REQUESTS, "no proxy: its own address counts");
+    let head = async |of: &str| {
+        let request = Request::post("/mcp").header("authorization", "Bearer bad").header("x-forwarded-for", of);
+        let head = request.body(()).unwrap().into_parts().0;
+        match issuer.admit(&head, Some("203.0.113.9:1".parse().unwrap())) {
+            Admit::No(refusal) => refusal.status(),
+            Admit::Later(decision) => decision.await.unwrap_err().status(),
+            _ => panic!("a bad token comes in"),
+        }
+    };
+    for _ in 0..300 {
+        assert_eq!(head("192.0.2.1").await, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(head("192.0.2.1").await, StatusCode::TOO_MANY_REQUESTS, "bad tokens at the server too");
+    assert_eq!(head("192.0.2.2").await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
