@@ -3,7 +3,7 @@
 use super::keyring;
 use crate::fail::Failure;
 use clap::{Args, ValueHint};
-use linchpin::issuer::{Secrets, Store};
+use linchpin::issuer::{Issuer, Secrets, Store};
 use linchpin_kit::{Vars, redact_urls};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,11 @@ pub(crate) struct StoreArgs {
     #[cfg(feature = "redis")]
     #[arg(long)]
     redis_may_evict: bool,
+
+    /// Which master it is, where the URL is that of a Sentinel that watches several.
+    #[cfg(feature = "redis")]
+    #[arg(long, value_name = "NAME")]
+    redis_master: Option<String>,
 }
 
 const EXPECTED: &str = "expected memory, sqlite:FILE or redis://HOST:PORT/DATABASE";
@@ -49,8 +54,16 @@ impl StoreArgs {
         self.store.is_some() || self.key_file.is_some()
     }
 
+    /// Gives an authorization server its store. Nodes that share one in Redis remember each other's DPoP proofs.
+    pub(super) fn of(&self, issuer: Issuer) -> Result<Issuer, Failure> {
+        let store = self.open_or_memory()?;
+        let is_shared = store.kind() == "redis";
+        let issuer = issuer.store(store);
+        Ok(if is_shared { issuer.shared_replay() } else { issuer })
+    }
+
     /// Opens the store of a server; without one, memory.
-    pub(crate) fn open_or_memory(&self) -> Result<Store, Failure> {
+    fn open_or_memory(&self) -> Result<Store, Failure> {
         match self.place()? {
             Some(place) => self.open(&place, true),
             None => Ok(Store::builder().memory()),
@@ -117,7 +130,10 @@ impl StoreArgs {
             #[cfg(feature = "redis")]
             None => {
                 let options = linchpin::issuer::RedisOptions::new(place);
-                let options = options.with(|options| options.may_evict = self.redis_may_evict);
+                let options = options.with(|options| {
+                    options.may_evict = self.redis_may_evict;
+                    options.sentinel_master.clone_from(&self.redis_master);
+                });
                 let store = builder.redis(options).map_err(Failure::usage)?;
                 reached(&store)?;
                 Ok(store)
@@ -151,6 +167,8 @@ mod tests {
             key_file: Some(at(key)),
             #[cfg(feature = "redis")]
             redis_may_evict: false,
+            #[cfg(feature = "redis")]
+            redis_master: None,
         };
         drop(args("key").open_or_memory().unwrap());
         for exists in [true, false] {

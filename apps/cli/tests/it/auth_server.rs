@@ -219,6 +219,75 @@ fn a_program_with_a_secret_comes_in_until_its_client_is_removed_and_all_of_it_is
     assert!(!file.contains(secret.trim()) && !file.contains(&access), "row 100: no secret in it");
 }
 
+/// A process that ends with the test.
+#[cfg(feature = "redis")]
+struct Ending(std::process::Child);
+
+#[cfg(feature = "redis")]
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An authority, and a certificate of it for `localhost`: `ca.pem`, `server.pem`, `server.key`.
+#[cfg(feature = "redis")]
+fn certificates(home: &Path) {
+    let openssl = |words: &str| {
+        let mut openssl = std::process::Command::new("openssl");
+        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+        let done =
+            openssl.args(["req", "-x509"]).args(curve).args(words.split(' ')).current_dir(home).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    openssl("-subj /CN=authority -keyout ca.key -out ca.pem");
+    openssl(
+        "-CA ca.pem -CAkey ca.key -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+         -addext basicConstraints=critical,CA:FALSE -keyout server.key -out server.pem",
+    );
+}
+
+#[cfg(feature = "redis")]
+#[test]
+#[ignore = "needs a Redis server: `cargo xtask test --only redis`"]
+fn redis_is_spoken_to_over_tls_if_an_authority_that_is_trusted_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    certificates(home);
+    std::fs::write(home.join("key"), "7".repeat(64)).unwrap();
+    let port = free_port();
+    let server = std::env::var_os("LINCHPIN_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+    let mut redis = std::process::Command::new(server);
+    redis.args(["--bind", "127.0.0.1", "--port", "0", "--tls-port", &port.to_string(), "--save", ""]);
+    redis.args(["--tls-cert-file", "server.pem", "--tls-key-file", "server.key", "--tls-ca-cert-file", "ca.pem"]);
+    redis.args(["--tls-auth-clients", "no", "--requirepass", "s3cret"]).current_dir(home).stdout(Stdio::null());
+    let _redis = Ending(redis.spawn().unwrap());
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let client = |words: &[&str], host: &str, trusted: Option<&str>| {
+        let mut client = command(program(), home);
+        client.arg("client").args(words).args(["--key-file", "key", "--store"]);
+        client.arg(format!("rediss://:s3cret@{host}:{port}"));
+        if let Some(file) = trusted {
+            client.env("SSL_CERT_FILE", home.join(file));
+        }
+        let done = client.output().unwrap();
+        (done.status.success(), String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap())
+    };
+    let add = ["add", "nightly", "--secret", "--own-scope", "read"];
+    for (host, trusted) in [("localhost", None), ("127.0.0.1", Some("ca.pem"))] {
+        let (done, _, said) = client(&add, host, trusted);
+        assert!(!done && said.contains("the certificate of Redis is not trusted, or for another name"), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+    let (done, _, said) = client(&add, "localhost", Some("ca.pem"));
+    assert!(done, "{said}");
+    let (done, listed, said) = client(&["list"], "localhost", Some("ca.pem"));
+    assert!(done && listed.contains("nightly"), "{listed}{said}");
+}
+
 /// The value of a parameter or hidden field.
 fn between(text: &str, before: &str, after: &str) -> String {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}")).1;

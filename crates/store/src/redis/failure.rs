@@ -27,6 +27,10 @@ impl Failure {
 
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Failure {
+        if error.to_string().contains("invalid peer certificate") {
+            let message = "the certificate of Redis is not trusted, or for another name (SSL_CERT_FILE names authorities of your own)";
+            return Failure::config(message, error);
+        }
         match error.kind() {
             // An answer that was cut, or is none of Redis.
             Kind::Io | Kind::Parse => return Failure::away(error),
@@ -38,15 +42,15 @@ impl From<RedisError> for Failure {
         // Errors inside of scripts are wrapped in another text by some versions.
         let text = error.to_string();
         let says = |codes: &[&str]| codes.iter().any(|code| text.contains(code) || error.code() == Some(code));
-        if says(&["READONLY"]) {
-            // After a failover the same name leads to another server.
+        if says(&["READONLY", "MOVED"]) {
+            // After a failover the same name leads to another server, and slots of a cluster move.
             return Failure::away(error);
         }
         if says(&["OOM", "MISCONF", "NOREPLICAS"]) {
             let error = Error::new(ErrorKind::Full, "Redis takes no writes").caused_by(error);
             return Failure { error, again: false, broken: false };
         }
-        if says(&["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"]) {
+        if says(&["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "ASK", "BUSY"]) {
             return Failure { broken: false, ..Failure::away(error) };
         }
         if says(&["NOAUTH", "WRONGPASS"]) {
@@ -55,8 +59,8 @@ impl From<RedisError> for Failure {
         if says(&["NOPERM"]) {
             return Failure::config("Redis does not permit what the store has to do", error);
         }
-        if says(&["MOVED", "ASK", "CROSSSLOT"]) {
-            return Failure::config("this Redis is a node of a cluster that keeps the store's keys elsewhere", error);
+        if says(&["DB index is out of range", "SELECT is not allowed in cluster mode"]) {
+            return Failure::config("this Redis has no database of the number in its URL; a cluster has 0 only", error);
         }
         let error = Error::new(ErrorKind::Corrupt, "Redis has something else where the store's records are");
         Failure { error: error.caused_by(text), again: false, broken: false }

@@ -4,13 +4,12 @@
 //! versions when there is one again, so none is lost.
 
 use super::failure::Failure;
-use super::start::{RedisOptions, check};
+use super::place::Places;
+use super::start::RedisOptions;
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue as _, PushInfo, PushKind, ScriptInvocation, Value, cmd,
-};
+use ::redis::{AsyncConnectionConfig, Cmd, FromRedisValue as _, PushInfo, PushKind, ScriptInvocation, Value, cmd};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -79,7 +78,6 @@ impl Tries {
 
 /// A connection to a server, now or soon.
 pub(super) struct Link {
-    client: Client,
     options: RedisOptions,
     hub: Arc<Hub>,
     current: RwLock<Option<Open>>,
@@ -94,8 +92,8 @@ struct Open {
     number: u64,
 }
 
-#[derive(Default)]
 struct Connecting {
+    places: Places,
     /// How many connections there were.
     count: u64,
     failed: Option<Instant>,
@@ -103,14 +101,19 @@ struct Connecting {
     subscribed: HashSet<String>,
 }
 
+impl Connecting {
+    fn new(places: Places) -> Connecting {
+        Connecting { places, count: 0, failed: None, subscribed: HashSet::new() }
+    }
+}
+
 impl Link {
     pub(super) fn new(options: RedisOptions, hub: Arc<Hub>) -> Result<Link, Error> {
         Ok(Link {
-            client: options.client()?,
+            connecting: Mutex::new(Connecting::new(Places::new(options.connection()?))),
             options,
             hub,
             current: RwLock::default(),
-            connecting: Mutex::default(),
             is_kept: AtomicBool::new(false),
             lost: Arc::default(),
         })
@@ -226,8 +229,7 @@ impl Link {
                 }
                 Ok::<(), ()>(())
             });
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        check(&mut connection, &self.options).await?;
+        let connection = connecting.places.connect(&config, &self.options, &self.key("kv", "")).await?;
         let mut open = Open { connection, number: connecting.count };
         let topics = self.hub.watched();
         self.subscribe(&mut open, connecting, &topics).await?;

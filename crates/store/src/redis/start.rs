@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind};
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{Client, IntoConnectionInfo as _, ProtocolVersion, cmd};
+use ::redis::{Client, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, cmd};
 use std::fmt;
 
 /// How a store uses a Redis server, 6.2 or newer, or Valkey.
@@ -18,7 +18,8 @@ use std::fmt;
 #[non_exhaustive]
 pub struct RedisOptions {
     /// Where the server is: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature `redis-tls`), or
-    /// `unix:///PATH`.
+    /// `unix:///PATH`. Of a cluster it is any node, of servers that a Sentinel watches it is that one: the store follows to where
+    /// its keys are, with the same name and password, and to their successors.
     pub url: String,
     /// What the keys of this store have in common: they begin with `lp:{TAG}:`. Stores with different tags know nothing of each
     /// other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
@@ -28,12 +29,20 @@ pub struct RedisOptions {
     pub may_evict: bool,
     /// How many replicas a write of [`Store::durable`](crate::Store::durable) must have reached: 0 by default.
     pub wait_replicas: u32,
+    /// Which master of a Sentinel it is, if the Sentinel watches several.
+    pub sentinel_master: Option<String>,
 }
 
 impl RedisOptions {
     /// The defaults, with the server at this URL.
     pub fn new(url: impl Into<String>) -> RedisOptions {
-        RedisOptions { url: url.into(), tag: "store".to_owned(), may_evict: false, wait_replicas: 0 }
+        RedisOptions {
+            url: url.into(),
+            tag: "store".to_owned(),
+            may_evict: false,
+            wait_replicas: 0,
+            sentinel_master: None,
+        }
     }
 
     /// Changes some of the options.
@@ -43,8 +52,8 @@ impl RedisOptions {
         self
     }
 
-    /// The client, without a connection.
-    pub(super) fn client(&self) -> Result<Client, Error> {
+    /// How it is connected to.
+    pub(super) fn connection(&self) -> Result<ConnectionInfo, Error> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
         if !(1..=64).contains(&self.tag.len()) || !self.tag.bytes().all(plain) {
             return Err(config("the tag of a store in Redis is 1 to 64 letters, digits, `-`, `_` and `.`"));
@@ -57,7 +66,9 @@ impl RedisOptions {
         let info = self.url.as_str().into_connection_info().map_err(|_| config(wrong))?;
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let tcp = info.tcp_settings().clone().set_nodelay(true);
-        Client::open(info.set_redis_settings(settings).set_tcp_settings(tcp)).map_err(|_| config(wrong))
+        let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
+        Client::open(info.clone()).map_err(|_| config(wrong))?;
+        Ok(info)
     }
 }
 
@@ -80,15 +91,37 @@ impl fmt::Debug for RedisOptions {
     }
 }
 
+/// What a server says of itself.
+pub(super) struct Info(String);
+
+impl Info {
+    pub(super) async fn of(connection: &mut MultiplexedConnection) -> Result<Info, Failure> {
+        Ok(Info(cmd("INFO").query_async(connection).await?))
+    }
+
+    /// The value of a line.
+    pub(super) fn said(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    /// The masters that a Sentinel watches: their names and addresses.
+    pub(super) fn masters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.0.lines().filter(|line| line.starts_with("master") && line.contains(":name="));
+        lines.filter_map(|line| {
+            let value = |name: &str| line.trim().split([',', ':']).find_map(|pair| pair.strip_prefix(name));
+            let address = line.split_once("address=")?.1.split(',').next()?;
+            Some((value("name=")?, address.trim()))
+        })
+    }
+}
+
 /// Checks the version of a server, and that it keeps what it is given.
-pub(super) async fn check(connection: &mut MultiplexedConnection, options: &RedisOptions) -> Result<(), Failure> {
-    let info: String = cmd("INFO").query_async(connection).await?;
-    let said = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+pub(super) fn check(info: &Info, options: &RedisOptions) -> Result<(), Failure> {
+    let said = |name| info.said(name);
     // Valkey names a version of Redis too: 7.2.4.
     let version = said("redis_version").unwrap_or_default();
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let is_old = (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (6, 2);
-    let refused = |message: String| Failure { error: config(message), again: false, broken: true };
     if is_old {
         return Err(refused(format!("Redis {version} is too old: 6.2 is needed, or Valkey")));
     }
@@ -98,6 +131,11 @@ pub(super) async fn check(connection: &mut MultiplexedConnection, options: &Redi
         ))),
         _ => Ok(()),
     }
+}
+
+/// A server that cannot be used.
+pub(super) fn refused(message: String) -> Failure {
+    Failure { error: config(message), again: false, broken: true }
 }
 
 fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
@@ -116,16 +154,26 @@ mod tests {
             if url.starts_with("rediss") && cfg!(feature = "redis-tls") {
                 continue;
             }
-            let error = RedisOptions::new(url).client().unwrap_err();
+            let error = RedisOptions::new(url).connection().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Config, "{url}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }
         for tag in ["", "a b", "{a}", "ä", &"x".repeat(65)] {
             let options = RedisOptions::new("redis://h").with(|options| options.tag = tag.to_owned());
-            assert!(options.client().is_err(), "{tag}");
+            assert!(options.connection().is_err(), "{tag}");
         }
         let options = RedisOptions::new("redis://u:s3cret@h:6380/2");
-        assert!(options.client().is_ok());
+        assert!(options.connection().is_ok());
         assert!(!format!("{options:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn masters_of_a_sentinel_are_read() {
+        let info = "redis_mode:sentinel\r\nsentinel_masters:2\r\n\
+                    master0:name=a,status=ok,address=127.0.0.1:6379,slaves=1,sentinels=3\r\n\
+                    master1:name=b,status=sdown,address=::1:6380,slaves=0,sentinels=3\r\n";
+        let masters: Vec<(String, String)> =
+            Info(info.to_owned()).masters().map(|(name, at)| (name.to_owned(), at.to_owned())).collect();
+        assert_eq!(masters, [("a".into(), "127.0.0.1:6379".into()), ("b".into(), "::1:6380".into())]);
     }
 }

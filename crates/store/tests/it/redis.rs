@@ -2,6 +2,7 @@
 
 mod proxy;
 mod server;
+mod several;
 
 use crate::world::{HOUR, MINUTE};
 use ::redis::{Commands as _, cmd};
