@@ -11,13 +11,21 @@ pub struct Target {
     pub addr: SocketAddr,
     host: String,
     path: String,
+    /// Lines of further headers.
+    more: String,
 }
 
 impl Target {
     pub fn parse(url: &str) -> Res<Self> {
         let rest = url.strip_prefix("http://").ok_or("only http:// urls")?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Ok(Target { addr: host.parse()?, host: host.to_owned(), path: format!("/{path}") })
+        Ok(Target { addr: host.parse()?, host: host.to_owned(), path: format!("/{path}"), more: String::new() })
+    }
+
+    /// With a further header in every request: `Name: value`.
+    pub fn with_header(mut self, header: Option<&str>) -> Self {
+        self.more = header.map(|header| format!("{header}\r\n")).unwrap_or_default();
+        self
     }
 
     /// Bytes of one POST and the offset of the id's digits in it.
@@ -41,6 +49,7 @@ impl Target {
         if let Some(s) = session {
             h += &format!("Mcp-Session-Id: {s}\r\n");
         }
+        h += &self.more;
         h += "\r\n";
         let at = h.len() + at;
         h += &body;
@@ -50,18 +59,19 @@ impl Target {
     pub fn initialized(&self, session: &str) -> Vec<u8> {
         let body = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}";
         format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n{}\r\n{body}",
             self.path,
             self.host,
-            body.len()
+            body.len(),
+            self.more
         )
         .into_bytes()
     }
 
     pub fn bodyless(&self, verb: &str, session: &str) -> Vec<u8> {
         format!(
-            "{verb} {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n\r\n",
-            self.path, self.host
+            "{verb} {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n{}\r\n",
+            self.path, self.host, self.more
         )
         .into_bytes()
     }

@@ -190,7 +190,7 @@ impl Load<'_> {
 }
 
 pub fn closed_loop(a: &Args) -> Res<Value> {
-    let t = Target::parse(a.str("url"))?;
+    let t = Target::parse(a.str("url"))?.with_header(a.opt("header"));
     let era = Era::parse(a.str("era"));
     let op = Op::parse(a.str("op"), a.num("tools", 5));
     let n: usize = a.num("conns", 1);

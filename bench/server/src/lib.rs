@@ -6,8 +6,10 @@
 //! with `String`, as the peers have it.
 
 pub mod counting;
+pub mod tokens;
 
 use counting::Counts;
+use linchpin::guard::Guard;
 use linchpin::prelude::*;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -132,8 +134,12 @@ pub fn run_stdio(server: Server) -> Result<()> {
 ///
 /// # Errors
 /// When the runtime cannot start, the server is put together wrongly or the port is taken.
-pub fn run_http(server: Server, port: u16) -> Result<()> {
+pub fn run_http(server: Server, port: u16, guard: Option<Guard>) -> Result<()> {
     let place = http(format!("127.0.0.1:{port}")).with_graceful_shutdown(shutdown_signal());
+    let place = match guard {
+        Some(guard) => place.guard(guard),
+        None => place,
+    };
     Ok(runtime()?.block_on(server.serve(place))?)
 }
 

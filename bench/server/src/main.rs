@@ -1,9 +1,12 @@
 //! `bench-server http PORT MODE TOOLS` or `bench-server stdio TOOLS`, like the peers under `bench/`.
 //!
 //! MODE is `default`, `strings` for tools that take and return `String` instead of `Text`, or `spans` for a `tracing`
-//! subscriber at level `info` that formats its lines and throws them away.
+//! subscriber at level `info` that formats its lines and throws them away, or `guard` for a guard, of which a token is printed.
 
 use linchpin::{Error, Result};
+use linchpin_bench::tokens::Issuer;
+use linchpin_oauth::Alg;
+use std::io::Write as _;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,7 +21,12 @@ fn main() -> Result<()> {
                 }
                 _ => linchpin_bench::server(tools),
             };
-            linchpin_bench::run_http(server, port.parse()?)
+            if *mode == "guard" {
+                let issuer = Issuer::new(Alg::Es256);
+                writeln!(std::io::stdout(), "token {}", issuer.token(0, None))?;
+                return linchpin_bench::run_http(server, port.parse()?, Some(issuer.guard()));
+            }
+            linchpin_bench::run_http(server, port.parse()?, None)
         }
         ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::server(5)),
         ["stdio", tools] => linchpin_bench::run_stdio(linchpin_bench::server(tools.parse()?)),

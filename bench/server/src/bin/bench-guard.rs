@@ -9,22 +9,21 @@
 use bytes::Bytes;
 use http::{Request, request};
 use http_body_util::{BodyExt as _, Full};
-use linchpin::guard::{Dpop, Guard, JwkSet, Keys, Scopes, TrustedIssuer};
+use linchpin::guard::{Dpop, Guard, Keys, Scopes};
 use linchpin::transport::{Admit, Gate, HttpExt as _, HttpOptions, HttpService};
 use linchpin::{Error, Result};
 use linchpin_bench::counting::{Counting, Counts};
+use linchpin_bench::tokens::{Issuer, SERVER, now};
+use linchpin_oauth::Alg;
 use linchpin_oauth::dpop::DpopKey;
-use linchpin_oauth::{Alg, Signer};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const SERVER: &str = "https://mcp.example.com/mcp";
-const ISSUER: &str = "https://login.example.com";
 const REVISION: &str = "2026-07-28";
 const ECHOES: u32 = 20_000;
 const ADMISSIONS: u32 = 20_000;
@@ -44,35 +43,6 @@ fn measured(case: &'static str, calls: u32, mut call: impl FnMut(u32)) -> Cost {
     (0..calls).for_each(&mut call);
     let us = start.elapsed().as_secs_f64() * 1e6 / f64::from(calls);
     Cost { case, calls, us, allocs: Counts::now().since(counts).allocs as f64 / f64::from(calls) }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// An issuer with one key, and its tokens.
-struct Issuer(Signer);
-
-impl Issuer {
-    fn new(alg: Alg) -> Issuer {
-        Issuer(Signer::generate(alg).0.kid("bench"))
-    }
-
-    fn guard(&self) -> Guard {
-        let issuer = TrustedIssuer::new(ISSUER).keys(JwkSet::from_iter([self.0.jwk()]));
-        Guard::new(SERVER).issuer(issuer).require(["mcp"])
-    }
-
-    fn token(&self, id: u32, bound: Option<&DpopKey>) -> String {
-        let mut claims = serde_json::json!({
-            "iss": ISSUER, "aud": SERVER, "sub": "ada", "client_id": "bench", "scope": "mcp files:read files:write",
-            "iat": now(), "exp": now() + 3600, "jti": id,
-        });
-        if let Some(key) = bound {
-            claims["cnf"] = serde_json::json!({ "jkt": key.thumbprint().to_string() });
-        }
-        self.0.sign("at+jwt", &claims)
-    }
 }
 
 fn head(scheme: &str, token: &str, proof: Option<&str>) -> request::Parts {

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         ["--json"] => lines(&measure()?),
         ["sites"] => sites(),
         ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::counted()),
-        ["http", port] => linchpin_bench::run_http(linchpin_bench::counted(), port.parse()?),
+        ["http", port] => linchpin_bench::run_http(linchpin_bench::counted(), port.parse()?, None),
         _ => Err(Error::tool("usage: bench-allocs [--json | sites]")),
     }
 }
