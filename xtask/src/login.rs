@@ -25,7 +25,7 @@ const DETAIL_LINES: usize = 12;
 /// A client by others.
 struct Client {
     name: &'static str,
-    /// Its tool set and driver, and what the driver is told beside the server's address.
+    /// Its tool set and driver, or a program of ours, and what the driver is told beside the server's address.
     tools: &'static str,
     script: &'static str,
     told: &'static [(&'static str, &'static str)],
@@ -106,7 +106,11 @@ const CLIENTS: &[Client] = &[
         checks: &["login", "step-up", "refresh"],
         gate: &[],
     },
+    Client { name: "rmcp 3.9", tools: RMCP.1, script: "", told: &[], ways: WAYS, checks: ALL, gate: &[] },
 ];
+
+/// The folder of the client that is written with rmcp, and the program.
+const RMCP: (&str, &str) = ("conformance/interop/login/rmcp", "login-rmcp");
 
 /// The pages themselves, in a real browser.
 const PAGES: Client = Client {
@@ -115,7 +119,7 @@ const PAGES: Client = Client {
     script: "pages.mjs",
     told: &[],
     ways: &["public"],
-    checks: &["wrong password", "consent", "denial", "errors"],
+    checks: &["wrong password", "consent", "denial", "device", "errors"],
     gate: &["public"],
 };
 
@@ -260,18 +264,24 @@ fn drive(
     mut told: Value,
     checks: &[&str],
 ) -> Result<(Counts, String)> {
-    let python = client.tools.starts_with("py-");
-    let home = if python { tools::python(context, client.tools)? } else { tools::npm(context, client.tools)? };
     let node = tools::node(context)?;
+    let home = match client.tools {
+        program if program == RMCP.1 => tools::apart(context, RMCP)?,
+        python if python.starts_with("py-") => tools::python(context, python)?,
+        npm => tools::npm(context, npm)?,
+    };
+    let person = scripts(context).join("person.mjs");
     told["node"] = json!(node);
+    told["person"] = json!(person);
     told["checks"] = json!(checks);
     for (name, value) in client.told {
         told[*name] = json!(value);
     }
-    let script = scripts(context).join(client.script);
-    let person = scripts(context).join("person.mjs");
-    let mut driver = Command::new(if python { &home } else { &node });
-    driver.arg(script).arg(told.to_string()).current_dir(folder);
+    let mut driver = Command::new(if client.script.ends_with(".mjs") { &node } else { &home });
+    if !client.script.is_empty() {
+        driver.arg(scripts(context).join(client.script));
+    }
+    driver.arg(told.to_string()).current_dir(folder);
     driver.env("INTEROP_TOOLS", &home).env("PYTHONDONTWRITEBYTECODE", "1").env("HOME", folder);
     driver.env("BROWSER", format!("{} {} %s &", node.display(), person.display()));
     driver.env("MCP_CATALOG_PATH", folder.join("catalog.json"));

@@ -155,6 +155,26 @@ fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()
     Ok(())
 }
 
+/// How long a program may take to compile.
+const APART_S_MAX: u64 = 900;
+
+/// Builds a program by its folder and name: a workspace of its own, so that it shares no version with ours.
+pub(crate) fn apart(context: &Context, (folder, program): (&str, &str)) -> Result<PathBuf> {
+    let target = context.target.join(program);
+    let mut cargo = process::cargo();
+    cargo
+        .args(["build", "--locked", "--manifest-path"])
+        .arg(context.root.join(folder).join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target);
+    let log = context.results("apart")?.join(format!("{program}.log"));
+    let finished = process::run(&mut cargo, &log, Duration::from_secs(APART_S_MAX))?;
+    if !finished.ok {
+        bail!("{folder} does not build:\n{}", finished.output);
+    }
+    Ok(target.join("debug").join(program))
+}
+
 /// Installs a Python set into its own virtual environment and returns the interpreter.
 pub(crate) fn python(context: &Context, set: &str) -> Result<PathBuf> {
     let pins = pins(context, set);

@@ -1,6 +1,6 @@
 // The pages of an issuer in a real browser, which `linchpin serve browser` drives: `node pages.mjs '{ url, program }'`.
 //
-// Consent and denial, wrong passwords, errors; on a telephone's width, with the keyboard alone, and without a script: the form goes on
+// Consent and denial, wrong passwords, devices, errors; on a telephone's width, with the keyboard alone, and without a script: the form goes on
 // to where the client waits.
 
 import assert from "node:assert/strict";
@@ -133,6 +133,41 @@ await check("denial", async () => {
   await tabTo("[value=deny]");
   await press("Enter");
   assert.equal((await answer).get("error"), "access_denied");
+});
+await check("device", async () => {
+  const post = async (endpoint, form) => {
+    const body = new URLSearchParams({ client_id: "public", ...form });
+    return (await fetch(`${origin}/${endpoint}`, { method: "POST", body })).json();
+  };
+  const grant = "urn:ietf:params:oauth:grant-type:device_code";
+  const asked = async (choice) => {
+    const begun = await post("device_authorization", { scope: "notes:read" });
+    await tool("navigate", { url: begun.verification_uri });
+    await fits();
+    await tabTo("[name=code]");
+    await type("BBBB-BBBB");
+    await press("Enter");
+    assert.match(await tool("snapshot", {}), /No device waits with this code/);
+    await tabTo("[name=code]");
+    await type(begun.user_code);
+    await press("Enter");
+    const page = await tool("snapshot", {});
+    for (const shown of ["Notes", "read your notes", "the device that shows this code", "127.0.0.1"]) {
+      assert.ok(page.includes(shown), `${shown} is not in ${page}`);
+    }
+    await fits();
+    await tabTo(`[value=${choice}]`);
+    await press("Enter");
+    const last = await tool("snapshot", {});
+    await fits();
+    return { last, told: await post("token", { grant_type: grant, device_code: begun.device_code }) };
+  };
+  const yes = await asked("allow");
+  assert.match(yes.last, /You can go on at your device/);
+  assert.ok(yes.told.access_token && yes.told.scope === "notes:read", JSON.stringify(yes.told));
+  const no = await asked("deny");
+  assert.match(no.last, /has been told/);
+  assert.equal(no.told.error, "access_denied");
 });
 await check("errors", async () => {
   await begin({ redirect_uri: "https://evil.example/cb" });

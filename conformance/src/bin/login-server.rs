@@ -36,6 +36,7 @@ fn issuer(url: &str) -> Issuer {
         .require(["notes:read"])
         .client(redirects(Client::new("public")))
         .client(redirects(Client::new("confidential").secret("s3cret")))
+        .device(true)
         .access_life(Duration::from_secs(life))
 }
 

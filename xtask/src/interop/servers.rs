@@ -23,8 +23,6 @@ use crate::{tools, world};
 const LANES_AT_ONCE: usize = 2;
 /// How long all checks of a lane may take.
 const LANE_S_MAX: u64 = 240;
-/// How long rmcp may take to compile.
-const BUILD_S_MAX: u64 = 900;
 /// The folder of the server that is written with rmcp, and the program.
 const RMCP: (&str, &str) = ("conformance/interop/servers/rmcp", "interop-rmcp");
 
@@ -175,7 +173,7 @@ impl Places {
                     continue;
                 }
                 let home = match set {
-                    "rmcp" => rmcp(context)?,
+                    "rmcp" => tools::apart(context, RMCP)?,
                     python if python.starts_with("py-") => tools::python(context, python)?,
                     npm => tools::npm(context, npm)?,
                 };
@@ -184,24 +182,6 @@ impl Places {
         }
         Ok(Places { of, suite, node })
     }
-}
-
-/// Builds the server that is written with rmcp: a workspace of its own, so that it shares no version with ours.
-fn rmcp(context: &Context) -> Result<PathBuf> {
-    let (folder, program) = RMCP;
-    let target = context.target.join("interop-rmcp");
-    let mut cargo = process::cargo();
-    cargo
-        .args(["build", "--locked", "--manifest-path"])
-        .arg(context.root.join(folder).join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(&target);
-    let log = context.results("interop-client")?.join("rmcp-build.log");
-    let finished = process::run(&mut cargo, &log, Duration::from_secs(BUILD_S_MAX))?;
-    if !finished.ok {
-        bail!("{folder} does not build:\n{}", finished.output);
-    }
-    Ok(target.join("debug").join(program))
 }
 
 fn run(context: &Context, data: &Value, lanes: &[Lane]) -> Result<Report> {
