@@ -1,7 +1,8 @@
 // A recording proxy: what a client and a server say to each other, one JSON object per line.
 //
 //   node record.mjs stdio LOG -- COMMAND [ARG…]     stands where the server's command would stand
-//   node record.mjs http LOG PORT TARGET            listens on 127.0.0.1:PORT, forwards to TARGET
+//   node record.mjs http LOG PORT TARGET            listens on 127.0.0.1:PORT, forwards to TARGET,
+//                                                   with the token in RECORD_TOKEN, if any
 //
 // Bytes pass through unchanged and as they come. A record has `from` (client, server), `link` (the
 // process or the HTTP exchange), `at` (milliseconds) and one of `message`, `text` (not JSON),
@@ -103,6 +104,7 @@ function events(each) {
 function proxy() {
   const [port, target] = rest;
   const upstream = new URL(target);
+  const token = process.env.RECORD_TOKEN;
   let exchanges = 0;
   const server = http.createServer((request, response) => {
     const link = `http-${++exchanges}`;
@@ -118,7 +120,7 @@ function proxy() {
         port: upstream.port,
         method: request.method,
         path: request.url,
-        headers: { ...request.headers, host: upstream.host },
+        headers: { ...request.headers, host: upstream.host, ...(token && { authorization: `Bearer ${token}` }) },
       },
       (answer) => forward(link, answer, response),
     );

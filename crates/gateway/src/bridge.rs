@@ -3,7 +3,7 @@
 use crate::call::{Forwarded, Outlet};
 use crate::forward::run;
 use crate::lock;
-use crate::options::BridgeOptions;
+use crate::options::{BridgeOptions, Isolation};
 use crate::place::Core;
 use crate::pool::Pool;
 use crate::shown::Shown;
@@ -11,9 +11,7 @@ use crate::watched::watched;
 use linchpin_core::message::{Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, ConfigError, HeaderParam, IntoService, RequestContext, Service};
 use linchpin_core::subscription::Filter;
-use linchpin_core::{
-    Budget, Caller, ChangeBus, Connector, Features, Limits, Method, Reply, SubscriptionHandle, Traffic,
-};
+use linchpin_core::{Budget, Caller, Connector, Features, Limits, Method, Reply, SubscriptionHandle, Traffic};
 use linchpin_proto::translate::{self, Claims};
 use linchpin_types::error::code;
 use serde_json::json;
@@ -95,12 +93,11 @@ impl IntoService for Bridge {
         }
         let options = Arc::new(self.options);
         let shown = Shown::new(&options.tools, &options.hidden_tools);
-        let bus = Arc::<ChangeBus>::default();
-        let pool = Arc::new(Pool::new(self.connector, options.clone(), bus.clone()));
+        let pool = Arc::new(Pool::new(self.connector, options.clone()));
         *lock(&self.made) = Some(pool.clone());
         let core = Core {
             pool,
-            bus,
+            bus: Arc::default(),
             budget: Budget::new(options.limits.connections.memory_bytes_max),
             key: KEYS.fetch_add(2, Ordering::Relaxed),
             shared: Mutex::default(),
@@ -156,10 +153,10 @@ impl Service for Running {
         self.core.mirrored.known(tool)
     }
 
-    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+    fn open_feed(&self, _: &Caller, context: &RequestContext) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
         let max = self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max;
-        self.core.bus.open(filter, max)
+        self.core.sessions(context).open(filter, max)
     }
 
     fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
@@ -169,7 +166,7 @@ impl Service for Running {
     }
 
     fn close(&self) {
-        self.core.bus.close();
+        self.core.close();
     }
 
     fn ended(&self) -> BoxFuture<'static, ()> {
@@ -201,7 +198,8 @@ impl Running {
         if !request.caller.features().progress_message {
             outlet.omit_texts();
         }
-        if request.caller.features().log_level_per_request {
+        let shares = matches!(self.core.pool.options.isolation, Isolation::Shared | Isolation::User);
+        if request.caller.features().log_level_per_request || shares {
             outlet.set_logs(request.caller.log_level());
         }
         let work = Box::pin(run(self.core.clone(), request, context, outlet.clone()));

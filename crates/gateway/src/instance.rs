@@ -28,8 +28,10 @@ pub(crate) enum Home {
     Session(Weak<Session>),
     /// That of one client, whose requests are stateless: they belong to its latest call.
     Client,
-    /// That of all: nobody is given what might be another's.
-    Everybody,
+    /// That of all clients of a user: the same, and changes go to the user's sessions.
+    User(Arc<ChangeBus>),
+    /// That of all: nobody is given what might be another's. Changes go to all sessions.
+    Everybody(Arc<ChangeBus>),
 }
 
 /// How far the opening of a session has come at the upstream.
@@ -50,6 +52,8 @@ pub(crate) struct Held {
     pub(crate) begun: AtomicBool,
     /// The id of its request; 0 while there is none.
     pub(crate) id: AtomicU64,
+    /// That of the stream before, as long as the new one is not acknowledged.
+    pub(crate) older: AtomicU64,
     /// The session wants something else.
     pub(crate) wanted: Notify,
     /// The upstream has acknowledged what the session wants.
@@ -63,8 +67,6 @@ pub(crate) struct Instance {
     home: Home,
     /// Changes of the upstream, for streams of stateless clients.
     pub(crate) changes: Arc<ChangeBus>,
-    /// Changes of a shared upstream, for all sessions.
-    everybody: Arc<ChangeBus>,
     calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
     /// The stream of changes that is held for a session of an upstream without sessions.
     pub(crate) held: Held,
@@ -89,14 +91,13 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// An instance that is not open yet. Must be called within a tokio runtime.
-    pub(crate) fn new(home: Home, everybody: Arc<ChangeBus>, permit: OwnedSemaphorePermit) -> Instance {
+    pub(crate) fn new(home: Home, permit: OwnedSemaphorePermit) -> Instance {
         Instance {
             raw: OnceLock::new(),
             server_info: OnceLock::new(),
             ids: Arc::new(AtomicU64::new(1)),
             home,
             changes: Arc::default(),
-            everybody,
             calls: Mutex::default(),
             held: Held::default(),
             watched: Mutex::default(),
@@ -149,8 +150,22 @@ impl Instance {
         self.server_info.get_or_init(made).as_deref()
     }
 
+    /// Whether it is everybody's, so that nobody can be asked.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.home, Home::Everybody)
+        matches!(self.home, Home::Everybody(_))
+    }
+
+    /// Whether several sessions may have it, whose subscriptions are counted.
+    pub(crate) fn has_many(&self) -> bool {
+        self.sessions().is_some()
+    }
+
+    /// Where the sessions that share it hear of changes.
+    fn sessions(&self) -> Option<&Arc<ChangeBus>> {
+        match &self.home {
+            Home::User(bus) | Home::Everybody(bus) => Some(bus),
+            Home::Session(_) | Home::Client => None,
+        }
     }
 
     /// Why it is of no use any more.
@@ -250,7 +265,7 @@ impl Instance {
     fn session(&self) -> Option<Arc<Session>> {
         match &self.home {
             Home::Session(session) => session.upgrade(),
-            Home::Client | Home::Everybody => None,
+            _ => None,
         }
     }
 
@@ -375,17 +390,19 @@ impl Instance {
         if let Some(outlet) = self.outlet(Some(id)) {
             return outlet.notify(notice::subscribed(message, &outlet.id));
         }
-        if self.held.id.load(Ordering::Acquire) != id {
+        let newest = self.held.id.load(Ordering::Acquire) == id;
+        if !newest && self.held.older.load(Ordering::Acquire) != id {
             return;
         }
         match method {
             "notifications/tools/list_changed" => self.changed(&ServerChange::Tools),
             "notifications/prompts/list_changed" => self.changed(&ServerChange::Prompts),
             "notifications/resources/list_changed" => self.changed(&ServerChange::Resources),
-            "notifications/subscriptions/acknowledged" => drop(self.held.acknowledged.send_replace(true)),
+            "notifications/subscriptions/acknowledged" if newest => drop(self.held.acknowledged.send_replace(true)),
+            "notifications/subscriptions/acknowledged" => {}
             _ => match (self.session(), message.params().uri) {
                 (Some(session), _) => push(&session, notice::to_session(message)),
-                (None, Some(uri)) if self.is_shared() => {
+                (None, Some(uri)) if self.has_many() => {
                     if let Some(uri) = linchpin_core::json::read_str(message.text(uri)) {
                         self.changed(&ServerChange::Updated(uri.as_ref().into()));
                     }
@@ -398,10 +415,10 @@ impl Instance {
     /// Tells those of a change whose connection it is.
     pub(crate) fn changed(&self, change: &ServerChange) {
         self.changes.publish(change);
-        match self.session() {
-            Some(session) => session.feed().into_iter().for_each(|feed| feed.feed().push(change)),
-            None if self.is_shared() => self.everybody.publish(change),
-            None => {}
+        match (self.session(), self.sessions()) {
+            (Some(session), _) => session.feed().into_iter().for_each(|feed| feed.feed().push(change)),
+            (None, Some(bus)) => bus.publish(change),
+            (None, None) => {}
         }
     }
 

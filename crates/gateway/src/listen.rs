@@ -7,9 +7,11 @@ use crate::lock;
 use crate::place::Core;
 use crate::subscribed::Subscribed;
 use linchpin_core::message::{Kind, Request};
-use linchpin_core::service::RequestContext;
+use linchpin_core::service::{BoxFuture, RequestContext};
 use linchpin_core::subscription::{Filter, Subscription};
-use linchpin_core::{Id, Method, Reply, Session, SubscriptionHandle, render};
+use linchpin_core::{
+    Answer, ClientTransport, Features, Id, Method, Reply, Session, SubscriptionHandle, TransportError, render,
+};
 use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::translate;
 use linchpin_types::error::code;
@@ -21,11 +23,13 @@ use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long a subscription waits for the upstream's acknowledgement.
 const ACKNOWLEDGED: Duration = Duration::from_secs(2);
-/// The pause before a stream of changes is opened again: after a change of what is wanted, and the longest after failures.
+/// The pause before a stream of changes is opened again, after a change of what is wanted and after a failure, and the
+/// longest after failures.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
 
 /// The level that `logging/setLevel` asks for.
@@ -99,7 +103,7 @@ async fn subscribe(core: &Arc<Core>, request: &Request, session: &Session, insta
     if let Err(why) = feed.feed().subscribe(&uri, limits.subscriptions.resources_max, &core.budget) {
         return invalid(request, &why.to_string());
     }
-    if instance.is_shared() {
+    if instance.has_many() {
         *lock(&instance.watched).entry(uri.as_str().into()).or_insert(0) += 1;
         if let Some(own) = subscribed(core, session) {
             own.add(instance, &uri);
@@ -124,7 +128,7 @@ async fn subscribe(core: &Arc<Core>, request: &Request, session: &Session, insta
 
 /// One session less wants to know of a resource.
 fn wants_less(session: &Session, instance: &Instance, uri: &str) {
-    if instance.is_shared() {
+    if instance.has_many() {
         one_less(instance, uri);
     }
     keep_count(session, instance);
@@ -165,7 +169,7 @@ async fn given_back(core: &Core, instance: &Arc<Instance>, uri: &str) {
 
 /// An instance is not idle while its session has subscriptions.
 fn keep_count(session: &Session, instance: &Instance) {
-    let count = match instance.is_shared() {
+    let count = match instance.has_many() {
         true => lock(&instance.watched).len(),
         false => session.feed().map_or(0, |feed| feed.feed().subscriptions().len()),
     };
@@ -181,45 +185,90 @@ pub(crate) fn hold(instance: &Arc<Instance>, session: &Arc<Session>) {
 }
 
 async fn keep_holding(instance: Weak<Instance>, session: Weak<Session>) {
+    let Some(transport) = instance.upgrade().map(|open| open.raw().transport.clone()) else { return };
     let mut pause = PAUSE.0;
+    // The stream before, until the new one is acknowledged: no change is missed between them.
+    let mut older: Option<Stream<'_>> = None;
     loop {
         let Some(open) = instance.upgrade() else { return };
-        let own = session.upgrade().filter(|_| !open.is_shared());
-        if own.is_none() && !open.is_shared() {
+        let own = session.upgrade().filter(|_| !open.has_many());
+        if own.is_none() && !open.has_many() {
             return;
         }
         let id = open.next_id();
-        let transport = open.raw().transport.clone();
         let out = wanted(&open, own.as_ref(), id);
-        open.held.id.store(id, Ordering::Release);
         drop(own);
+        open.held.older.store(older.as_ref().map_or(0, |stream| stream.id), Ordering::Release);
+        open.held.id.store(id, Ordering::Release);
+        open.held.acknowledged.send_replace(false);
+        let mut acknowledged = open.held.acknowledged.subscribe();
         let began = Instant::now();
-        let again = {
-            // What is waited for holds nothing but the transport, so that the connection ends with its session.
-            let held = tokio::select! {
+        let answer = transport.exchange(out);
+        let mut stream = Stream { id, transport: &*transport, features: open.features(), answer, answered: false };
+        let ended = loop {
+            tokio::select! {
                 biased;
-                () = open.held.wanted.notified() => None,
-                answer = transport.exchange(out) => Some(answer),
-            };
-            match held {
-                None => true,
-                Some(Ok(answer)) => !matches!(answer.message.kind, Kind::Response { outcome: Err(_), .. }),
-                Some(Err(why)) => !why.is_closed(),
+                answer = &mut stream.answer => break Some(answer),
+                () = open.held.wanted.notified() => break None,
+                () = replaced(&mut older, &mut acknowledged), if older.is_some() => older = None,
             }
         };
-        if !transport.cancels_by_dropping() {
-            let text = id.to_string();
-            let mut out = Writer::opening().notification("notifications/cancelled", |m| m.raw("requestId", &text));
-            out.features = Some(open.features());
-            transport.notify_detached(out);
+        let lost = open.lost().is_some();
+        drop(open);
+        match ended {
+            None if lost => return,
+            None => {
+                older = older.or(Some(stream));
+                tokio::time::sleep(PAUSE.0).await;
+            }
+            Some(answer) => {
+                stream.answered = true;
+                older = None;
+                let again = match &answer {
+                    Ok(answer) => !matches!(answer.message.kind, Kind::Response { outcome: Err(_), .. }),
+                    Err(why) => !why.is_closed(),
+                };
+                if !again || lost {
+                    return;
+                }
+                pause = if began.elapsed() > PAUSE.1 { PAUSE.0 } else { pause };
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE.1);
+            }
         }
-        if !again || open.lost().is_some() {
+    }
+}
+
+/// An open stream of changes. Dropping it ends it at the upstream.
+struct Stream<'a> {
+    id: u64,
+    transport: &'a dyn ClientTransport,
+    features: &'static Features,
+    answer: BoxFuture<'a, Result<Answer, TransportError>>,
+    answered: bool,
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        if self.answered || self.transport.cancels_by_dropping() {
             return;
         }
-        drop(open);
-        pause = if began.elapsed() > PAUSE.1 { PAUSE.0 } else { pause };
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE.1);
+        let id = self.id.to_string();
+        let mut out = Writer::opening().notification("notifications/cancelled", |m| m.raw("requestId", &id));
+        out.features = Some(self.features);
+        self.transport.notify_detached(out);
+    }
+}
+
+/// Waits until the stream before is not needed any more.
+async fn replaced(older: &mut Option<Stream<'_>>, acknowledged: &mut watch::Receiver<bool>) {
+    let Some(older) = older else { return };
+    let new = async { drop(acknowledged.wait_for(|done| *done).await) };
+    tokio::select! {
+        biased;
+        _ = &mut older.answer => older.answered = true,
+        () = new => {}
+        () = tokio::time::sleep(ACKNOWLEDGED) => {}
     }
 }
 
@@ -248,7 +297,7 @@ fn wanted(instance: &Instance, session: Option<&Arc<Session>>, id: u64) -> linch
 /// Whether a session's request concerns what all have in common at a shared upstream.
 pub(crate) fn joins(request: &Request, instance: &Instance) -> bool {
     let common = [Method::ResourcesSubscribe, Method::ResourcesUnsubscribe, Method::LoggingSetLevel];
-    instance.is_shared() && request.known().is_some_and(|method| common.contains(&method))
+    instance.has_many() && request.known().is_some_and(|method| common.contains(&method))
 }
 
 /// Subscribes at a shared upstream for the first that wants it, and unsubscribes for the last.

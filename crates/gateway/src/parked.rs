@@ -16,7 +16,7 @@ use linchpin_types::error::code;
 use linchpin_types::jsonrpc::method;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -31,6 +31,8 @@ const TOGETHER: Duration = Duration::from_millis(10);
 const PARKED_MAX: (usize, usize) = (1_024, 16);
 /// Questions of one call that wait for answers.
 const QUESTIONS_MAX: usize = 16;
+/// Keys of the upstream's own in one call; further questions are numbered.
+const NAMED_MAX: usize = 64;
 /// Notifications that are kept for the client's next request.
 const KEPT_MAX: usize = 16;
 /// What the states of parked calls begin with.
@@ -56,6 +58,8 @@ struct Inner {
     /// What the upstream wants to know, by the keys under which the client is asked.
     questions: BTreeMap<String, ServerRequest>,
     keys: u32,
+    /// The upstream's own keys that were used: a repeated retry must not answer a later question.
+    named: BTreeSet<String>,
     rounds: u32,
     asked: Option<Instant>,
     /// The client's request that is being answered: the latest takes over.
@@ -70,6 +74,19 @@ struct Inner {
     /// Ends the call when its client does not come again.
     expiry: Option<AbortHandle>,
     over: bool,
+}
+
+impl Inner {
+    /// A key that this call has not used: the upstream's own if it gave one, else a number.
+    fn key(&mut self, params: &str) -> String {
+        let numbered = |key: &String| key.strip_prefix('q').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        let named = ask::key(params).filter(|key| !numbered(key) && self.named.len() < NAMED_MAX);
+        if let Some(key) = named.filter(|key| self.named.insert(key.clone())) {
+            return key;
+        }
+        self.keys += 1;
+        format!("q{}", self.keys)
+    }
 }
 
 impl Parking {
@@ -286,9 +303,8 @@ impl Relay for Parked {
             drop(inner);
             return question.refuse();
         }
+        let key = inner.key(&question.params);
         question.params = ask::for_stateless(&question.method, &question.params);
-        inner.keys += 1;
-        let key = format!("q{}", inner.keys);
         inner.questions.insert(key, question);
         inner.asked.get_or_insert_with(Instant::now);
         drop(inner);
@@ -366,5 +382,42 @@ fn with_id(reply: &Reply, id: &Id) -> Reply {
     match reply.kind() {
         ReplyKind::Error(code) => Reply::with_error(id, code, body),
         kind => Reply::with_result(id, body).with_kind(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin_core::{Limits, Principal};
+    use linchpin_proto::{engine, frame};
+
+    #[test]
+    fn a_state_is_of_its_principal_and_its_call_alone() {
+        let request = |tool: &str, state: &str| {
+            let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","requestState":"{state}","_meta":{meta}}}}}"#
+            );
+            engine::open(&frame::message(Bytes::from(text), &Limits::default()).unwrap(), None).unwrap()
+        };
+        let of = |name: &str| {
+            let principal = (!name.is_empty()).then(|| Principal::new(name));
+            RequestContext { principal, ..RequestContext::default() }
+        };
+        let (parking, ada) = (Parking::default(), of("ada"));
+        let parked = Parked::new(&request("t", ""), &ada).unwrap();
+        assert!(parking.park(&parked));
+        lock(&parked.inner).rounds = 1;
+        let state = format!("{PREFIX}{}.1", parked.state);
+        assert!(parking.find(&request("t", &state), &ada).unwrap().is_ok());
+        for (tool, principal) in [("t", "eve"), ("t", ""), ("u", "ada")] {
+            assert!(parking.find(&request(tool, &state), &of(principal)).unwrap().is_err(), "{tool} of {principal}");
+        }
+        assert!(parking.find(&request("t", "not of a bridge"), &ada).is_none());
+        // One principal cannot take the places of others.
+        let taken = (1..PARKED_MAX.1).all(|_| parking.park(&Parked::new(&request("t", ""), &ada).unwrap()));
+        assert!(taken && !parking.park(&Parked::new(&request("t", ""), &ada).unwrap()));
+        let eve = of("eve");
+        assert!(parking.park(&Parked::new(&request("t", ""), &eve).unwrap()));
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 /// What all calls of a bridge share.
 pub(crate) struct Core {
     pub(crate) pool: Arc<Pool>,
-    /// Of sessions' changes.
+    /// Of sessions' changes, but for those that share a user's connection.
     pub(crate) bus: Arc<ChangeBus>,
     /// The memory of all clients.
     pub(crate) budget: Arc<Budget>,
@@ -26,8 +26,8 @@ pub(crate) struct Core {
     pub(crate) key: u64,
     /// The owners that all clients of a revision share, by its index.
     pub(crate) shared: Mutex<HashMap<usize, Arc<Owner>>>,
-    /// The owners that the clients of a principal share.
-    pub(crate) users: Mutex<HashMap<Box<str>, Arc<Owner>>>,
+    /// What the clients of a principal share.
+    pub(crate) users: Mutex<HashMap<Box<str>, User>>,
     /// Which tools clients see.
     pub(crate) shown: Shown,
     /// Connections that are lent for a call, by who may have them.
@@ -36,6 +36,14 @@ pub(crate) struct Core {
     pub(crate) parking: Arc<Parking>,
     /// Arguments that tools want repeated in headers, as far as it was asked.
     pub(crate) mirrored: Mirrored,
+}
+
+/// What the clients of a principal share.
+#[derive(Clone)]
+pub(crate) struct User {
+    owner: Arc<Owner>,
+    /// Of its sessions' changes.
+    bus: Arc<ChangeBus>,
 }
 
 /// Connections that wait to be lent to clients of one kind.
@@ -73,7 +81,7 @@ impl Core {
     /// The owner of a session's connection, or of the connection of a client on a pipe.
     pub(crate) fn own(&self, caller: &Caller, context: &RequestContext) -> Option<Arc<Owner>> {
         if self.pool.options.isolation == Isolation::User {
-            return Some(self.user(context));
+            return Some(self.user(context).owner);
         }
         let made = |owner: Owner| Arc::new(owner) as Arc<dyn std::any::Any + Send + Sync>;
         let value = match (caller.session(), &context.connection) {
@@ -89,19 +97,34 @@ impl Core {
         lock(&self.shared).entry(features.index).or_insert_with(|| Arc::new(Owner::of_many())).clone()
     }
 
-    /// The owner that all clients of the request's principal share.
-    fn user(&self, context: &RequestContext) -> Arc<Owner> {
+    /// What all clients of the request's principal share.
+    fn user(&self, context: &RequestContext) -> User {
         let mut users = lock(&self.users);
         if users.len() >= USERS_MAX {
-            users.retain(|_, owner| owner.current().is_some());
+            users.retain(|_, user| user.owner.current().is_some() || user.bus.open_feeds() > 0);
         }
-        users.entry(identity(context).into()).or_insert_with(|| Arc::new(Owner::of_many())).clone()
+        let made = || User { owner: Arc::new(Owner::of_many()), bus: Arc::default() };
+        users.entry(identity(context).into()).or_insert_with(made).clone()
+    }
+
+    /// Where a new session of the request's principal hears of changes.
+    pub(crate) fn sessions(&self, context: &RequestContext) -> Arc<ChangeBus> {
+        match self.pool.options.isolation {
+            Isolation::User => self.user(context).bus,
+            _ => self.bus.clone(),
+        }
+    }
+
+    /// Ends the streams of changes of all sessions.
+    pub(crate) fn close(&self) {
+        self.bus.close();
+        lock(&self.users).values().for_each(|user| user.bus.close());
     }
 
     async fn shared(&self, caller: &Caller) -> Result<Arc<Instance>, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
         let who = Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        self.everybody(caller.features()).instance(&self.pool, &who, || Home::Everybody).await
+        self.everybody(caller.features()).instance(&self.pool, &who, || Home::Everybody(self.bus.clone())).await
     }
 
     /// The connection for a request.
@@ -117,8 +140,9 @@ impl Core {
         }
         if let Some(owner) = self.own(caller, context).filter(|_| !per_call) {
             let home = || match caller.session() {
-                Some(session) if isolation != Isolation::User => Home::Session(Arc::downgrade(session)),
-                _ => Home::Client,
+                _ if isolation == Isolation::User => Home::User(self.user(context).bus),
+                Some(session) => Home::Session(Arc::downgrade(session)),
+                None => Home::Client,
             };
             return owner.instance(&self.pool, &who(caller), home).await.map(Place::Kept);
         }

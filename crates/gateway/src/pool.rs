@@ -6,7 +6,7 @@ use crate::options::BridgeOptions;
 use crate::refusal::Refusal;
 use linchpin_client::raw::{RawConnection, RawOptions};
 use linchpin_client::{Error, ErrorKind};
-use linchpin_core::{ChangeBus, Connector, Features, TransportError};
+use linchpin_core::{Connector, Features, TransportError};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -38,7 +38,6 @@ pub(crate) struct Pool {
     connector: Arc<dyn Connector>,
     pub(crate) name: String,
     pub(crate) options: Arc<BridgeOptions>,
-    pub(crate) everybody: Arc<ChangeBus>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
     all: Mutex<Vec<Weak<Instance>>>,
@@ -59,13 +58,12 @@ struct Trouble {
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>, everybody: Arc<ChangeBus>) -> Pool {
+    pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>) -> Pool {
         Pool {
             name: connector.name(),
             connector,
             permits: Arc::new(Semaphore::new(options.instances_max.max(1))),
             options,
-            everybody,
             waiting: AtomicUsize::new(0),
             all: Mutex::default(),
             trouble: Mutex::default(),
@@ -122,7 +120,7 @@ impl Pool {
     pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
         let permit = self.permit().await?;
         self.pause().await?;
-        let instance = Arc::new(Instance::new(home, self.everybody.clone(), permit));
+        let instance = Arc::new(Instance::new(home, permit));
         let mut last = Refusal::unavailable("no revision may be spoken with the upstream");
         for accepted in self.attempts(who) {
             let options = RawOptions::new(accepted).with(|options| {

@@ -29,6 +29,7 @@ const ROUNDS_MAX: usize = 16;
 const PAGE_PAUSE: Duration = Duration::from_secs(30);
 /// The longest `requestState`.
 const STATE_BYTES_MAX: usize = 64 << 10;
+
 /// The members of `_meta` of a session's requests to a stateless upstream.
 fn claims(request: &Request, instance: &Instance) -> Vec<u8> {
     let caller = &request.caller;

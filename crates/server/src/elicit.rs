@@ -13,8 +13,11 @@ use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 #[cfg(feature = "tasks")]
 use crate::tasks::options::Mode;
+use linchpin_core::json::{Scanner, write_str};
+use linchpin_core::server_request::{KEY_BYTES_MAX, KEY_META};
 use linchpin_core::{Method, ServerRequest, ServerRequestError, render};
 use linchpin_proto::message_writer::one_line;
+use linchpin_proto::splice::Splice;
 use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use linchpin_types::error::ErrorObject;
@@ -404,9 +407,7 @@ impl Cx {
         if has {
             return Ok(());
         }
-        if self.caller().features().multi_round_trip {
-            self.round_trips().lack(capability, settings);
-        }
+        self.round_trips().lack(capability, settings);
         let why = format!("this needs a client that supports {capability}, and this one did not declare it");
         Err(RequestError::unsupported(why))
     }
@@ -455,6 +456,10 @@ impl Cx {
                 }
             };
         }
+        let params = match &*method {
+            ELICIT | SAMPLE | ROOTS if !self.is_outside() => with_key(params, key),
+            _ => params,
+        };
         let (tx, rx) = tokio::sync::oneshot::channel();
         let answer = Box::new(move |result| drop(tx.send(result)));
         let _withdrawn = self.push_ask(ServerRequest { method: method.clone(), params, answer })?;
@@ -515,6 +520,33 @@ impl Cx {
             }
         }
     }
+}
+
+/// The parameters with the question's key in `_meta`, so that a bridge to stateless clients can ask under the same key.
+fn with_key(params: String, key: &str) -> String {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return params;
+    }
+    let mut meta = None;
+    let read = Scanner::new(&params, 127).object(&mut |s, name| {
+        let value = s.value()?;
+        if name.name() == "_meta" {
+            meta = Some(value);
+        }
+        Ok(())
+    });
+    let Ok(all) = read else { return params };
+    let mut member = format!("\"{KEY_META}\":").into_bytes();
+    write_str(&mut member, key);
+    let mut splice = Splice::new(&params, all);
+    match meta {
+        None => splice.add(all, [&b"\"_meta\":{"[..], &member, b"}"].concat()),
+        Some(meta) if meta.of(&params).starts_with('{') => splice.add(meta, member),
+        Some(_) => {}
+    }
+    let mut out = Vec::with_capacity(params.len() + key.len() + 32);
+    splice.write(&mut out);
+    String::from_utf8(out).unwrap_or(params)
 }
 
 /// The parameters of a message as JSON text: an object in one line.

@@ -118,6 +118,11 @@ impl RoundTrips {
         !self.wanted.is_empty() && self.missing.is_empty()
     }
 
+    /// What the client lacks, as members of a `ClientCapabilities` object; `None` if nothing.
+    pub(crate) fn missing(&self) -> Option<serde_json::Value> {
+        (!self.missing.is_empty()).then(|| serde_json::json!(self.missing))
+    }
+
     /// The response of a call that needs the client: `input_required`, or the missing capability.
     pub(crate) fn reply(&mut self, request: &Request, principal: Option<&Principal>, shared: &Shared) -> Reply {
         if !self.missing.is_empty() {

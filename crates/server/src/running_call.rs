@@ -5,9 +5,11 @@ use crate::cx::{CallState, Cx, Out};
 use crate::shared::Shared;
 use crate::target::CallStart as Call;
 use linchpin_core::message::Request;
+use linchpin_core::server_request::REQUIRED_META;
 use linchpin_core::service::{BoxFuture, CallStart};
-use linchpin_core::{CallEvent, Cancel, Reply, RunningCall};
+use linchpin_core::{CallEvent, Cancel, Reply, ReplyKind, RunningCall};
 use linchpin_types::error::code;
+use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,13 +124,23 @@ pub(crate) fn poll(
 /// Turns the response of a call that needs input into `input_required`.
 ///
 /// A handler that went on without the input is asked for it too: sessions would have waited there. Where the client cannot
-/// give the input, what the handler did without it counts.
-pub(crate) fn settle(shared: &Shared, cx: Option<&Cx>, reply: Reply) -> Reply {
+/// give the input, what the handler did without it counts. Revisions with sessions have no error for a capability that the
+/// client lacks: the tool's error says it, and its `_meta` for bridges.
+pub(crate) fn settle(shared: &Shared, cx: Option<&Cx>, mut reply: Reply) -> Reply {
     match cx {
         Some(cx) if cx.caller().features().multi_round_trip => {
             let mut round_trips = cx.round_trips();
             let needed = if reply.is_error() { round_trips.pending() } else { round_trips.asks() };
             if needed { round_trips.reply(&cx.0.request, cx.principal(), shared) } else { reply }
+        }
+        Some(cx) if reply.kind() == ReplyKind::ToolError => {
+            if let Some(missing) = cx.round_trips().missing() {
+                reply.edit(|result| {
+                    let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+                    meta.as_object_mut().map(|meta| meta.insert(REQUIRED_META.to_owned(), missing));
+                });
+            }
+            reply
         }
         _ => reply,
     }

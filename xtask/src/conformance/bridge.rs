@@ -4,13 +4,15 @@
 use anyhow::{Context as _, Result};
 
 use super::judge::{Row, heading};
-use super::{Suite, Wanted, server};
+use super::{Suite, Wanted, client, server};
 use crate::context::Context;
 use crate::report::{Counts, Report, table};
 
-/// A revision of the suite, how the bridge reaches the fixture server, and what it speaks with it.
+/// A revision of the suite, how the bridge reaches the fixture server or our client reaches it, and what it speaks with them.
 struct Pass {
     name: &'static str,
+    /// Whose place in the suite the bridge and our side take.
+    role: Role,
     revision: &'static str,
     through: &'static str,
     era: &'static str,
@@ -20,12 +22,18 @@ struct Pass {
     long: bool,
 }
 
+#[derive(PartialEq, Eq)]
+enum Role {
+    Server,
+    Client,
+}
+
 const POLLING: (&str, &str) =
     ("server-sse-polling", "whether a stream is polled for is between the two ends of one HTTP connection");
-const KEYS: &str = "it wants the fixture's own keys, and a question of a session has none";
 
 const PASSES: &[Pass] = &[
     Pass {
+        role: Role::Server,
         name: "session to session",
         revision: "2025-11-25",
         through: "stdio",
@@ -34,6 +42,7 @@ const PASSES: &[Pass] = &[
         long: true,
     },
     Pass {
+        role: Role::Server,
         name: "session to session",
         revision: "2025-11-25",
         through: "http",
@@ -41,8 +50,17 @@ const PASSES: &[Pass] = &[
         but: &[POLLING],
         long: true,
     },
-    Pass { name: "session to session", revision: "2025-06-18", through: "sse", era: "legacy", but: &[], long: true },
     Pass {
+        role: Role::Server,
+        name: "session to session",
+        revision: "2025-06-18",
+        through: "sse",
+        era: "legacy",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        role: Role::Server,
         name: "stateless to stateless",
         revision: "2026-07-28",
         through: "http",
@@ -51,6 +69,7 @@ const PASSES: &[Pass] = &[
         long: true,
     },
     Pass {
+        role: Role::Server,
         name: "stateless to stateless",
         revision: "2026-07-28",
         through: "stdio",
@@ -59,6 +78,7 @@ const PASSES: &[Pass] = &[
         long: true,
     },
     Pass {
+        role: Role::Server,
         name: "session to stateless",
         revision: "2025-11-25",
         through: "stdio",
@@ -66,21 +86,59 @@ const PASSES: &[Pass] = &[
         but: &[POLLING],
         long: false,
     },
-    Pass { name: "session to stateless", revision: "2025-06-18", through: "http", era: "modern", but: &[], long: true },
     Pass {
+        role: Role::Server,
+        name: "session to stateless",
+        revision: "2025-06-18",
+        through: "http",
+        era: "modern",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        role: Role::Server,
         name: "stateless to session",
         revision: "2026-07-28",
         through: "stdio",
         era: "legacy",
-        but: &[
-            ("input-required-result-basic-elicitation", KEYS),
-            ("input-required-result-ignore-extra-params", KEYS),
-            (
-                "server-stateless",
-                "a server with sessions has no error for a capability that is not declared: its tool says so",
-            ),
-        ],
+        but: &[],
         long: false,
+    },
+    Pass {
+        role: Role::Client,
+        name: "session to session",
+        revision: "2025-11-25",
+        through: "stdio",
+        era: "legacy",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        role: Role::Client,
+        name: "stateless to session",
+        revision: "2025-11-25",
+        through: "stdio",
+        era: "modern",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        role: Role::Client,
+        name: "session to stateless",
+        revision: "2026-07-28",
+        through: "stdio",
+        era: "legacy",
+        but: &[],
+        long: true,
+    },
+    Pass {
+        role: Role::Client,
+        name: "stateless to stateless",
+        revision: "2026-07-28",
+        through: "stdio",
+        era: "modern",
+        but: &[],
+        long: true,
     },
 ];
 
@@ -96,11 +154,15 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
             continue;
         }
         let wanted = Wanted { through: Some(pass.through), era: Some(pass.era), ..Wanted::default() };
-        let revision = server::REVISIONS.iter().find(|one| one.name == pass.revision).context("no such revision")?;
-        let title = format!("{} ({}), {}", pass.name, pass.through, pass.revision);
-        let (rows, excused): (Vec<Row>, Vec<Row>) = server::run(context, &suite, revision, &wanted)?
-            .into_iter()
-            .partition(|row| !pass.but.iter().any(|(scenario, _)| *scenario == row.name));
+        let revisions = if pass.role == Role::Server { server::REVISIONS } else { client::REVISIONS };
+        let revision = revisions.iter().find(|one| one.name == pass.revision).context("no such revision")?;
+        let (whose, rows) = match pass.role {
+            Role::Server => ("", server::run(context, &suite, revision, &wanted)?),
+            Role::Client => ("client: ", client::run(context, &suite, revision, &wanted)?),
+        };
+        let title = format!("{whose}{} ({}), {}", pass.name, pass.through, pass.revision);
+        let (rows, excused): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(|row| !pass.but.iter().any(|(scenario, _)| *scenario == row.name));
         for row in &excused {
             let why = pass.but.iter().find(|(scenario, _)| *scenario == row.name).map_or("", |(_, why)| why);
             report.skips.push(format!("{title}: {}: {why}", row.name));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::judge::{Excused, Row, judge};
-use super::{Revision, Suite, expected, results};
+use super::{Revision, Suite, Wanted, expected, results};
 use crate::context::Context;
 use crate::process;
 
@@ -59,8 +59,12 @@ const SCENARIO_S_MAX: u64 = 90;
 const PARALLEL_MAX: usize = 4;
 
 /// Runs the scenarios of a revision.
-pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, scenario: Option<&str>) -> Result<Vec<Row>> {
-    let folder = results(context, "client", revision.name)?;
+pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted: &Wanted<'_>) -> Result<Vec<Row>> {
+    let role = match wanted.through {
+        Some(_) => format!("client-bridge-{}", wanted.era.unwrap_or("auto")),
+        None => "client".to_owned(),
+    };
+    let folder = results(context, &role, revision.name)?;
     let client = context.binary("conformance-client");
     if client.to_string_lossy().contains(char::is_whitespace) {
         bail!("the suite cannot start {}: it splits commands at spaces", client.display());
@@ -68,11 +72,21 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, scenari
     if !client.is_file() {
         bail!("{} is not there; build it first", client.display());
     }
+    let client = match wanted.through {
+        None => client.display().to_string(),
+        Some(_) => bridged(context, &client, revision, wanted.era),
+    };
     let listed = suite.listed("--client", Some(revision.name), &folder)?;
     let mut names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
+    let mut counted = *revision;
+    if wanted.through.is_some() {
+        // Of a bridge only the protocol itself is tested: it logs in like any of our programs.
+        names.retain(|name| !name.starts_with("auth/"));
+        counted.scenarios = names.len();
+    }
     let own = names.len();
     // The extensions were written against the revisions that have their negotiation.
-    if matches!(revision.name, "2025-11-25" | "2026-07-28") {
+    if wanted.through.is_none() && matches!(revision.name, "2025-11-25" | "2026-07-28") {
         let all = suite.listed("--client", None, &folder)?;
         // Skills are an extension of the newest.
         let here = |name: &str| revision.name == "2026-07-28" || !name.starts_with("sep-2640-");
@@ -80,7 +94,7 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, scenari
         names.extend(extensions.map(|(name, _)| name));
     }
     let extensions = names.split_off(own);
-    let jobs = expected([names, extensions.clone()].concat(), revision, scenario)?;
+    let jobs = expected([names, extensions.clone()].concat(), &counted, wanted.scenario)?;
     let run = |name: &str| {
         let home = folder.join(name.replace('/', "_"));
         let extension = extensions.iter().any(|other| other == name);
@@ -108,8 +122,20 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, scenari
     Ok(alone.into_iter().chain(rows.into_iter().map(|(_, row)| row)).collect())
 }
 
+/// The command of a client that speaks this era, or that of the revision, with a bridge which speaks the revision's.
+fn bridged(context: &Context, client: &Path, revision: &Revision, era: Option<&str>) -> String {
+    let newest = REVISIONS.last().map_or("", |newest| newest.name);
+    let upstream = if revision.name == newest { "modern" } else { "legacy" };
+    let spoken = match era {
+        Some("legacy") if upstream == "modern" => "2025-11-25",
+        Some("modern") => newest,
+        _ => revision.name,
+    };
+    format!("{} {} {upstream} {spoken}", client.display(), context.binary("linchpin").display())
+}
+
 /// Runs one scenario and judges what it left behind.
-fn run_one(suite: &Suite, client: &Path, revision: &str, name: &str, extension: bool, home: &Path) -> Result<Row> {
+fn run_one(suite: &Suite, client: &str, revision: &str, name: &str, extension: bool, home: &Path) -> Result<Row> {
     std::fs::create_dir_all(home).context("cannot create the results folder")?;
     let mut command = suite.command();
     command

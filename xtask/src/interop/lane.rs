@@ -15,6 +15,9 @@ use crate::report::Counts;
 use crate::server::{Running, free_port};
 use crate::tools;
 
+/// The revision without sessions.
+const STATELESS: &str = "2026-07-28";
+
 /// How long all checks of a lane may take.
 const LANE_S_MAX: u64 = 240;
 
@@ -190,6 +193,15 @@ impl Lane {
         } else {
             let (port, path) = (free_port()?, self.path());
             let mut command = self.http_server(context, tools, port);
+            let mut token = String::new();
+            if self.through.is_some() && self.revision == STATELESS {
+                // What this server remembers of a session is its user's, where requests come without one.
+                token = key(context, &folder)?;
+                command.args(["--isolation", "user", "--auth", "keys:keys.toml"]).current_dir(&folder);
+            }
+            if self.through.is_some() {
+                command.arg("--").arg(context.binary("linchpin")).args(["serve", "everything"]);
+            }
             running.push(Running::start(&mut command, port, &folder.join("server.log"))?);
             let proxy = free_port()?;
             let mut command = Command::new(&tools.node);
@@ -197,7 +209,8 @@ impl Lane {
                 .arg(scripts.join("record.mjs"))
                 .arg("http")
                 .arg(&recording)
-                .args([proxy.to_string(), format!("http://127.0.0.1:{port}")]);
+                .args([proxy.to_string(), format!("http://127.0.0.1:{port}")])
+                .env("RECORD_TOKEN", token);
             running.push(Running::start(&mut command, proxy, &folder.join("proxy.log"))?);
             what["url"] = json!(format!("http://127.0.0.1:{proxy}{path}"));
         }
@@ -260,14 +273,10 @@ impl Lane {
                 let address = format!("127.0.0.1:{port}");
                 match self.through {
                     None => command.args(["serve", "everything", "--http", &address]),
-                    // What this server remembers of a session is its one user's.
-                    Some(era) => command.args(["bridge", "--isolation", "user", "--era", era, "--http", &address]),
+                    Some(era) => command.args(["bridge", "--era", era, "--http", &address]),
                 };
                 if self.transport == "sse" {
                     command.arg("--sse");
-                }
-                if self.through.is_some() {
-                    command.arg("--").arg(context.binary("linchpin")).args(["serve", "everything"]);
                 }
                 command
             }
@@ -296,6 +305,17 @@ impl Lane {
         outcome.violations.extend(found.iter().filter_map(Value::as_str).map(String::from));
         Ok(())
     }
+}
+
+/// Makes a key of a user in `keys.toml` and returns it.
+fn key(context: &Context, folder: &Path) -> Result<String> {
+    let mut command = Command::new(context.binary("linchpin"));
+    command.args(["auth", "key", "new", "interop", "--file", "keys.toml"]).current_dir(folder);
+    let said = command.output().context("cannot start the program")?;
+    if !said.status.success() {
+        bail!("no key is made: {}", String::from_utf8_lossy(&said.stderr));
+    }
+    Ok(String::from_utf8_lossy(&said.stdout).trim().to_string())
 }
 
 fn text(path: &Path) -> String {

@@ -120,8 +120,8 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 /// What a bridge speaks with our server.
 const ERAS: &[&str] = &["legacy", "modern"];
 
-/// The lane through a bridge that the gate runs: to a server of the other era.
-const BRIDGED: &[(&str, &str, &str)] = &[("py-2", "stdio", "2026-07-28")];
+/// The lanes through a bridge that the gate runs: to a server of the other era.
+const BRIDGED: &[(&str, &str, &str)] = &[("py-2", "stdio", "2026-07-28"), ("ts-1", "http", "2025-11-25")];
 
 /// Every client in every revision over every transport it speaks, directly or through a bridge.
 fn lanes(reference: bool, through: Option<&'static str>) -> Vec<Lane> {

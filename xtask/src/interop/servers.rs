@@ -165,6 +165,7 @@ impl Places {
         let mut of = BTreeMap::from([
             ("node".to_string(), node.to_string_lossy().into_owned()),
             ("scripts".to_string(), context.root.join("conformance/interop").to_string_lossy().into_owned()),
+            ("linchpin".to_string(), context.binary("linchpin").to_string_lossy().into_owned()),
         ]);
         for lane in lanes {
             let also = lane.target["also"].as_array().into_iter().flatten();

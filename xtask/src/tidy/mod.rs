@@ -73,7 +73,7 @@ const RULES: &[Rule] = &[
     ("every chapter of the guide is in its summary and its doc tests", guide::summary),
     ("every code block of README and the guide is checked", guide::code),
     ("docs/REQUIREMENTS.md names proofs that exist", requirements::check),
-    ("docs/ATTACKS.md names proofs that exist", requirements::attacks),
+    ("docs/ATTACKS.md and docs/TRANSLATION.md name proofs that exist", requirements::attacks),
 ];
 
 /// `cargo xtask tidy`.

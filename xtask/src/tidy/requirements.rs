@@ -11,9 +11,8 @@ use super::{Finding, Tree};
 
 const DOCUMENT: &str = "docs/REQUIREMENTS.md";
 
-/// Attacks and mistakes by number, with their proofs in the same form.
-const ATTACKS: &str = "docs/ATTACKS.md";
-const ATTACKS_COUNT: usize = 109;
+/// Attacks and mistakes by number, with their proofs in the same form: the documents, and how many each has.
+const ATTACKS: &[(&str, usize)] = &[("docs/ATTACKS.md", 109), ("docs/TRANSLATION.md", 45)];
 
 /// The names of the interop checks, one object per check.
 const INTEROP_CHECKS: &str = "conformance/interop/checks.json";
@@ -48,22 +47,27 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks that every attack is there once, and every proof of one.
+/// Checks that every attack and mistake is there once, and every proof of one.
 pub(super) fn attacks(tree: &Tree<'_>) -> Vec<Finding> {
-    let document = tree.read(ATTACKS).unwrap_or_default();
+    ATTACKS.iter().flat_map(|(document, count)| numbered(tree, document, *count)).collect()
+}
+
+fn numbered(tree: &Tree<'_>, document: &str, count: usize) -> Vec<Finding> {
+    let text = tree.read(document).unwrap_or_default();
     let (mut found, mut numbers) = (Vec::new(), Vec::new());
-    for (line, text) in (1..).zip(document.lines()) {
+    for (line, text) in (1..).zip(text.lines()) {
         let cells: Vec<&str> = text.trim().trim_matches('|').split(" | ").map(str::trim).collect();
         let [number, .., proof] = cells.as_slice() else { continue };
         let Ok(number) = number.parse::<usize>() else { continue };
         numbers.push(number);
         let row = Row { line, id: number.to_string(), proof: proof.to_string() };
         let problems = row.problems(&|path| tree.read(path), &BTreeSet::new());
-        found
-            .extend(problems.iter().map(|what| Finding::new(format!("{ATTACKS}:{line}"), format!("{number}: {what}"))));
+        found.extend(
+            problems.iter().map(|what| Finding::new(format!("{document}:{line}"), format!("{number}: {what}"))),
+        );
     }
-    if !numbers.iter().copied().eq(1..=ATTACKS_COUNT) {
-        found.push(Finding::new(ATTACKS, format!("does not have the numbers 1 to {ATTACKS_COUNT}, each once")));
+    if !numbers.iter().copied().eq(1..=count) {
+        found.push(Finding::new(document, format!("does not have the numbers 1 to {count}, each once")));
     }
     found
 }

@@ -33,7 +33,7 @@ pub(crate) async fn tools_call(task: &Task) -> Outcome {
 /// The user agrees to a form as it stands.
 pub(crate) async fn form_defaults(task: &Task) -> Outcome {
     let host = task.host().on_elicitation(async |form| form.accept_defaults());
-    let connection = host.connect(task.place()?).await?;
+    let connection = task.connect_as(host).await?;
     call(&connection, "test_client_elicitation_defaults", json!({})).await?;
     connection.close().await;
     Ok(())
@@ -55,7 +55,7 @@ pub(crate) async fn metadata(task: &Task) -> Outcome {
         .on_elicitation(async |form| form.accept_defaults())
         .on_sampling(async |_| Err("there is no model here".into()))
         .roots(vec![Root::new("file:///work")]);
-    let connection = host.connect(task.place()?).await?;
+    let connection = task.connect_as(host).await?;
     for tool in connection.tools().await? {
         call(&connection, &tool.name, json!({})).await?;
     }
@@ -66,7 +66,7 @@ pub(crate) async fn metadata(task: &Task) -> Outcome {
 /// Calls that ask for input, while another one does not.
 pub(crate) async fn rounds(task: &Task) -> Outcome {
     let host = task.host().on_elicitation(async |form| form.accept(json!({ "confirmed": true })));
-    let connection = host.connect(task.place()?).await?;
+    let connection = task.connect_as(host).await?;
     connection.tools().await?;
     let (first, unrelated) = tokio::join!(
         call(&connection, "test_mrtr_echo_state", json!({})),

@@ -1,4 +1,5 @@
-//! The client that the official conformance suite runs: `conformance-client [WORDS] URL`.
+//! The client that the official conformance suite runs: `conformance-client [PROGRAM ERA REVISION] URL`. With the three words the
+//! client speaks this revision with a bridge, which the program is, and the bridge this era with the suite.
 //!
 //! The suite says in the environment what is wanted: `MCP_CONFORMANCE_SCENARIO` names the scenario (without it, tools are
 //! listed), `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision (without it, that is found out), `MCP_CONFORMANCE_CONTEXT` holds
@@ -15,7 +16,7 @@ mod skills;
 
 use linchpin::client::Connection;
 use linchpin::prelude::*;
-use linchpin::transport::Remote;
+use linchpin::transport::{Child, Remote};
 use linchpin::types::version::Revision;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -29,6 +30,15 @@ struct Task {
     revision: Option<Revision>,
     context: Value,
     url: String,
+    bridge: Option<Bridged>,
+}
+
+/// A bridge between this client and the suite.
+struct Bridged {
+    program: String,
+    era: String,
+    /// What is spoken with the bridge.
+    revision: Revision,
 }
 
 impl Task {
@@ -42,11 +52,21 @@ impl Task {
             Some(text) => serde_json::from_str(&text).map_err(|e| format!("MCP_CONFORMANCE_CONTEXT: {e}"))?,
             None => Value::Null,
         };
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let bridge = match words.as_slice() {
+            [program, era, revision, _] => Some(Bridged {
+                program: program.clone(),
+                era: era.clone(),
+                revision: Revision::parse(revision).ok_or_else(|| format!("{revision} is not a revision"))?,
+            }),
+            _ => None,
+        };
         Ok(Task {
             scenario: variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default(),
             revision,
             context,
-            url: std::env::args().skip(1).last().ok_or("usage: conformance-client [WORDS] URL")?,
+            url: words.last().ok_or("usage: conformance-client [PROGRAM ERA REVISION] URL")?.clone(),
+            bridge,
         })
     }
 
@@ -58,6 +78,9 @@ impl Task {
     /// What may be spoken: the revision that is tested, and where there are sessions the older ones too, because a server
     /// may answer a handshake with an older one. Nothing is probed: what is tried first is the revision itself.
     fn revisions(&self) -> Vec<Revision> {
+        if let Some(bridge) = &self.bridge {
+            return vec![bridge.revision];
+        }
         let newest = self.revision.unwrap_or(Revision::LATEST);
         match self.revision {
             Some(Revision::LATEST) => vec![newest],
@@ -76,7 +99,17 @@ impl Task {
 
     /// Connects as that host.
     async fn connect(&self) -> Outcome<Connection> {
-        Ok(self.host().connect(self.place()?).await?)
+        self.connect_as(self.host()).await
+    }
+
+    /// Connects as this host, through the bridge if there is one.
+    async fn connect_as(&self, host: Client) -> Outcome<Connection> {
+        match &self.bridge {
+            None => Ok(host.connect(self.place()?).await?),
+            Some(Bridged { program, era, .. }) => {
+                Ok(host.connect(Child::new(program).args(["bridge", "--era", era, &self.url])).await?)
+            }
+        }
     }
 }
 

@@ -17,6 +17,11 @@ impl Upstream {
         line.expect("a message in time").expect("a readable stream").expect("a message")
     }
 
+    /// Ends, as a process does.
+    pub(crate) async fn end(mut self) {
+        self.write.shutdown().await.unwrap();
+    }
+
     pub(crate) async fn say(&mut self, text: &str) {
         self.write.write_all(format!("{text}\n").as_bytes()).await.unwrap();
     }

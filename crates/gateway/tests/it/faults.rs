@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What stateless requests say of their client.
-const ABLE: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}},"sampling":{}}}"#;
+pub(crate) const ABLE: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{},"url":{}},"sampling":{}}}"#;
 
-async fn json_of(client: &mut Client) -> Value {
+pub(crate) async fn json_of(client: &mut Client) -> Value {
     let line = heard(client).await;
     serde_json::from_str(&line).unwrap()
 }
 
 /// What the upstream is asked next, but for streams of changes.
-async fn asked(upstream: &mut Upstream) -> Value {
+pub(crate) async fn asked(upstream: &mut Upstream) -> Value {
     loop {
         let message: Value = serde_json::from_str(&upstream.next().await).unwrap();
         if message["method"] != "subscriptions/listen" {
@@ -25,14 +25,14 @@ async fn asked(upstream: &mut Upstream) -> Value {
     }
 }
 
-async fn answer(upstream: &mut Upstream, to: &Value, with: Value) {
+pub(crate) async fn answer(upstream: &mut Upstream, to: &Value, with: Value) {
     let mut message = json!({ "jsonrpc": "2.0", "id": to["id"] });
     message.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
     upstream.say(&message.to_string()).await;
 }
 
 /// Opens the upstream's side of a connection: a session, or what `server/discover` says.
-async fn opened(upstream: &mut Upstream, stateless: bool) {
+pub(crate) async fn opened(upstream: &mut Upstream, stateless: bool) {
     let first = asked(upstream).await;
     if stateless {
         assert_eq!(first["method"], "server/discover");
@@ -46,7 +46,7 @@ async fn opened(upstream: &mut Upstream, stateless: bool) {
 }
 
 /// Opens a session that can be asked, at an upstream of this kind.
-async fn session(change: impl FnOnce(&mut BridgeOptions), stateless: bool) -> (Client, Upstream, Bridge) {
+pub(crate) async fn session(change: impl FnOnce(&mut BridgeOptions), stateless: bool) -> (Client, Upstream, Bridge) {
     let (client, mut upstream, bridge) = to_upstream(|options| {
         options.upstream = revisions(stateless);
         change(options);
@@ -246,6 +246,64 @@ async fn a_state_of_another_bridge_reaches_the_upstream_that_gave_it() {
     assert_eq!(passed["params"]["requestState"], "parked-1.1", "{passed}");
 }
 
+/// The next stream of changes that the bridge opens at a stateless upstream.
+async fn listens(upstream: &mut Upstream) -> Value {
+    loop {
+        let message: Value = serde_json::from_str(&upstream.next().await).unwrap();
+        if message["method"] == "subscriptions/listen" {
+            return message;
+        }
+    }
+}
+
+/// Says something on a stream of changes.
+async fn tells(upstream: &mut Upstream, stream: &Value, method: &str) {
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": stream["id"] });
+    let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta, "notifications": {} } });
+    upstream.say(&told.to_string()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_change_is_missed_while_a_session_subscribes_to_more_and_more() {
+    let (mut client, mut upstream, _) = session(|_| {}, true).await;
+    // With the first request of the session a stream is opened.
+    said(&mut client, r#"{"jsonrpc":"2.0","id":0,"method":"tools/list"}"#).await;
+    let (mut stream, mut listed) = (Value::Null, false);
+    while stream.is_null() || !listed {
+        let message: Value = serde_json::from_str(&upstream.next().await).unwrap();
+        match message["method"] == "tools/list" {
+            true => {
+                listed = true;
+                answer(&mut upstream, &message, json!({ "result": { "tools": [] } })).await;
+            }
+            false => stream = message,
+        }
+    }
+    assert_eq!(json_of(&mut client).await["id"], 0);
+    tells(&mut upstream, &stream, "notifications/subscriptions/acknowledged").await;
+    for n in 1..=10 {
+        said(
+            &mut client,
+            &format!(r#"{{"jsonrpc":"2.0","id":{n},"method":"resources/subscribe","params":{{"uri":"test://{n}"}}}}"#),
+        )
+        .await;
+        let next = listens(&mut upstream).await;
+        assert_eq!(next["params"]["notifications"]["resourceSubscriptions"].as_array().unwrap().len(), n);
+        // The new stream is not open yet: the one before still counts.
+        tells(&mut upstream, &stream, "notifications/tools/list_changed").await;
+        assert_eq!(json_of(&mut client).await["method"], "notifications/tools/list_changed");
+        tells(&mut upstream, &next, "notifications/subscriptions/acknowledged").await;
+        let subscribed = json_of(&mut client).await;
+        assert_eq!((&subscribed["id"], &subscribed["result"]), (&json!(n), &json!({})), "{subscribed}");
+        let ended = asked(&mut upstream).await;
+        assert_eq!(
+            (&ended["method"], &ended["params"]["requestId"]),
+            (&json!("notifications/cancelled"), &stream["id"])
+        );
+        stream = next;
+    }
+}
+
 #[tokio::test]
 async fn subscriptions_at_a_shared_upstream_end_with_their_sessions() {
     let (mut client, mut upstream, _bridge) = session(|options| options.isolation = Isolation::Shared, false).await;
@@ -358,6 +416,30 @@ async fn questions_without_end_are_refused_and_the_call_goes_on() {
     );
     said(&mut client, &retry).await;
     assert_eq!(json_of(&mut client).await["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn questions_have_the_upstreams_keys_once_and_numbers_otherwise() {
+    let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(false));
+    let mut client = client();
+    said(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t",{ABLE}}}}}"#))
+        .await;
+    opened(&mut upstream, false).await;
+    assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    asked(&mut upstream).await;
+    let long = "k".repeat(129);
+    for (n, key) in [json!("who"), json!("who"), json!("q2"), json!(long), json!(7), json!("")].iter().enumerate() {
+        let question = json!({ "jsonrpc": "2.0", "id": n, "method": "sampling/createMessage",
+            "params": { "n": n, "_meta": { "linchpin/key": key, "n": n } } });
+        upstream.say(&question.to_string()).await;
+    }
+    let wanted = json_of(&mut client).await;
+    let questions = wanted["result"]["inputRequests"].as_object().unwrap();
+    let asked: Vec<_> = questions.iter().map(|(key, asked)| (key.as_str(), &asked["params"]["n"])).collect();
+    let want = [("q1", 1), ("q2", 2), ("q3", 3), ("q4", 4), ("q5", 5), ("who", 0)].map(|(key, n)| (key, json!(n)));
+    assert_eq!(asked, want.each_ref().map(|(key, n)| (*key, n)), "{wanted}");
+    // What the key was sent in stays, the key does not: it is the client's already.
+    assert_eq!(questions["who"]["params"]["_meta"], json!({ "n": 0 }));
 }
 
 #[tokio::test]

@@ -230,3 +230,36 @@ async fn both_sides_can_be_watched() {
     }
     assert!(text(&up).contains("server/discover") && text(&up).contains("inputResponses"), "{}", text(&up));
 }
+
+#[tokio::test]
+async fn sessions_that_share_a_connection_hear_of_changes_and_only_the_logs_that_they_want() {
+    for isolation in [Isolation::User, Isolation::Shared] {
+        for stateless in crate::UPSTREAMS {
+            let bridge = bridge(linchpin_conformance::server(), stateless, |options| options.isolation = isolation);
+            let service = bridge.into_shared().unwrap();
+            let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
+            let mut clients = [able(serve(service.clone()), revision), able(serve(service), revision)];
+            let watched = json!({ "uri": "test://watched-resource" });
+            for (client, level) in clients.iter_mut().zip(["debug", "emergency"]) {
+                client.open().await;
+                client.request("logging/setLevel", json!({ "level": level })).await.unwrap();
+                // The stream that is held for them is open once a subscription is acknowledged.
+                client.request("resources/subscribe", watched.clone()).await.unwrap();
+            }
+            clients[1].request("resources/unsubscribe", watched).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(if stateless { 300 } else { 0 })).await;
+            clients[0].call("test_trigger_prompt_change", json!({})).await.unwrap();
+            for client in &mut clients {
+                client.expect("notifications/prompts/list_changed").await;
+                client.drain(Duration::from_millis(50)).await;
+                client.call("test_tool_with_logging", json!({})).await.unwrap();
+            }
+            let logs = |told: &[serde_json::Value]| told.iter().any(|told| told["method"] == "notifications/message");
+            let about = format!("{isolation:?} to stateless {stateless}");
+            assert!(!logs(&clients[1].drain(Duration::from_millis(50)).await), "{about}");
+            // Where nobody is told apart, messages that no call can be given are the operator's.
+            let told = logs(&clients[0].drain(Duration::from_millis(50)).await);
+            assert_eq!(told, isolation == Isolation::User, "{about}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod bytes;
 mod faults;
 mod isolation;
+mod lost;
 mod passes;
 mod places;
 mod sessions;

@@ -182,11 +182,12 @@ async fn a_parked_call_runs_once_and_its_retries_end_alike() {
     let params = json!({ "name": "form", "arguments": {} });
     let asked = round(&mut client, &params).await.unwrap();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
-    assert_eq!(asked["inputRequests"]["q1"]["method"], "elicitation/create");
-    assert_eq!(asked["inputRequests"]["q1"]["params"]["mode"], "form");
+    assert_eq!(asked["inputRequests"]["who"]["method"], "elicitation/create");
+    assert_eq!(asked["inputRequests"]["who"]["params"]["mode"], "form");
+    assert!(asked["inputRequests"]["who"]["params"].get("_meta").is_none(), "{asked}");
     let state = &asked["requestState"];
     let retry = |name: &str, state: &Value, responses: Value| json!({ "name": name, "arguments": {}, "inputResponses": responses, "requestState": state });
-    let answer = json!({ "q1": { "action": "accept", "content": { "username": "ada" } } });
+    let answer = json!({ "who": { "action": "accept", "content": { "username": "ada" } } });
     // Another tool's state, one that was changed, and one that nobody gave, run nothing.
     let state_text = state.as_str().unwrap_or_default();
     assert_eq!(round(&mut client, &retry("roots", state, answer.clone())).await, Err(-32602));
@@ -215,8 +216,17 @@ async fn clients_that_declare_nothing_are_not_asked() {
             let mut client = TestClient::new(stream(bridge(curious(), stateless, |_| {})), features.revision);
             client.open().await;
             let refused = client.call("sample", json!({})).await;
-            let failed = refused.as_ref().map_or(true, |result| result["isError"] == true);
-            assert!(failed && client.questions().is_empty(), "{} to {stateless}: {refused:?}", features.revision);
+            let about = format!("{} to {stateless}: {refused:?}", features.revision);
+            match &refused {
+                // Only these revisions have an error for it.
+                Err(error) => {
+                    assert_eq!((features.stateless, error.code), (true, -32021), "{about}");
+                    let data: Value = serde_json::from_str(error.data.as_ref().unwrap().get()).unwrap();
+                    assert_eq!(data, json!({ "requiredCapabilities": { "sampling": {} } }), "{about}");
+                }
+                Ok(result) => assert_eq!((features.stateless, &result["isError"]), (false, &json!(true)), "{about}"),
+            }
+            assert!(client.questions().is_empty(), "{about}");
         }
     }
 }

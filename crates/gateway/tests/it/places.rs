@@ -252,4 +252,8 @@ async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeate
     // With the level that the session had set.
     client.expect("notifications/message").await;
     assert_eq!(count.load(Ordering::SeqCst), 2);
+    // What it listed may be others now.
+    for list in ["tools", "prompts", "resources"] {
+        client.expect(&format!("notifications/{list}/list_changed")).await;
+    }
 }

@@ -1,12 +1,15 @@
 //! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
 
 use super::fit;
+use super::result::member;
 use crate::splice::Splice;
 use linchpin_core::Features;
 use linchpin_core::json::{Scanner, write_str};
 use linchpin_core::message::{Message, ResultMembers};
+use linchpin_core::server_request::{KEY_BYTES_MAX, KEY_META};
 use linchpin_types::jsonrpc::method;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -118,26 +121,47 @@ pub fn responses(answers: &[(String, String)]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// The key that an upstream with sessions gave its question; most give none.
+pub fn key(params: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Asked {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "linchpin/key")]
+        key: String,
+    }
+    let asked: Asked = serde_json::from_str(params).ok()?;
+    Some(asked.meta.key).filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX)
+}
+
 /// The parameters of a question of an upstream with sessions, as a result that asks for input has them.
 pub fn for_stateless(asked: &str, params: &str) -> String {
-    if asked != method::ELICITATION_CREATE || !params.starts_with('{') {
-        return params.to_owned();
-    }
-    let (mut id, mut mode) = (None, false);
+    let (mut id, mut mode, mut meta) = (None, None, None);
     let read = Scanner::new(params, 127).object(&mut |s, key| {
         let value = s.value()?;
         match &*key.name() {
             "elicitationId" => id = Some(value),
-            "mode" => mode = true,
+            "mode" => mode = Some(value),
+            "_meta" => meta = Some(value),
             _ => {}
         }
         Ok(())
     });
     let Ok(all) = read else { return params.to_owned() };
     let mut splice = Splice::new(params, all);
-    id.into_iter().for_each(|id| splice.remove(id));
-    if !mode {
-        splice.add(all, &b"\"mode\":\"form\""[..]);
+    if let Some((meta, key)) = meta.and_then(|meta| Some((meta, member(params, meta, KEY_META)?))) {
+        let alone =
+            serde_json::from_str::<BTreeMap<String, IgnoredAny>>(meta.of(params)).is_ok_and(|all| all.len() == 1);
+        splice.remove(if alone { meta } else { key });
+    }
+    if asked == method::ELICITATION_CREATE {
+        id.into_iter().for_each(|id| splice.remove(id));
+        if mode.is_none() {
+            splice.add(all, &b"\"mode\":\"form\""[..]);
+        }
     }
     let mut out = Vec::with_capacity(params.len() + 16);
     splice.write(&mut out);

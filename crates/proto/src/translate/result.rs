@@ -5,7 +5,9 @@ use super::fit::fitted;
 use crate::splice::Splice;
 use linchpin_core::json::{Scanner, Span};
 use linchpin_core::message::{Message, Request, ResultMembers};
+use linchpin_core::server_request::REQUIRED_META;
 use linchpin_core::{Id, Method, Reply, ReplyKind};
+use linchpin_types::error::code;
 use linchpin_types::meta::key;
 use serde_json::{Map, Value, json};
 
@@ -65,6 +67,9 @@ fn is_empty(array: &str) -> bool {
 /// The result of an upstream with sessions for a client whose requests are stateless. `server` is the upstream's `serverInfo`
 /// as JSON text.
 pub fn to_stateless(request: &Request, message: &Message, result: Span, server: Option<&str>) -> Reply {
+    if let Some(refused) = lacking(request, message) {
+        return refused;
+    }
     let (features, members) = (request.caller.features(), message.result());
     let mut added = String::new();
     if features.result_types && members.result_type.is_none() {
@@ -92,6 +97,26 @@ pub fn to_stateless(request: &Request, message: &Message, result: Span, server: 
     added.pop();
     splice.add(result, added.into_bytes());
     spliced(&request.id, splice, kind(message))
+}
+
+/// The error of stateless revisions for what the client lacks, if the upstream's tool says that it failed for that.
+///
+/// The client's own declaration decides: a bridge declares less where many share a connection.
+fn lacking(request: &Request, message: &Message) -> Option<Reply> {
+    let meta = message.result().meta.filter(|_| kind(message) == ReplyKind::ToolError)?;
+    let required = message.text(member(message.frame(), meta, REQUIRED_META)?);
+    let needed: Map<String, Value> = serde_json::from_str(required).ok()?;
+    let declared = object(request.caller.capabilities_json());
+    let lacks = |(name, settings): (&String, &Value)| match declared.get(name) {
+        None => true,
+        Some(has) => settings.as_object().is_some_and(|all| all.keys().any(|key| has.get(key).is_none())),
+    };
+    if !needed.iter().any(lacks) {
+        return None;
+    }
+    let why = "the client did not declare a capability that this request needs";
+    let data = format!("{{\"requiredCapabilities\":{required}}}");
+    Some(Reply::error(Some(&request.id), code::MISSING_REQUIRED_CLIENT_CAPABILITY, why, Some(&data)))
 }
 
 /// Whether results of the method say how long they may be kept.

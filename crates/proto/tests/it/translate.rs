@@ -122,6 +122,10 @@ fn questions_keep_their_parameters_and_states_their_bytes() {
     assert_eq!((questions[1].method.as_str(), questions[1].params.as_str()), ("roots/list", "{}"));
     assert_eq!(ask::for_stateless("elicitation/create", &questions[0].params), r#"{"mode":"url","n":1.0}"#);
     assert_eq!(ask::for_stateless("elicitation/create", r#"{"n":1.0}"#), r#"{"mode":"form","n":1.0}"#);
+    let keyed = r#"{"_meta":{"linchpin/key":"k"},"n":1.0}"#;
+    assert_eq!(ask::key(keyed).as_deref(), Some("k"));
+    assert_eq!(ask::for_stateless("elicitation/create", keyed), r#"{"mode":"form","n":1.0}"#);
+    assert_eq!(ask::for_stateless("roots/list", keyed), r#"{"n":1.0}"#);
     let answers = [("k".to_owned(), r#"{"action":"accept","n":1.0}"#.to_owned())];
     assert_eq!(ask::responses(&answers), r#"{"k":{"action":"accept","n":1.0}}"#);
     let neither = heard(r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required"}}"#);
