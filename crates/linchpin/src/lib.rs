@@ -79,6 +79,7 @@
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `tasks` | | tools whose calls may become tasks, kept in memory |
 //! | `tasks-sqlite` | | tasks in a file, which outlive the process |
+//! | `tasks-redis` | | tasks in Redis or Valkey, for several nodes |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
 //! | `remote` | | Streamable HTTP and HTTP+SSE for clients |
@@ -218,6 +219,8 @@ pub mod store {
 
     pub use linchpin_core::store::{ChangeRelay, EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
     pub use linchpin_core::{ServerChange, SessionRecord};
+    #[cfg(feature = "tasks-redis")]
+    pub use linchpin_server::store::RedisOptions;
     #[cfg(feature = "tasks")]
     pub use linchpin_server::store::{Builder, Error, Secrets, Store};
 }

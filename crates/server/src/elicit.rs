@@ -372,6 +372,8 @@ impl Cx {
             if let Some(done) = done.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
                 return Ok(done);
             }
+            // A process that ends waits for it.
+            let _running = link.running.begin().await;
             let value = step.await?;
             let raw = serde_json::value::to_raw_value(&value)?;
             match link.task() {

@@ -425,3 +425,42 @@ async fn each_session_has_a_state_of_its_own_and_each_request_without_one() {
     common::until("the state of the first is gone", || alive.load(Ordering::SeqCst) == 1).await;
     assert_eq!(count(&two).await, json!("2"));
 }
+
+/// Row 5 of the faults of tasks.
+#[tokio::test]
+async fn a_header_that_names_another_task_is_refused_and_nothing_is_touched() {
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    let slow = async |_: NoArgs| {
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        "late"
+    };
+    let server = Server::new("slow", "1").tool(Tool::new("slow", "").task_required(), slow);
+    tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
+    let addr = addr.await.expect("it listens");
+    let ask = async |method: &str, name: Option<&str>, mut params: Value| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": common::MODERN,
+            "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+        });
+        let mut headers = vec![("mcp-protocol-version", common::MODERN), ("mcp-method", method)];
+        headers.extend(name.map(|name| ("mcp-name", name)));
+        let response =
+            post(addr, &headers, &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await;
+        (response.status, response.messages().remove(0))
+    };
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let (_, answer) = ask("tools/call", Some("slow"), json!({ "name": "slow", "arguments": {} })).await;
+        made.push(answer["result"]["taskId"].as_str().expect("a task").to_owned());
+    }
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for name in [Some(made[1].as_str()), Some("tasks"), None] {
+            let (status, answer) = ask(method, name, json!({ "taskId": made[0], "inputResponses": {} })).await;
+            assert_eq!((status, common::code(&answer)), (400, -32020), "{method} {name:?}: {answer}");
+        }
+    }
+    for id in &made {
+        let (status, answer) = ask("tasks/get", Some(id), json!({ "taskId": id })).await;
+        assert_eq!((status, &answer["result"]["status"]), (200, &json!("working")), "{answer}");
+    }
+}

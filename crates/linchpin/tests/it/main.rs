@@ -31,6 +31,4 @@ mod restart;
 mod runtime;
 mod safety;
 mod stdio;
-#[cfg(unix)]
-mod task_kills;
 mod tasks;

@@ -263,6 +263,7 @@ impl TaskCall {
                 return Err((Some(future), TaskError::Store));
             }
             let reply = created(&core, &request, &live, meanwhile.as_deref());
+            live.runs(link.running.clone(), request.caller.session());
             link.decide(Some(Arc::new(Handle(handled.clone()))));
             link.drop_steps(count);
             tokio::spawn(runner::run(handled, future, cx));
@@ -382,7 +383,7 @@ fn created(
     let mut out = core.shared.writer(request);
     let mut members = Vec::with_capacity(256);
     live.look(|record| {
-        let now = crate::mrtr::now_ms();
+        let now = live.storage.now_ms();
         task::members(&mut members, &live.id, &record.state, None, features, now);
     });
     if features.core_tasks {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use linchpin_core::json::write_str;
 use linchpin_core::service::BoxFuture;
 use serde_json::value::RawValue;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -57,6 +57,46 @@ pub(crate) struct Link {
     moved: AtomicBool,
     /// Steps that were done before the task was made.
     steps: Mutex<Vec<(String, Box<RawValue>)>>,
+    pub(crate) running: Arc<RunningSteps>,
+}
+
+/// How many steps of a task run at the moment, and whether another one may begin.
+#[derive(Default)]
+pub(crate) struct RunningSteps {
+    count: AtomicUsize,
+    is_leaving: AtomicBool,
+}
+
+impl RunningSteps {
+    /// A step begins. It never does in a process that ends: whoever goes on with the task does it.
+    pub(crate) async fn begin(self: &Arc<Self>) -> RunningStep {
+        // Counted first: who leaves looks at both in the other order.
+        let step = RunningStep(self.clone());
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if self.is_leaving.load(Ordering::SeqCst) {
+            drop(step);
+            return std::future::pending().await;
+        }
+        step
+    }
+
+    /// No other step begins.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn are_done(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// A step that runs, until this is dropped.
+pub(crate) struct RunningStep(Arc<RunningSteps>);
+
+impl Drop for RunningStep {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Link {
@@ -68,6 +108,7 @@ impl Link {
             wanted: AtomicBool::new(mode == Mode::Must),
             moved: AtomicBool::new(false),
             steps: Mutex::default(),
+            running: Arc::default(),
         }
     }
 

@@ -153,7 +153,7 @@ impl TaskStream {
             let mut members = Vec::with_capacity(320);
             render::subscription_meta(&mut members, &request);
             members.push(b',');
-            methods::write(&mut members, &id, &record, end, features);
+            methods::write(&mut members, &id, (&record, end), features, storage.now_ms());
             Done::Told(Some(render::notification("notifications/tasks", &members)))
         })
     }

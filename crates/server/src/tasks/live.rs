@@ -1,7 +1,6 @@
 //! A task as its handler sees it: questions, messages, steps.
 
 use crate::error::{Error, Result};
-use crate::mrtr::now_ms;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 use crate::tasks::record::{Kept, Record};
@@ -140,7 +139,7 @@ impl Handled {
     async fn fail(&self, why: &str) {
         let mut edit = |record: &mut Record| {
             record.end = Some(Kept::Here(failed(why)));
-            record.state.apply(&Event::Fail(why), now_ms())
+            record.state.apply(&Event::Fail(why), self.live.storage.now_ms())
         };
         if let Err(error) = self.live.change_as_runner(&mut edit).await {
             tracing::warn!(task = &*self.live.id, %error, "a task could not be failed");
@@ -166,7 +165,8 @@ impl Handled {
                     }
                 }
             };
-            let mut edit = |record: &mut Record| record.state.apply(&Event::Message(&message), now_ms());
+            let mut edit =
+                |record: &mut Record| record.state.apply(&Event::Message(&message), self.live.storage.now_ms());
             if let Err(error) = self.live.change_as_runner(&mut edit).await {
                 tracing::debug!(task = &*self.live.id, %error, "a task's message could not be written");
             }
@@ -189,7 +189,8 @@ impl Handled {
         };
         if let Some((key, why)) = refused {
             let limits = &self.live.storage.limits.tasks;
-            self.edit(&mut |record| ask_again(record, &key, &why, limits)).await?;
+            let storage = &self.live.storage;
+            self.edit(&mut |record| ask_again(record, (&key, &why), limits, storage.now_ms())).await?;
         }
         let mut withdraw = Withdraw { live: &self.live, key: None };
         loop {
@@ -224,14 +225,14 @@ impl Handled {
             .edit(&mut |record| {
                 why = None;
                 if let Some(message) = &message {
-                    let _ = record.state.apply(&Event::Message(message), now_ms());
+                    let _ = record.state.apply(&Event::Message(message), self.live.storage.now_ms());
                 }
                 if record.state.open().count() >= limits.questions_open_max {
                     why = Some(format!("too many open questions in this task (limit {})", limits.questions_open_max));
                 } else if record.state.asked() >= limits.steps_max {
                     why = Some(format!("too many questions in this task (limit {})", limits.steps_max));
                 } else {
-                    return record.state.apply(&Event::Ask { name, nth, method, params }, now_ms());
+                    return record.state.apply(&Event::Ask { name, nth, method, params }, self.live.storage.now_ms());
                 }
                 Change::None
             })
@@ -261,7 +262,8 @@ impl Drop for Withdraw<'_> {
         let Some(key) = self.key.take().filter(|_| self.live.stopped().is_none()) else { return };
         let (live, Ok(runtime)) = (self.live.clone(), tokio::runtime::Handle::try_current()) else { return };
         runtime.spawn(async move {
-            let mut edit = |record: &mut Record| record.state.apply(&Event::Withdraw { key: &key }, now_ms());
+            let mut edit =
+                |record: &mut Record| record.state.apply(&Event::Withdraw { key: &key }, live.storage.now_ms());
             if let Err(error) = live.change_as_runner(&mut edit).await {
                 tracing::debug!(%error, "a question could not be withdrawn");
             }

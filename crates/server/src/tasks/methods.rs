@@ -1,6 +1,5 @@
 //! The answers to `tasks/get`, `tasks/update`, `tasks/cancel` and `tasks/list`.
 
-use crate::mrtr::now_ms;
 use crate::running_server::RunningServer;
 use crate::shared::clip;
 use crate::tasks::owner::Owner;
@@ -56,7 +55,7 @@ impl Asks {
         if self.storage.polled(id) {
             return None;
         }
-        let why = format!("too many requests; poll every {} ms", record.state.poll_ms(now_ms()));
+        let why = format!("too many requests; poll every {} ms", record.state.poll_ms(self.storage.now_ms()));
         Some(Reply::error(Some(self.id()), code::INTERNAL_ERROR, &why, None))
     }
 
@@ -78,7 +77,7 @@ impl Asks {
         }
         let mut out = self.core.shared.writer(&self.request);
         let mut members = Vec::with_capacity(256);
-        write(&mut members, id, &record, end, self.request.caller.features());
+        write(&mut members, id, (&record, end), self.request.caller.features(), self.storage.now_ms());
         out.members(&members);
         out.finish(ReplyKind::Complete)
     }
@@ -103,7 +102,7 @@ impl Asks {
         let core_tasks = self.request.caller.features().core_tasks;
         let mut latest = record;
         let mut edit = |record: &mut Record| {
-            let change = record.state.apply(&Event::Cancel, now_ms());
+            let change = record.state.apply(&Event::Cancel, self.storage.now_ms());
             latest.clone_from(record);
             change
         };
@@ -119,7 +118,7 @@ impl Asks {
         let mut out = self.core.shared.writer(&self.request);
         if core_tasks {
             let mut members = Vec::with_capacity(256);
-            write(&mut members, id, &latest, None, self.request.caller.features());
+            write(&mut members, id, (&latest, None), self.request.caller.features(), self.storage.now_ms());
             out.members(&members);
         }
         out.finish(ReplyKind::Complete)
@@ -184,7 +183,7 @@ impl Asks {
         out.push(b"[");
         for (at, (_, id, record)) in page.iter().enumerate() {
             let mut members = Vec::with_capacity(256);
-            write(&mut members, id, record, None, self.request.caller.features());
+            write(&mut members, id, (record, None), self.request.caller.features(), self.storage.now_ms());
             out.push(if at > 0 { b",{" } else { b"{" });
             out.push(&members);
             out.push(b"}");
@@ -211,15 +210,15 @@ impl Asks {
 pub(crate) fn write(
     out: &mut Vec<u8>,
     id: &str,
-    record: &Record,
-    end: Option<End>,
+    (record, end): (&Record, Option<End>),
     features: &linchpin_core::Features,
+    now: u64,
 ) {
     let end = end.map(|end| match end {
         End::Result(json) => End::Result(task::refit(json.get(), record.features(), features).unwrap_or(json)),
         end @ End::Error(_) => end,
     });
-    task::members(out, id, &record.state, end.as_ref(), features, now_ms());
+    task::members(out, id, &record.state, end.as_ref(), features, now);
     if !features.core_tasks {
         task::input_requests(out, &record.state);
     }
@@ -261,8 +260,8 @@ pub(crate) async fn answer(
                     Given::Error => None,
                 };
                 let event = match problem {
-                    None => record.state.apply(&Event::Answer { key, value }, now_ms()),
-                    Some(why) => ask_again(record, key, &why, limits),
+                    None => record.state.apply(&Event::Answer { key, value }, storage.now_ms()),
+                    Some(why) => ask_again(record, (key, &why), limits, storage.now_ms()),
                 };
                 if event != Change::None {
                     all = event;

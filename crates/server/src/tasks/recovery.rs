@@ -4,7 +4,6 @@
 
 use crate::dispatch;
 use crate::invocation::{Args, Source};
-use crate::mrtr::now_ms;
 use crate::running_server::RunningServer;
 use crate::tasks::capacity::Slot;
 use crate::tasks::link::Link;
@@ -14,7 +13,6 @@ use crate::tasks::owner::{self, Owner};
 use crate::tasks::record::{Call, Kept, Record, Runner};
 use crate::tasks::runner;
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, Storage, TaskError, failed};
-use bytes::Bytes;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{ClientCaps, Features, Reply, Session};
 use linchpin_proto::task::{Change, EXPIRED, Event};
@@ -27,10 +25,10 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long a process that has died is remembered, if nobody looks.
-const LISTED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a process puts itself on the list again.
 const LISTED_AGAIN: Duration = Duration::from_secs(24 * 3600);
+/// How often the store's time is looked at.
+const CLOCK_AGAIN: Duration = Duration::from_secs(60);
 /// How often a task is started.
 const ATTEMPTS_MAX: u32 = 3;
 
@@ -51,9 +49,13 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
     let mut watch = None;
     let mut is_counted = false;
     let mut lease = Held::default();
+    let mut clock_at = tokio::time::Instant::now();
     while core.strong_count() > 0 && !storage.is_closing() {
         if !is_counted {
             is_counted = count(&storage).await.is_ok();
+        }
+        if clock_at.elapsed() >= CLOCK_AGAIN && storage.set_clock().await.is_ok() {
+            clock_at = tokio::time::Instant::now();
         }
         if watch.is_none() {
             watch = storage.store.topic().watch(&[topic.as_str()]).await.ok();
@@ -63,7 +65,7 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
         {
             tracing::warn!(%error, "tasks of other processes could not be looked for");
         }
-        let mut tick = pin!(tokio::time::sleep(lasts(&storage) / 3));
+        let mut tick = pin!(tokio::time::sleep(storage.lasts() / 3));
         loop {
             let was_told = match &mut watch {
                 Some(watch) => {
@@ -89,15 +91,6 @@ async fn tend(core: Weak<RunningServer>, storage: Arc<Storage>) {
     }
 }
 
-/// How long a lease lasts. Three times as often it is renewed, and others are looked at.
-fn lasts(storage: &Storage) -> Duration {
-    Duration::from_millis(storage.limits.tasks.lease_ms.max(30))
-}
-
-fn lease(storage: &Storage, node: &str) -> String {
-    format!("{}{node}", storage.prefix("task-lease"))
-}
-
 /// What is kept already counts.
 async fn count(storage: &Storage) -> Result<(), TaskError> {
     for (owner, id, record) in storage.scan(None).await? {
@@ -117,16 +110,10 @@ struct Held {
 
 /// Renews the lease and the place on the list.
 async fn renew(storage: &Storage, held: &mut Held) -> Result<(), TaskError> {
-    // Repeating the claim renews it. A lease that was lost meanwhile is claimed anew; what others took over is theirs.
-    let claim = storage.store.lease().claim(&lease(storage, &storage.node), &storage.node, lasts(storage)).await?;
-    let fence = match claim {
-        Claim::Held(fence) => Some(fence),
-        Claim::Busy { .. } => None,
-    };
+    let fence = storage.claim_lease().await?;
     let was_lost = fence != held.fence;
     if was_lost || held.listed.is_none_or(|at| at.elapsed() >= LISTED_AGAIN) {
-        let key = format!("{}{}", storage.prefix("task-node"), storage.node);
-        let _ = storage.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
+        storage.enlist().await?;
         held.listed = Some(tokio::time::Instant::now());
     }
     if was_lost {
@@ -141,6 +128,7 @@ async fn renew(storage: &Storage, held: &mut Held) -> Result<(), TaskError> {
 
 /// Renews the lease, and takes over what others have left.
 async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>, held: &mut Held) -> Result<(), TaskError> {
+    storage.know_clock().await?;
     renew(storage, held).await?;
     let prefix = storage.prefix("task-node");
     let mut after: Option<String> = None;
@@ -152,7 +140,7 @@ async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>, held: &m
             let node = key[prefix.len()..].to_owned();
             if *node == *storage.node {
                 is_listed = true;
-            } else if storage.store.lease().holder(&lease(storage, &node)).await?.is_none() {
+            } else if storage.store.lease().holder(&storage.lease(&node)).await?.is_none() {
                 take_over(core, storage, &node).await?;
             }
             after = Some(key);
@@ -170,8 +158,8 @@ async fn look_around(core: &Arc<RunningServer>, storage: &Arc<Storage>, held: &m
 
 /// Takes over the tasks of a process that has died, oldest first.
 async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str) -> Result<(), TaskError> {
-    let turn = lease(storage, &format!("take/{node}"));
-    let Claim::Held(fence) = storage.store.lease().claim(&turn, &storage.node, lasts(storage) * 5).await? else {
+    let turn = storage.lease(&format!("take/{node}"));
+    let Claim::Held(fence) = storage.store.lease().claim(&turn, &storage.node, storage.lasts() * 5).await? else {
         return Ok(());
     };
     let mut all = storage.scan(None).await?;
@@ -180,7 +168,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
     let mut is_done = true;
     for (owner, id, record) in all {
         is_done &= take(core, storage, node, (owner, id), &record).await;
-        let _ = storage.store.lease().renew(&turn, fence, lasts(storage) * 5).await?;
+        let _ = storage.store.lease().renew(&turn, fence, storage.lasts() * 5).await?;
     }
     if is_done {
         let _ = storage.store.kv().delete(&format!("{}{node}", storage.prefix("task-node")), Expect::Any).await?;
@@ -240,18 +228,18 @@ impl Taking {
                 return Change::None;
             }
             let why = match record.state.attempt {
-                _ if now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
+                _ if storage.now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
                 _ if !record.resumable => LOST.to_owned(),
                 attempt if attempt >= ATTEMPTS_MAX => {
                     format!("the server stopped while the task ran; it was started {attempt} times and not once more")
                 }
                 _ => {
                     record.runner = Some(self.runner.clone());
-                    return record.state.apply(&Event::Restart, now_ms());
+                    return record.state.apply(&Event::Restart, storage.now_ms());
                 }
             };
             record.end = Some(Kept::Here(failed(&why)));
-            record.state.apply(&Event::Fail(&why), now_ms())
+            record.state.apply(&Event::Fail(&why), storage.now_ms())
         };
         storage.claim(&self.owner, &self.id, &mut edit).await
     }
@@ -347,7 +335,7 @@ async fn fail(live: &Live, why: &str) {
     let mut pause = PAUSE_MIN;
     let mut edit = |record: &mut Record| {
         record.end = Some(Kept::Here(failed(why)));
-        record.state.apply(&Event::Fail(why), now_ms())
+        record.state.apply(&Event::Fail(why), live.storage.now_ms())
     };
     while let Err(error) = live.change_as_runner(&mut edit).await {
         let is_over = tokio::time::Instant::now() >= last || live.stopped().is_some();
@@ -387,6 +375,7 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
     handled.recall().await?;
     let link = Arc::new(Link::new(Mode::Must));
     link.set_moved(true);
+    live.runs(link.running.clone(), None);
     link.decide(Some(Arc::new(Handle(handled.clone()))));
     let target = &entry.item.target;
     let args = Args(Source::Owned(arguments.into()));
@@ -427,7 +416,7 @@ fn request(
     engine::open(&message, session.as_ref()).map_err(damaged)
 }
 
-/// This process ends: tasks that others can start again are left to them, others have `drain` to end.
+/// This process ends: tasks that others can start again are left to them between two steps, others have `drain` to end.
 pub(crate) async fn leave(storage: Arc<Storage>, drain: Duration) {
     storage.close();
     let running = storage.running();
@@ -435,10 +424,16 @@ pub(crate) async fn leave(storage: Arc<Storage>, drain: Duration) {
         return;
     }
     let can_resume = |live: &Arc<Live>| live.look(|record| record.resumable);
-    running.iter().filter(|live| can_resume(live)).for_each(|live| live.stop(Stop::Leave));
+    running.iter().filter(|live| can_resume(live)).for_each(|live| live.finish_steps());
     let drain = if storage.outlives() { drain } else { Duration::ZERO };
     let last = tokio::time::Instant::now() + drain;
-    while storage.running().iter().any(|live| !can_resume(live)) && tokio::time::Instant::now() < last {
+    loop {
+        let running = storage.running();
+        let is_free = |live: &&Arc<Live>| can_resume(live) && live.is_between_steps();
+        running.iter().filter(is_free).for_each(|live| live.stop(Stop::Leave));
+        if running.iter().all(|live| is_free(&live)) || tokio::time::Instant::now() >= last {
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     storage.running().iter().for_each(|live| live.stop(Stop::Leave));
@@ -448,9 +443,8 @@ pub(crate) async fn leave(storage: Arc<Storage>, drain: Duration) {
     }
     if storage.outlives() && storage.is_tended.load(Ordering::Acquire) {
         // Others need not wait until it expires.
-        let name = lease(&storage, &storage.node);
-        if let Ok(Claim::Held(fence)) = storage.store.lease().claim(&name, &storage.node, lasts(&storage)).await {
-            let _ = storage.store.lease().release(&name, fence).await;
+        if let Ok(Some(fence)) = storage.claim_lease().await {
+            let _ = storage.store.lease().release(&storage.lease(&storage.node), fence).await;
         }
     }
 }

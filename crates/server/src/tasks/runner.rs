@@ -1,12 +1,11 @@
 //! Runs the future of a task to its end, and writes how it ended.
 
 use crate::cx::Cx;
-use crate::mrtr::now_ms;
 use crate::tasks::live::Handled;
 use crate::tasks::record::{Kept, Record};
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, TaskError, failed};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Reply, ReplyKind};
+use linchpin_core::{Principal, Reply, ReplyKind};
 use linchpin_proto::task::{Change, EXPIRED, End, Event, error_parts};
 use serde_json::value::RawValue;
 use std::future::poll_fn;
@@ -14,11 +13,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How often is asked whether the principal of a task is revoked.
+const REVOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Runs a task. `cx` is the context of its call.
 pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Reply>, cx: Cx) {
     let live = handled.live.clone();
-    let end = until_end(&live, &mut future).await;
+    let end = until_end(&live, &mut future, cx.principal()).await;
     // What the handler holds goes first, as it does when a call ends.
     drop(future);
     if let Some(end) = end {
@@ -32,13 +35,14 @@ pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Re
 }
 
 /// How the handler ended. `None` if it was stopped.
-async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>) -> Option<End> {
+async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>, principal: Option<&Principal>) -> Option<End> {
     let mut stopped = pin!(async {
         while live.stopped().is_none() {
             live.wake.notified().await;
         }
     });
     let mut deadline = pin!(tokio::time::sleep_until(live.deadline()));
+    let mut revoked = pin!(cancel_when_revoked(live, principal));
     let mut handler = |task: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled.map(|reply| of_reply(live, &reply)),
         Err(panic) => {
@@ -55,9 +59,27 @@ async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>) -> Optio
         if let Poll::Ready(end) = handler(task) {
             return Poll::Ready(Some(end));
         }
+        // It stops once it is cancelled.
+        let _ = revoked.as_mut().poll(task);
         deadline.as_mut().poll(task).map(|()| Some(failed(EXPIRED)))
     })
     .await
+}
+
+/// Cancels a task once its principal is revoked.
+async fn cancel_when_revoked(live: &Live, principal: Option<&Principal>) {
+    let (Some(is_revoked), Some(principal)) = (&live.storage.is_revoked, principal) else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(REVOKED_AGAIN).await;
+        let mut cancel = |record: &mut Record| record.state.apply(&Event::Cancel, live.storage.now_ms());
+        if is_revoked(principal)
+            && let Err(error) = live.change_as_runner(&mut cancel).await
+        {
+            tracing::warn!(task = &*live.id, %error, "a task of somebody who is revoked could not be cancelled");
+        }
+    }
 }
 
 /// The end that a response is.
@@ -103,7 +125,7 @@ async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), 
         serde_json::from_str::<Flag>(json.get()).is_ok_and(|flag| flag.is_error)
     };
     let mut edit = |record: &mut Record| {
-        let now = now_ms();
+        let now = live.storage.now_ms();
         if let Some(message) = message {
             let _ = record.state.apply(&Event::Message(message), now);
         }
@@ -137,7 +159,7 @@ pub(crate) async fn release(live: &Live) {
             return Change::Changed;
         }
         record.end = Some(Kept::Here(failed(WHY)));
-        record.state.apply(&Event::Fail(WHY), now_ms())
+        record.state.apply(&Event::Fail(WHY), live.storage.now_ms())
     };
     if let Err(error) = live.change_as_runner(&mut edit).await {
         tracing::warn!(task = &*live.id, %error, "a task could not be released");

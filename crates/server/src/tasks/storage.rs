@@ -6,26 +6,31 @@
 use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
 use crate::tasks::capacity::{Capacity, Place, Slot};
+use crate::tasks::link::RunningSteps;
 use crate::tasks::options::Tasks;
 use crate::tasks::owner::{self, Owner};
 use crate::tasks::record::{Call, INLINE_BYTES_MAX, Kept, Record, Runner};
 use bytes::Bytes;
-use linchpin_core::Limits;
 use linchpin_core::limits::TaskLimits;
-use linchpin_proto::task::{Change, End, Event, FETCH_MS_MIN, State};
-use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
+use linchpin_core::{Limits, Principal, ServerChange, Session, render};
+use linchpin_proto::task::{self, Change, End, Event, FETCH_MS_MIN, State};
+use linchpin_store::{Claim, Clock, Expect, Fence, Kv, Put, Rev, Store};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 
 /// The pauses between two attempts to write what must be written.
 pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(100);
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a process that has died is remembered, if nobody looks.
+const LISTED: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A difference of clocks that does not matter.
+const CLOCK_MS_MIN: u64 = 100;
 
 /// Why something could not be done with a task.
 #[derive(Debug)]
@@ -72,6 +77,10 @@ pub(crate) struct Storage {
     server: String,
     pub(crate) limits: Arc<Limits>,
     pub(crate) node: Box<str>,
+    /// What the store's time is ahead of this process's.
+    clock_ms: AtomicI64,
+    has_clock: OnceCell<()>,
+    is_listed: OnceCell<()>,
     runs: AtomicU64,
     live: Mutex<HashMap<String, Arc<Live>>>,
     pub(crate) capacity: Arc<Capacity>,
@@ -81,6 +90,8 @@ pub(crate) struct Storage {
     is_closing: AtomicBool,
     /// Whether somebody looks after tasks of processes that have died.
     pub(crate) is_tended: AtomicBool,
+    /// Whether somebody's tasks are to end.
+    pub(crate) is_revoked: Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -118,6 +129,10 @@ pub(crate) struct Live {
     stopped: AtomicU8,
     place: Place,
     slot: Mutex<Option<Slot>>,
+    /// The session that made it, where it is told of the status.
+    session: OnceLock<Weak<Session>>,
+    /// The steps of its handler.
+    steps: OnceLock<Arc<RunningSteps>>,
 }
 
 /// Why a task stops that has not ended by itself.
@@ -146,6 +161,9 @@ impl Storage {
             server: owner::digest(server),
             limits: limits.clone(),
             node: node.into(),
+            clock_ms: AtomicI64::new(0),
+            has_clock: OnceCell::new(),
+            is_listed: OnceCell::new(),
             runs: AtomicU64::new(0),
             live: Mutex::default(),
             capacity: Arc::default(),
@@ -153,7 +171,38 @@ impl Storage {
             asking: Mutex::default(),
             is_closing: AtomicBool::new(false),
             is_tended: AtomicBool::new(false),
+            is_revoked: tasks.and_then(|tasks| tasks.is_revoked.clone()),
         }
+    }
+
+    /// The time: the store's, where several processes share it.
+    pub(crate) fn now_ms(&self) -> u64 {
+        now_ms().saturating_add_signed(self.clock_ms.load(Ordering::Relaxed))
+    }
+
+    /// Learns the store's time, if that was not done yet.
+    pub(crate) async fn know_clock(&self) -> Result<(), TaskError> {
+        match self.outlives() {
+            true => self.has_clock.get_or_try_init(|| self.set_clock()).await.copied(),
+            false => Ok(()),
+        }
+    }
+
+    /// Learns the store's time: the clocks of processes that share it may differ.
+    pub(crate) async fn set_clock(&self) -> Result<(), TaskError> {
+        let name = format!("{}{}", self.prefix("task-clock"), self.node);
+        let before = now_ms();
+        // The fence of a new holder is the time at which it claimed the lease.
+        let claim = self.store.lease().claim(&name, "clock", Duration::from_millis(1)).await?;
+        let after = now_ms();
+        if let Claim::Held(fence) = claim {
+            let differs = fence.number().cast_signed() - before.midpoint(after).cast_signed();
+            let known = self.clock_ms.load(Ordering::Relaxed);
+            if known.abs_diff(differs) > after.saturating_sub(before) / 2 + CLOCK_MS_MIN {
+                self.clock_ms.store(differs, Ordering::Relaxed);
+            }
+        }
+        Ok(())
     }
 
     /// Whether tasks outlive this process.
@@ -222,12 +271,48 @@ impl Storage {
         }
     }
 
+    /// The name of a process's lease.
+    pub(crate) fn lease(&self, node: &str) -> String {
+        format!("{}{node}", self.prefix("task-lease"))
+    }
+
+    /// How long a lease lasts.
+    pub(crate) fn lasts(&self) -> Duration {
+        Duration::from_millis(self.limits.tasks.lease_ms.max(30))
+    }
+
+    /// Claims the lease of this process, or renews it. `None` if another one has it.
+    pub(crate) async fn claim_lease(&self) -> Result<Option<Fence>, TaskError> {
+        // Repeating the claim renews it. A lease that was lost meanwhile is claimed anew; what others took over is theirs.
+        let claim = self.store.lease().claim(&self.lease(&self.node), &self.node, self.lasts()).await?;
+        Ok(match claim {
+            Claim::Held(fence) => Some(fence),
+            Claim::Busy { .. } => None,
+        })
+    }
+
+    /// Puts this process on the list of those whose tasks are taken over when they have died.
+    pub(crate) async fn enlist(&self) -> Result<(), TaskError> {
+        let key = format!("{}{}", self.prefix("task-node"), self.node);
+        let _ = self.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
+        Ok(())
+    }
+
     /// Makes a task that runs here.
     pub(crate) async fn create(self: &Arc<Self>, new: NewTask, slot: Slot) -> Result<Arc<Live>, TaskError> {
         if self.is_closing() {
             return Err(TaskError::Busy("the server is shutting down".to_owned()));
         }
-        let now = now_ms();
+        self.know_clock().await?;
+        if self.outlives() {
+            // Before the first task: nobody would find it otherwise.
+            let begin = async || {
+                self.claim_lease().await?;
+                self.enlist().await
+            };
+            self.is_listed.get_or_try_init(begin).await?;
+        }
+        let now = self.now_ms();
         let limits = &self.limits.tasks;
         let (id, runner) = (owner::new_id(), self.next_runner());
         let state = begun(State::new(now, new.ttl_ms), &new.answered, limits);
@@ -293,6 +378,8 @@ impl Storage {
             stopped: AtomicU8::new(0),
             place,
             slot: Mutex::new(Some(slot)),
+            session: OnceLock::new(),
+            steps: OnceLock::new(),
         });
         self.live().insert(key, live.clone());
         live
@@ -303,14 +390,15 @@ impl Storage {
         if !owner::is_id(id) {
             return Err(TaskError::Unknown);
         }
+        self.know_clock().await?;
         let found = self.kv.get(&self.key("task", owner, id)).await?.ok_or(TaskError::Unknown)?;
         let record = read(&found.value)?;
-        if record.state.status.is_end() || now_ms() < record.state.expires_ms() {
+        if record.state.status.is_end() || self.now_ms() < record.state.expires_ms() {
             return Ok(record);
         }
         let mut expired = record.clone();
         self.change(owner, id, &mut |record| {
-            let change = record.state.apply(&Event::Expire, now_ms());
+            let change = record.state.apply(&Event::Expire, self.now_ms());
             if change == Change::Ended {
                 record.end = Some(Kept::Here(failed(linchpin_proto::task::EXPIRED)));
             }
@@ -348,6 +436,7 @@ impl Storage {
         if let Some(live) = live {
             return live.change(edit).await;
         }
+        self.know_clock().await?;
         let found = self.kv.get(&key).await?.ok_or(TaskError::Unknown)?;
         let mut held = (read(&found.value)?, found.rev);
         let change = self.swap(&key, &mut held, edit).await?;
@@ -370,7 +459,7 @@ impl Storage {
             if change == Change::None {
                 return Ok(change);
             }
-            let ttl = Duration::from_millis(new.state.deleted_ms().saturating_sub(now_ms()).max(1));
+            let ttl = Duration::from_millis(new.state.deleted_ms().saturating_sub(self.now_ms()).max(1));
             match self.kv.put(key, new.bytes().into(), Expect::Rev(held.1), ttl).await? {
                 Put::Stored(rev) => {
                     *held = (new, rev);
@@ -540,16 +629,16 @@ pub(crate) fn failed(why: &str) -> End {
 }
 
 /// Asks a question once more, for an answer that does not do. A task that has asked too often fails.
-pub(crate) fn ask_again(record: &mut Record, key: &str, why: &str, limits: &TaskLimits) -> Change {
+pub(crate) fn ask_again(record: &mut Record, (key, why): (&str, &str), limits: &TaskLimits, now: u64) -> Change {
     if record.state.asked() < limits.steps_max {
-        return record.state.apply(&Event::AskAgain { key, why }, now_ms());
+        return record.state.apply(&Event::AskAgain { key, why }, now);
     }
     let why = format!(
         "too many questions in this task (limit {}), most of them after answers that did not fit",
         limits.steps_max
     );
     record.end = Some(Kept::Here(failed(&why)));
-    record.state.apply(&Event::Fail(&why), now_ms())
+    record.state.apply(&Event::Fail(&why), now)
 }
 
 impl Live {
@@ -627,11 +716,43 @@ impl Live {
     /// Takes a newer record: who waits for changes looks again, and who runs it stops if it is over.
     fn took(&self, held: (Record, Rev)) {
         let is_over = held.0.state.status.is_end() || held.0.runner.as_ref() != Some(&self.runner);
+        self.tell_session(&held.0);
         *self.held() = held;
         self.changed.notify_waiters();
         if is_over {
             self.stop(Stop::Over);
         }
+    }
+
+    /// The handler runs: these are its steps, and this is the session that made the task, if there is one.
+    pub(crate) fn runs(&self, steps: Arc<RunningSteps>, session: Option<&Arc<Session>>) {
+        let _ = self.steps.set(steps);
+        if let Some(session) = session.filter(|_| self.look(Record::features).core_tasks) {
+            let _ = self.session.set(Arc::downgrade(session));
+        }
+    }
+
+    /// Tells the session of another status or message. Clients do not rely on it.
+    fn tell_session(&self, new: &Record) {
+        let Some(session) = self.session.get().and_then(Weak::upgrade) else { return };
+        let Some(feed) = session.feed() else { return };
+        let shown = |record: &Record| (record.state.status, record.state.message.clone());
+        if shown(new) == self.look(shown) {
+            return;
+        }
+        let mut members = Vec::with_capacity(256);
+        task::members(&mut members, &self.id, &new.state, None, new.features(), self.storage.now_ms());
+        feed.feed().push(&ServerChange::Log(render::notification("notifications/tasks/status", &members)));
+    }
+
+    /// This process ends: the steps that run are done, others do not begin.
+    pub(crate) fn finish_steps(&self) {
+        self.steps.get().into_iter().for_each(|steps| steps.leave());
+    }
+
+    /// Whether none of its steps runs.
+    pub(crate) fn is_between_steps(&self) -> bool {
+        self.steps.get().is_none_or(|steps| steps.are_done())
     }
 
     /// Stops the run.
@@ -676,13 +797,13 @@ impl Live {
 
     /// When it has to be over, by tokio's clock.
     pub(crate) fn deadline(&self) -> tokio::time::Instant {
-        let left = self.look(|record| record.state.expires_ms()).saturating_sub(now_ms());
+        let left = self.look(|record| record.state.expires_ms()).saturating_sub(self.storage.now_ms());
         tokio::time::Instant::now() + Duration::from_millis(left)
     }
 
     /// How long its record is kept, at least.
     pub(crate) fn kept(&self) -> Duration {
-        let left = self.look(|record| record.state.expires_ms()).saturating_sub(now_ms());
+        let left = self.look(|record| record.state.expires_ms()).saturating_sub(self.storage.now_ms());
         Duration::from_millis(left.saturating_add(FETCH_MS_MIN))
     }
 }
