@@ -11,6 +11,13 @@ pub const PAGE_TYPE: &str = "text/html;profile=mcp-app";
 pub const PAGE_BYTES_MAX: usize = 2 << 20;
 
 /// The member `ui` of a page's `_meta`.
+///
+/// ```
+/// use linchpin_apps::PageMeta;
+///
+/// let meta: PageMeta = serde_json::from_str(r#"{"csp":{"connectDomains":["https://api.example.com"]}}"#).unwrap();
+/// assert_eq!(meta.csp.connect_domains, ["https://api.example.com"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -39,6 +46,13 @@ impl PageMeta {
 }
 
 /// Origins that a page declares. Nothing else is allowed.
+///
+/// ```
+/// use linchpin_apps::Csp;
+///
+/// let csp: Csp = serde_json::from_str(r#"{"resourceDomains":["https://cdn.example.com"]}"#).unwrap();
+/// assert!(csp.connect_domains.is_empty() && csp.resource_domains == ["https://cdn.example.com"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -64,6 +78,13 @@ impl Csp {
 }
 
 /// Features of the browser that a page asks for, each an object without members of its own yet.
+///
+/// ```
+/// use linchpin_apps::Permissions;
+///
+/// let permissions: Permissions = serde_json::from_str(r#"{"clipboardWrite":{}}"#).unwrap();
+/// assert!(permissions.clipboard_write.is_some() && permissions.camera.is_none());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -21,6 +21,13 @@ pub enum Source {
 }
 
 /// A content security policy, and what of the page's wishes is not in it.
+///
+/// ```
+/// use linchpin_apps::{Grant, PageMeta, View};
+///
+/// let view = View::new(&PageMeta::default(), Grant::new());
+/// assert!(view.csp().starts_with("default-src 'none'"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {

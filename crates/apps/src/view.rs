@@ -24,6 +24,21 @@ const TEARDOWN: Duration = Duration::from_secs(2);
 const VERSION: &str = "2026-01-26";
 
 /// What a host does next.
+///
+/// ```
+/// use linchpin_apps::Act;
+///
+/// // What the host's window does with the more common ones.
+/// fn said(act: &Act) -> Option<String> {
+///     match act {
+///         Act::CallTool { name, .. } => Some(format!("calls {name}")),
+///         Act::OpenLink { url, .. } => Some(format!("wants to open {url}")),
+///         Act::Refused(why) => Some(format!("was refused: {why}")),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(said(&Act::Refused("too long".to_owned())).as_deref(), Some("was refused: too long"));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Act {

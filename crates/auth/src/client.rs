@@ -12,6 +12,14 @@ use linchpin_oauth::{AuthorizationServerMetadata as Server, Secret, Signer};
 use std::fmt;
 
 /// The credential with which a client authenticates.
+///
+/// ```
+/// use linchpin_auth::{Credential, OAuth};
+///
+/// let secret: Credential = "the-secret".into();
+/// let oauth = OAuth::new().client_credentials("my-service", secret);
+/// # let _ = oauth;
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Credential {

@@ -18,6 +18,25 @@ use std::time::Duration;
 use url::Url;
 
 /// Sends HTTP requests for the flow.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::{Request, Response};
+/// use linchpin_auth::Fetch;
+/// use linchpin_core::service::BoxFuture;
+/// use linchpin_web::Reach;
+///
+/// /// For tests: every document is missing.
+/// struct Nothing;
+///
+/// impl Fetch for Nothing {
+///     fn fetch(&self, _: Request<Bytes>, _: Reach, _: usize) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+///         Box::pin(async {
+///             Response::builder().status(404).body(Bytes::new()).map_err(|error| error.to_string())
+///         })
+///     }
+/// }
+/// ```
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///

@@ -21,6 +21,17 @@ pub(crate) enum NonInteractive {
 }
 
 /// An assertion of a party that the authorization server trusts, to be exchanged for tokens: a JWT or SAML assertion.
+///
+/// ```
+/// use linchpin_auth::Assertion;
+///
+/// let file = Assertion::file("/var/run/secrets/tokens/mcp");
+/// let asked = Assertion::from_fn(|purpose| async move {
+///     // Ask the platform for one that is for this authorization server.
+///     Ok(format!("an assertion for {}", purpose.issuer))
+/// });
+/// # let _ = (file, asked);
+/// ```
 #[derive(Clone)]
 pub struct Assertion(Source);
 

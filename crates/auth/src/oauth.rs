@@ -365,6 +365,17 @@ impl fmt::Debug for OAuth {
 }
 
 /// The stored state for one authorization server and resource, without secrets.
+///
+/// ```
+/// use linchpin_auth::{Error, OAuth};
+///
+/// async fn show(oauth: &OAuth) -> Result<(), Error> {
+///     for status in oauth.status().await? {
+///         println!("{}: {}", status.resource, if status.logged_in { "logged in" } else { "logged out" });
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {

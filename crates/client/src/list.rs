@@ -18,6 +18,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The items of lists: tools, resources, resource templates, prompts.
+///
+/// ```
+/// # use linchpin_client::{Connection, Listed, Result};
+/// use linchpin_types::prompt::Prompt;
+///
+/// async fn count<T: Listed>(server: &Connection) -> Result<usize> {
+///     let (mut pages, mut count) = (server.pages::<T>(), 0);
+///     while let Some(page) = pages.next().await {
+///         count += page?.items.len();
+///     }
+///     Ok(count)
+/// }
+/// # async fn _all(server: &Connection) -> Result<usize> { count::<Prompt>(server).await }
+/// ```
 pub trait Listed: DeserializeOwned + Clone + Send + Unpin + 'static {
     /// The method that lists the items.
     const METHOD: &'static str;
@@ -69,6 +83,16 @@ impl Listed for Tool {
 }
 
 /// One page of a list.
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// use linchpin_types::tool::Tool;
+///
+/// async fn first_page(server: &Connection) -> Result<Vec<Tool>> {
+///     let page = server.pages::<Tool>().next().await.transpose()?;
+///     Ok(page.map(|page| page.items).unwrap_or_default())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page<T> {
@@ -81,6 +105,18 @@ pub struct Page<T> {
 }
 
 /// A complete list. Derefs to its items.
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// async fn show(server: &Connection) -> Result<()> {
+///     let tools = server.tools().await?;
+///     println!("{} tools, the first is {:?}", tools.len(), tools.first().map(|tool| &tool.name));
+///     for refused in &tools.refused {
+///         println!("{} cannot be used: {}", refused.name, refused.why);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listing<T> {
@@ -93,6 +129,16 @@ pub struct Listing<T> {
 }
 
 /// A rejected definition.
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// async fn complain(server: &Connection) -> Result<()> {
+///     for refused in server.tools().await?.refused {
+///         eprintln!("{}: {}", refused.name, refused.why);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {

@@ -54,6 +54,16 @@ impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
 /// A request that is sent when awaited, or when [`Request::steps`] is polled.
 ///
 /// Cancel-safe: dropping the future cancels the request at the server.
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// use std::time::Duration;
+///
+/// async fn convert(server: &Connection) -> Result<String> {
+///     let call = server.call("convert", serde_json::json!({ "celsius": 20 }));
+///     Ok(call.timeout(Duration::from_secs(5)).await?.text())
+/// }
+/// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Request<T> {
     /// Keeps the connection open while the request runs.
@@ -317,6 +327,19 @@ impl<T: Received> IntoFuture for Request<T> {
 }
 
 /// A running request as a stream. See [`Request::steps`].
+///
+/// ```
+/// # use linchpin_client::{Connection, Result, Step};
+/// async fn import(server: &Connection) -> Result<()> {
+///     let mut steps = server.call("import", ()).steps();
+///     while let Some(step) = steps.next().await {
+///         if let Step::Progress(at) = step {
+///             println!("{} of {:?}", at.progress, at.total);
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
 #[must_use = "a request is sent when its steps are polled"]
 pub struct Steps<T> {
     watched: Option<Arc<Watched>>,

@@ -164,6 +164,16 @@ impl fmt::Debug for RawCallToolResult {
 }
 
 /// A result decoded as `T`, with its JSON text. Derefs to `T`.
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// async fn notes(server: &Connection) -> Result<()> {
+///     let read = server.read("notes://all").await?;
+///     println!("{} contents: {}", read.contents.len(), read.text());
+///     println!("as it came: {}", read.as_json());
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Decoded<T> {
     value: T,

@@ -90,6 +90,16 @@ impl SamplingRequest {
 }
 
 /// A request or notification whose method the client has no callback of its own for, with its parameters.
+///
+/// ```
+/// # use linchpin_client::{Client, ServerMessage};
+/// #[derive(serde::Deserialize)]
+/// struct Moved { to: String }
+///
+/// let client = Client::new("my-host", "1.0").on_notification("example.com/moved", |message: ServerMessage<Moved>| {
+///     println!("{} moved to {}", message.server, message.params.to);
+/// });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerMessage<P> {

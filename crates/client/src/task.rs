@@ -59,6 +59,15 @@ pub struct Task {
 }
 
 /// Where a task is: see [`Task::state`].
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// async fn look(server: &Connection, id: &str) -> Result<()> {
+///     let state = server.task(id).state().await?;
+///     println!("{}: {} open questions", state.task.status, state.questions.len());
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskState {

@@ -18,6 +18,13 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The client capabilities that a server uses.
+///
+/// ```
+/// use linchpin_core::ClientCaps;
+///
+/// let caps = ClientCaps::read(r#"{"elicitation":{}}"#).unwrap();
+/// assert!(caps.elicitation_form && !caps.sampling);
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ClientCaps {
     /// Elicitation in form mode.
@@ -108,6 +115,18 @@ impl Locals {
 }
 
 /// The session negotiated by `initialize`. Lives as long as its pipe or HTTP session.
+///
+/// ```
+/// use linchpin_core::{Observer, Session};
+///
+/// struct Sessions;
+///
+/// impl Observer for Sessions {
+///     fn session_opened(&self, session: &Session) {
+///         println!("{:016x} in {}", session.public_id(), session.features().revision);
+///     }
+/// }
+/// ```
 pub struct Session {
     features: &'static Features,
     caps: ClientCaps,

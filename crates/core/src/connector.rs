@@ -14,6 +14,34 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a client connects to: a command to run, an address, a socket. Can be used more than once.
+///
+/// ```
+/// use linchpin_core::connector::{ClientTransport, ConnectOptions, Connector, TransportError};
+/// use linchpin_core::service::BoxFuture;
+/// use std::sync::Arc;
+///
+/// /// Connects to the first of two that can be reached.
+/// struct Either<A, B>(A, B);
+///
+/// impl<A: Connector, B: Connector> Connector for Either<A, B> {
+///     fn name(&self) -> String {
+///         format!("{} or {}", self.0.name(), self.1.name())
+///     }
+///
+///     fn key(&self) -> Option<String> {
+///         None
+///     }
+///
+///     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+///         Box::pin(async move {
+///             match self.0.connect(options.clone()).await {
+///                 Ok(transport) => Ok(transport),
+///                 Err(_) => self.1.connect(options).await,
+///             }
+///         })
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not something that a client can connect to",
     note = "use `child(\"npx some-server\")?`, `remote(\"https://example.com/mcp\")?`, `unix(path)`, `pipes(read, write)` or `in_process(server)`"
@@ -170,6 +198,14 @@ pub struct Answer {
 }
 
 /// Why a request got no response.
+///
+/// ```
+/// use linchpin_core::connector::TransportError;
+///
+/// let error = TransportError::Unreachable("127.0.0.1:8931 refused the connection".into());
+/// assert!(error.is_closed());
+/// assert_eq!(error.to_string(), "127.0.0.1:8931 refused the connection");
+/// ```
 #[derive(Clone, Debug)]
 pub enum TransportError {
     /// The server cannot be reached: what was tried and what happened.
@@ -267,10 +303,47 @@ pub enum Traffic<'a> {
 ///
 /// Credentials are requested for this URL, wherever the request itself is sent: to the target of a redirect, or to an
 /// endpoint that the server named. Without it, the request's own URL is used.
+///
+/// ```
+/// use linchpin_core::connector::BelongsTo;
+///
+/// fn server_of(head: &http::request::Parts) -> &http::Uri {
+///     head.extensions.get::<BelongsTo>().map_or(&head.uri, |server| &server.0)
+/// }
+/// # let head = http::Request::new(()).into_parts().0;
+/// # assert_eq!(server_of(&head), &head.uri);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BelongsTo(pub http::Uri);
 
 /// Authorizes HTTP requests: adds credentials to them and reacts when they are rejected.
+///
+/// ```
+/// use http::{HeaderMap, HeaderValue, StatusCode, request};
+/// use linchpin_core::connector::Authorizer;
+/// use linchpin_core::service::BoxFuture;
+/// use std::sync::Arc;
+///
+/// /// A key in a header of its own.
+/// struct ApiKey(HeaderValue);
+///
+/// impl Authorizer for ApiKey {
+///     fn authorize<'a>(&'a self, head: &'a mut request::Parts) -> BoxFuture<'a, Result<(), Arc<str>>> {
+///         head.headers.insert("x-api-key", self.0.clone());
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn answered<'a>(
+///         &'a self,
+///         _: &'a request::Parts,
+///         status: StatusCode,
+///         _: &'a HeaderMap,
+///     ) -> BoxFuture<'a, Result<bool, Arc<str>>> {
+///         let refused = status == StatusCode::UNAUTHORIZED;
+///         Box::pin(async move { if refused { Err("the API key is not accepted".into()) } else { Ok(false) } })
+///     }
+/// }
+/// ```
 pub trait Authorizer: Send + Sync + 'static {
     /// Adds credentials to a request that is about to be sent. May take long: a user may have to log in.
     ///

@@ -4,6 +4,14 @@ use linchpin_types::error::code;
 use linchpin_types::version::Revision;
 
 /// The features of one revision. A feature that is `false` is never sent to a peer of this revision.
+///
+/// ```
+/// use linchpin_core::Features;
+/// use linchpin_types::version::Revision;
+///
+/// assert!(Features::of(Revision::V2025_11_25).has_sessions);
+/// assert!(Features::of(Revision::V2026_07_28).multi_round_trip);
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub struct Features {
     /// The revision.

@@ -1,4 +1,4 @@
-//! Who may come in over HTTP: the decision between the head of a request and its body.
+//! Authorization over HTTP: the decision between the head of a request and its body.
 
 use crate::principal::Principal;
 use crate::service::{BoxFuture, RequestContext};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Decides who may come in over HTTP, for every request of every revision.
+/// Authorizes requests over HTTP, in every revision.
 ///
 /// The checks of a request run in this order: `Host` and `Origin`, CORS preflight, [`Gate::page`], [`Gate::admit`], the
 /// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a stranger is not read.
@@ -97,6 +97,23 @@ impl<G: Gate + ?Sized> Gate for Arc<G> {
 }
 
 /// The decision about a request.
+///
+/// ```
+/// use linchpin_core::Principal;
+/// use linchpin_core::gate::{Admit, Refusal};
+///
+/// // What has to be looked up elsewhere is decided later; the connection goes on meanwhile.
+/// fn decide(token: Option<&str>) -> Admit {
+///     let Some(token) = token.map(str::to_owned) else {
+///         return Admit::No(Refusal::unauthorized("send a bearer token"));
+///     };
+///     Admit::Later(Box::pin(async move {
+///         let user = token.strip_prefix("user-").ok_or_else(|| Refusal::unauthorized("unknown token"))?;
+///         Ok(Principal::new(user))
+///     }))
+/// }
+/// assert!(matches!(decide(None), Admit::No(_)));
+/// ```
 pub enum Admit {
     /// It comes from this principal.
     Yes(Principal),
@@ -199,6 +216,20 @@ impl Refusal {
 }
 
 /// What a [`Gate`] serves at a path of its own, in every HTTP method.
+///
+/// ```
+/// use http::{Request, Response};
+/// use linchpin_core::gate::Page;
+/// use linchpin_core::service::BoxFuture;
+///
+/// struct Robots;
+///
+/// impl Page for Robots {
+///     fn respond(&self, _: Request<bytes::Bytes>) -> BoxFuture<'static, Response<bytes::Bytes>> {
+///         Box::pin(async { Response::new("User-agent: *\nDisallow: /\n".into()) })
+///     }
+/// }
+/// ```
 pub trait Page: Send + Sync + 'static {
     /// Returns the longest body that is read, in bytes. Default: 0.
     fn body_bytes_max(&self) -> usize {
@@ -211,6 +242,26 @@ pub trait Page: Send + Sync + 'static {
 
 /// A JSON document that is served to everybody, such as the metadata of a protected resource (RFC 9728): for GET and HEAD,
 /// to pages of every origin, cached for an hour.
+///
+/// ```
+/// use http::request;
+/// use linchpin_core::gate::{Admit, Document, Gate, Page};
+/// use std::net::SocketAddr;
+/// use std::sync::Arc;
+///
+/// struct Open;
+///
+/// impl Gate for Open {
+///     fn admit(&self, _: &request::Parts, _: Option<SocketAddr>) -> Admit {
+///         Admit::Open
+///     }
+///
+///     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
+///         (path == "/about.json").then(|| Arc::new(Document::json(r#"{"about":"a demo"}"#)) as _)
+///     }
+/// }
+/// assert!(Open.page("/about.json").is_some());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Document {
     json: Bytes,

@@ -228,6 +228,17 @@ impl Claims {
 }
 
 /// A request with its caller. If the specification has its method, the caller's revision has it too.
+///
+/// ```
+/// use linchpin_core::Request;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Search { words: String }
+///
+/// fn words(request: &Request) -> Option<String> {
+///     Some(request.decode::<Search>().ok()?.words)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Request {
     /// To be repeated in the response.

@@ -97,6 +97,14 @@ impl Observer for Vec<Arc<dyn Observer>> {
 }
 
 /// A request that is observed, without its parameters.
+///
+/// ```
+/// use linchpin_core::observer::{CallEnd, CallInfo};
+///
+/// fn line(call: &CallInfo, end: &CallEnd) -> String {
+///     format!("{} {} {} {:?}", call.method, call.target.as_deref().unwrap_or("-"), end.outcome.as_str(), end.duration)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallInfo {
@@ -189,6 +197,14 @@ fn clip(text: &str) -> &str {
 }
 
 /// How a call ended.
+///
+/// ```
+/// use linchpin_core::observer::{CallEnd, Outcome};
+/// use std::time::Duration;
+///
+/// let end = CallEnd::new(Outcome::Ok, 120, Duration::from_millis(3));
+/// assert!(!end.outcome.is_error());
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CallEnd {
@@ -208,6 +224,13 @@ impl CallEnd {
 }
 
 /// The outcome of a call.
+///
+/// ```
+/// use linchpin_core::observer::Outcome;
+///
+/// assert_eq!(Outcome::Error(-32602).as_str(), "error");
+/// assert!(Outcome::ToolError.is_error() && !Outcome::InputRequired.is_error());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {

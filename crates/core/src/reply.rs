@@ -13,6 +13,13 @@ use std::io;
 use std::sync::Arc;
 
 /// A serialized response: the whole frame and its metadata.
+///
+/// ```
+/// use linchpin_core::{Id, Reply};
+///
+/// let reply = Reply::with_result(&Id::number(7), r#"{"answer":42}"#.into());
+/// assert_eq!(reply.into_frame(), br#"{"jsonrpc":"2.0","id":7,"result":{"answer":42}}"#);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reply {
     frame: Vec<u8>,
@@ -38,6 +45,12 @@ pub struct MissingScopes {
 pub const MISSING_SCOPES: i32 = 403;
 
 /// The kind of a [`Reply`].
+///
+/// ```
+/// use linchpin_core::reply::{Reply, ReplyKind};
+///
+/// assert_eq!(Reply::error(None, -32601, "unknown method", None).kind(), ReplyKind::Error(-32601));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReplyKind {

@@ -92,6 +92,15 @@ pub trait Service: Send + Sync + 'static {
 }
 
 /// What a transport knows about a request beside the message.
+///
+/// ```
+/// use linchpin_core::service::RequestContext;
+///
+/// fn user_agent(context: &RequestContext) -> Option<&str> {
+///     context.headers.get("user-agent")?.to_str().ok()
+/// }
+/// assert_eq!(user_agent(&RequestContext::default()), None);
+/// ```
 #[derive(Clone, Default)]
 pub struct RequestContext {
     /// HTTP request headers; empty on other transports.
@@ -178,6 +187,22 @@ pub enum HeaderParamKind {
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A transport that a service can be served on: a pipe, a socket, an address.
+///
+/// ```
+/// use linchpin_core::service::{Bind, BoxFuture, Service};
+/// use std::io;
+/// use std::sync::Arc;
+///
+/// /// Tells where it serves, and leaves the rest to another transport.
+/// struct Told<B>(&'static str, B);
+///
+/// impl<B: Bind> Bind for Told<B> {
+///     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
+///         eprintln!("serving on {}", self.0);
+///         self.1.serve(service)
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a transport that can be served on",
     note = "use `stdio()`, `http(\"127.0.0.1:8931\")`, `unix(path)`, `pipes(read, write)` or `memory()`"
@@ -190,6 +215,15 @@ pub trait Bind: Send + 'static {
 }
 
 /// Conversion into a service that transports can drive: a configured server, or a service itself.
+///
+/// ```
+/// use linchpin_core::service::{ConfigError, IntoService};
+///
+/// /// How many bytes all clients of a server may hold together.
+/// fn memory_of(server: impl IntoService) -> Result<u64, ConfigError> {
+///     Ok(server.into_shared()?.limits().connections.memory_bytes_max as u64)
+/// }
+/// ```
 pub trait IntoService {
     /// Converts into a service.
     ///
@@ -205,6 +239,13 @@ impl IntoService for Arc<dyn Service> {
 }
 
 /// The problems of a server's configuration, each a sentence, with its location in the source if known.
+///
+/// ```
+/// use linchpin_core::service::ConfigError;
+///
+/// let error = ConfigError::from_iter(["tool `a` is defined twice".to_owned(), "tool `b` has no name".to_owned()]);
+/// assert_eq!(error.problems().count(), 2);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigError {
     problems: Vec<String>,

@@ -8,6 +8,15 @@ use serde_json::value::RawValue;
 /// All that is known of a session between two requests.
 ///
 /// Its serialized form is stable: a newer version reads what an older one wrote.
+///
+/// ```
+/// use linchpin_core::SessionRecord;
+/// use linchpin_types::version::Revision;
+///
+/// let json = serde_json::to_string(&SessionRecord::bare(Revision::V2025_11_25)).unwrap();
+/// let read: SessionRecord = serde_json::from_str(&json).unwrap();
+/// assert_eq!(read.revision, Revision::V2025_11_25);
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionRecord {

@@ -76,6 +76,29 @@ pub trait SessionStore: Send + Sync + 'static {
 /// Puts what a session is into its id, encrypted, so that it goes on at any process that has the key, without a
 /// [`SessionStore`] and after a restart too. What the session changed after `initialize` (subscriptions, its log level) is not
 /// in its id.
+///
+/// ```
+/// use linchpin_core::{SessionRecord, SessionSeal};
+///
+/// /// Not encrypted: for a test of what a session's id holds.
+/// struct Plain;
+///
+/// impl SessionSeal for Plain {
+///     fn seal(&self, key: &str, record: &SessionRecord) -> Option<String> {
+///         let json = serde_json::to_string(record).ok()?;
+///         Some(format!("{key}{json}").bytes().map(|byte| format!("{byte:02x}")).collect())
+///     }
+///
+///     fn open(&self, key: &str, sealed: &str) -> Option<SessionRecord> {
+///         let pairs = sealed.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+///         let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
+///         serde_json::from_str(text.strip_prefix(key)?).ok()
+///     }
+/// }
+/// # let record = SessionRecord::bare(linchpin_types::version::Revision::V2025_11_25);
+/// # assert!(Plain.open("k", &Plain.seal("k", &record).unwrap()).is_some());
+/// # assert!(Plain.open("other", &Plain.seal("k", &record).unwrap()).is_none());
+/// ```
 pub trait SessionSeal: Send + Sync + 'static {
     /// The second half of the id of a session whose first half is `key`: letters, digits, `-` and `_`. `None` if the record
     /// is too long for a header; such a session ends with its process.
@@ -89,6 +112,8 @@ pub trait SessionSeal: Send + Sync + 'static {
 /// Keeps the events of streams, so that a client can resume a stream at another process.
 ///
 /// Streams are named by the session's id and their own number; numbers of different processes differ.
+///
+/// `linchpin::testing::store::check_events` tests an implementation.
 pub trait EventStore: Send + Sync + 'static {
     /// Appends events, whose numbers are greater than those stored before; gaps are possible. The same append twice is one.
     fn append(
@@ -116,6 +141,13 @@ pub trait EventStore: Send + Sync + 'static {
 }
 
 /// An event of a stream.
+///
+/// ```
+/// use linchpin_core::StoredEvent;
+///
+/// let event = StoredEvent::new(3, "id: 1-3\ndata: {}\n\n".into());
+/// assert_eq!(event.number, 3);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredEvent {
@@ -168,6 +200,16 @@ pub trait ChangeRelay: Send + Sync + 'static {
 }
 
 /// Why a store failed.
+///
+/// ```
+/// use linchpin_core::StoreError;
+///
+/// fn failed(error: std::io::Error) -> StoreError {
+///     StoreError::new(error)
+/// }
+/// assert_eq!(StoreError::new("the database is read-only").to_string(), "the database is read-only");
+/// # let _ = failed;
+/// ```
 #[derive(Debug)]
 pub struct StoreError(Box<dyn std::error::Error + Send + Sync>);
 

@@ -15,6 +15,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Something that changed.
+///
+/// ```
+/// use linchpin_core::ServerChange;
+///
+/// // What a relay between processes may send for it.
+/// fn written(change: &ServerChange) -> Option<String> {
+///     match change {
+///         ServerChange::Tools => Some("tools".to_owned()),
+///         ServerChange::Prompts => Some("prompts".to_owned()),
+///         ServerChange::Resources => Some("resources".to_owned()),
+///         ServerChange::Updated(uri) => Some(format!("updated {uri}")),
+///         // It is for one session only.
+///         ServerChange::Log(_) => None,
+///     }
+/// }
+/// assert_eq!(written(&ServerChange::Updated("file:///a".into())).as_deref(), Some("updated file:///a"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ServerChange {
     /// The list of tools.

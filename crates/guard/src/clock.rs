@@ -5,6 +5,20 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells the time, in seconds since 1970. By default it is that of the system; tests set their own.
+///
+/// ```
+/// use linchpin_guard::Clock;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// // A clock that a test sets.
+/// let now = Arc::new(AtomicU64::new(1_900_000_000));
+/// let clock = Clock::new({
+///     let now = now.clone();
+///     move || now.load(Ordering::Relaxed)
+/// });
+/// # let _ = clock;
+/// ```
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
 

@@ -5,6 +5,22 @@ use http::{Request, Response};
 use linchpin_core::service::BoxFuture;
 
 /// Sends a guard's requests to issuers: for their metadata and keys, and about tokens.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::{Request, Response};
+/// use linchpin_core::service::BoxFuture;
+/// use linchpin_guard::Fetch;
+///
+/// /// Nothing outside is reached: the keys of all issuers are given.
+/// struct Offline;
+///
+/// impl Fetch for Offline {
+///     fn fetch(&self, _: Request<Bytes>, _: usize) -> BoxFuture<'static, Result<Response<Bytes>, String>> {
+///         Box::pin(async { Err("this server has no network".to_owned()) })
+///     }
+/// }
+/// ```
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///

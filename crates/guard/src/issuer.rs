@@ -108,7 +108,7 @@ impl TrustedIssuer {
     }
 
     /// Reads `sub` as `<issuer>#<subject>`: who vouches for a user, and what the user is called there. For an issuer that
-    /// lets people log in elsewhere, so that they are the same principals as with tokens of that place.
+    /// lets users log in elsewhere, so that they are the same principals as with tokens of that place.
     #[must_use]
     pub fn principal_in_subject(mut self) -> TrustedIssuer {
         self.principal_in_subject = true;
@@ -175,6 +175,12 @@ impl fmt::Debug for TrustedIssuer {
 }
 
 /// How a guard asks an issuer about tokens (RFC 7662): who it is there.
+///
+/// ```
+/// use linchpin_guard::{Introspection, TrustedIssuer};
+///
+/// let issuer = TrustedIssuer::new("https://login.example.com").introspection(Introspection::secret("files", "the-secret"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Introspection {
     pub(crate) client: String,

@@ -52,6 +52,13 @@ pub struct Key {
 }
 
 /// A key that was just made, and is shown once.
+///
+/// ```
+/// use linchpin_guard::{Keys, Scopes};
+///
+/// let new = Keys::create("laptop", &Scopes::new(), None, "Ada's laptop").unwrap();
+/// assert!(new.token.expose().starts_with("lp_laptop_") && new.entry.starts_with("[laptop]"));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewKey {

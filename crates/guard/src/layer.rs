@@ -13,6 +13,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// Puts a gate in front of any HTTP service; created by [`Guard::layer`](crate::Guard::layer).
+///
+/// ```
+/// use linchpin_guard::{Guard, GuardLayer, Keys, Scopes};
+/// use std::sync::Arc;
+///
+/// let (keys, _token) = Keys::once("laptop", Scopes::new());
+/// let layer = GuardLayer::new(Arc::new(Guard::for_keys().keys(keys)));
+/// ```
 #[derive(Clone)]
 pub struct GuardLayer {
     gate: Arc<dyn Gate>,

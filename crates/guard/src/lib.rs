@@ -1,4 +1,4 @@
-//! Who may come in, for servers of the Model Context Protocol over HTTP.
+//! Authorization for servers of the Model Context Protocol over HTTP.
 //!
 //! A [`Guard`] is a [`Gate`](linchpin_core::gate::Gate): it admits requests with an access token of an issuer that it
 //! trusts, or with one of its keys, and answers all others with the challenge that makes a client log in. It also serves

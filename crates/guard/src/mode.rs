@@ -1,6 +1,12 @@
 //! Whether tokens are bound to keys.
 
 /// Whether access tokens are bound to keys (DPoP, RFC 9449).
+///
+/// ```
+/// use linchpin_guard::{Dpop, Guard};
+///
+/// let guard = Guard::new("https://mcp.example.com/mcp").issuer("https://login.example.com").dpop(Dpop::Required);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dpop {

@@ -1,4 +1,4 @@
-//! The words of OAuth, read and written by clients, protected servers and authorization servers alike.
+//! Data types of OAuth, read and written by clients, protected servers and authorization servers alike.
 //!
 //! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything is deterministic
 //! but for new keys and random texts: no I/O, no clock (`now` is an argument, in seconds since 1970).

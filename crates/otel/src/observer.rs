@@ -22,6 +22,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 /// | `mcp.server.active_operations`, `mcp.server.active_sessions`, `mcp.server.active_streams` | |
 /// | `mcp.server.request.size`, `mcp.server.response.size` | bytes of the messages of calls |
 /// | `mcp.server.dropped_notifications` | |
+///
+/// ```no_run
+/// # use linchpin::otel::Otel;
+/// # use linchpin::prelude::*;
+/// # fn example(otel: &Otel) {
+/// let server = Server::new("notes", "1.0").observe(otel.observer());
+/// # }
+/// ```
 pub struct OtelObserver {
     durations: Histogram<f64>,
     running: UpDownCounter<i64>,

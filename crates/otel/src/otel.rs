@@ -26,6 +26,17 @@ const SCOPE: &str = "linchpin";
 /// Sends traces and metrics to a collector, by OTLP over HTTP.
 ///
 /// Call [`Otel::shutdown`] at the end of the program, or the last of them are lost.
+///
+/// ```no_run
+/// use linchpin::otel::Otel;
+/// use linchpin::prelude::*;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let otel = Otel::install("notes")?;
+/// Server::new("notes", "1.0").observe(otel.observer()).serve(stdio()).await?;
+/// otel.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[doc(alias = "OpenTelemetry")]
 #[doc(alias = "otlp")]
@@ -35,6 +46,13 @@ pub struct Otel {
 }
 
 /// Settings of an [`Otel`] before it is set up, made by [`Otel::builder`].
+///
+/// ```no_run
+/// # use linchpin::otel::{Otel, OtelError};
+/// # fn example() -> Result<(), OtelError> {
+/// let otel = Otel::builder("notes").endpoint("http://collector:4318").install()?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct OtelBuilder {
     service: String,
@@ -141,6 +159,13 @@ impl OtelBuilder {
 }
 
 /// Returns the place of the current span in its trace, for `Client::trace_context`. `None` outside of spans that are recorded.
+///
+/// ```
+/// use linchpin::otel::trace_context;
+/// use linchpin::prelude::*;
+///
+/// let client = Client::new("host", "1.0").trace_context(trace_context);
+/// ```
 pub fn trace_context() -> Option<TraceContext> {
     let context = Span::current().context();
     let span = context.span().span_context().clone();

@@ -59,6 +59,14 @@ impl Completion {
 }
 
 /// Completion values, best first. Clients receive the first 100 and the total.
+///
+/// ```
+/// # use linchpin_server::{Completion, Prompt};
+/// async fn cities(asked: Completion) -> Result<Vec<&'static str>, std::io::Error> {
+///     Ok(if asked.value.starts_with('O') { vec!["Oslo", "Odense"] } else { Vec::new() })
+/// }
+/// # Prompt::new("p", "").complete("city", cities);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a completion function",
     label = "not a list of values",

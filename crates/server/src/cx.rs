@@ -507,6 +507,24 @@ impl fmt::Debug for Cx {
 }
 
 /// A weak reference to a client's session. It does not keep the session alive.
+///
+/// ```
+/// # use linchpin_server::Cx;
+/// use linchpin_types::logging::LoggingLevel;
+/// use std::time::Duration;
+///
+/// // A tool that goes on after its answer, and tells the session when it is done.
+/// async fn start(cx: &Cx) -> &'static str {
+///     if let Some(peer) = cx.peer() {
+///         tokio::spawn(async move {
+///             tokio::time::sleep(Duration::from_secs(5)).await;
+///             peer.log(LoggingLevel::Info, None, "done");
+///         });
+///     }
+///     "started"
+/// }
+/// # linchpin_server::Server::new("s", "1").tool("start", start);
+/// ```
 #[derive(Clone)]
 pub struct Peer(Weak<Session>);
 

@@ -43,6 +43,17 @@ const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
 /// The result of a form elicitation. [`Cx::elicit_form`] shows it.
+///
+/// ```
+/// # use linchpin_server::Elicited;
+/// fn sent(answer: Elicited<String>) -> Option<String> {
+///     match answer {
+///         Elicited::Accepted(text) => Some(text),
+///         Elicited::Declined | Elicited::Cancelled => None,
+///     }
+/// }
+/// assert_eq!(sent(Elicited::Accepted("yes".to_owned())).as_deref(), Some("yes"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elicited<T> {
     /// The user submitted the form.
@@ -56,6 +67,17 @@ pub enum Elicited<T> {
 /// The result of a URL elicitation.
 ///
 /// `Accepted` means consent to open the URL, not that the user finished there.
+///
+/// ```
+/// # use linchpin_server::{Cx, Elicited, Result};
+/// async fn pay(cx: &Cx) -> Result<&'static str> {
+///     Ok(match cx.elicit_url("pay", "Pay here.", "https://pay.example.com/17").await? {
+///         Elicited::Accepted(()) => "the page was opened",
+///         Elicited::Declined | Elicited::Cancelled => "not paid",
+///     })
+/// }
+/// # linchpin_server::Server::new("s", "1").tool("pay", pay);
+/// ```
 pub type UrlElicited = Elicited<()>;
 
 impl Cx {

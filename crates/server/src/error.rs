@@ -11,6 +11,14 @@ use std::error::Error as StdError;
 use std::fmt;
 
 /// The result of a handler.
+///
+/// ```
+/// # use linchpin_server::{Error, Result};
+/// fn half(n: i64) -> Result<i64> {
+///     if n % 2 == 0 { Ok(n / 2) } else { Err(Error::tool(format!("{n} is odd"))) }
+/// }
+/// assert_eq!(half(8).ok(), Some(4));
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A boxed error.

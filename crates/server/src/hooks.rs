@@ -14,6 +14,16 @@ use std::sync::Arc;
 pub struct Notified;
 
 /// What a handler of notifications or subscriptions returns: `()`, or a `Result` of it with any printable error.
+///
+/// ```
+/// # use linchpin_server::Server;
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Moved { to: String }
+///
+/// let server = Server::new("s", "1").on_notification("example.com/moved", async |moved: Moved| {
+///     std::fs::write("position", moved.to)
+/// });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a handler of notifications",
     label = "a notification has no result",

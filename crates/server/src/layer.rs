@@ -117,6 +117,17 @@ impl fmt::Debug for Call {
 }
 
 /// The rest of the middleware chain, with the handler at its end.
+///
+/// ```
+/// # use linchpin_server::{Call, Next, Reply, Server};
+/// async fn announce(call: Call, next: Next) -> Reply {
+///     let name = call.name().to_owned();
+///     let reply = next.run(call).await;
+///     eprintln!("{name}: {:?}", reply.kind());
+///     reply
+/// }
+/// let server = Server::new("s", "1").layer(announce);
+/// ```
 pub struct Next {
     layers: Arc<[Layer]>,
     at: usize,

@@ -260,6 +260,16 @@ fn arguments(input: &Value, declared: &[PromptArgument]) -> Result<Vec<PromptArg
 }
 
 /// The result of a prompt handler.
+///
+/// ```
+/// # use linchpin_server::Server;
+/// use linchpin_types::prompt::PromptMessage;
+///
+/// fn interview() -> Vec<PromptMessage> {
+///     vec![PromptMessage::user("Ask me five questions."), PromptMessage::assistant("What is the first topic?")]
+/// }
+/// let server = Server::new("s", "1").prompt("hello", || "Say hello.").prompt("interview", interview);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of a prompt",
     label = "not prompt messages",

@@ -160,6 +160,13 @@ impl<T: Item> Working<T> {
 }
 
 /// The error of a change to the tools, resources or prompts of a server. Nothing was changed.
+///
+/// ```
+/// # use linchpin_server::{ChangeError, Server};
+/// let server = Server::new("s", "1").tool("deploy", || "deployed");
+/// let error = server.tools().disable("deplyo").unwrap_err();
+/// assert!(matches!(&error, ChangeError::Unknown { near: Some(near), .. } if near == "deploy"));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {

@@ -36,6 +36,17 @@ struct Inner {
 }
 
 /// The kind of a [`RequestError`].
+///
+/// ```
+/// # use linchpin_server::{Cx, Elicited, RequestErrorKind, RequestError};
+/// fn explain(error: &RequestError) -> &'static str {
+///     match error.kind() {
+///         RequestErrorKind::Unsupported => "this client cannot ask its user",
+///         RequestErrorKind::Declined | RequestErrorKind::Cancelled => "the user did not answer",
+///         _ => "no answer",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestErrorKind {

@@ -283,6 +283,17 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
 pub struct Markdown(pub String);
 
 /// The result of a resource handler. The requested URI and the definition's media type are filled in if missing.
+///
+/// ```
+/// # use linchpin_server::{Json, Server};
+/// fn numbers() -> Result<Json<Vec<u32>>, std::io::Error> {
+///     Ok(Json(vec![1, 2, 3]))
+/// }
+/// let server = Server::new("s", "1")
+///     .resource("demo://text", || "text".to_owned())
+///     .resource("demo://bytes", || vec![0_u8, 159, 146, 150])
+///     .resource("demo://numbers", numbers);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     label = "not resource contents",

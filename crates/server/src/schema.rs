@@ -7,6 +7,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// The arguments of a tool, resource or prompt without arguments.
+///
+/// A handler without arguments may leave it out; a closure without state and context may name it.
+///
+/// ```
+/// # use linchpin_server::{NoArgs, Server};
+/// let server = Server::new("s", "1").tool("one", || "1").tool("two", async |_: NoArgs| "2");
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(transform = undescribed)]
 pub struct NoArgs {}

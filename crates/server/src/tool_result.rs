@@ -48,6 +48,18 @@ pub struct Structured<T> {
 }
 
 /// The result of a tool handler.
+///
+/// ```
+/// # use linchpin_server::{Json, Server};
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Sum { sum: i64 }
+///
+/// // Text; structured content; a result that may fail, with any error that can be printed.
+/// let server = Server::new("s", "1")
+///     .tool("hello", || "Hello!")
+///     .tool("sum", || Json(Sum { sum: 3 }))
+///     .tool("read", || std::fs::read_to_string("notes.md"));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of a tool",
     label = "not a tool answer",

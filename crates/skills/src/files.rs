@@ -17,6 +17,14 @@ pub(crate) trait Files {
 }
 
 /// Files in memory.
+///
+/// ```
+/// use linchpin_skills::SkillFiles;
+///
+/// let files = SkillFiles::new()
+///     .file("desk/SKILL.md", "---\nname: desk\ndescription: How the desk works.\n---\n")
+///     .file("desk/hours.md", "9 to 5");
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SkillFiles(BTreeMap<String, Bytes>);
 

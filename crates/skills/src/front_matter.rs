@@ -14,6 +14,15 @@ pub const FRONT_MATTER_BYTES_MAX: usize = 64 << 10;
 pub const FRONT_MATTER_DEPTH_MAX: usize = 16;
 
 /// The front matter of a file.
+///
+/// ```
+/// use linchpin_skills::FrontMatter;
+///
+/// let text = "---\nname: refunds\ndescription: Refunds a customer.\n---\n# Refunds\n";
+/// let front = FrontMatter::read(text.as_bytes()).unwrap();
+/// assert_eq!(front.members["name"], "refunds");
+/// assert_eq!(&text[front.body_at..], "# Refunds\n");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FrontMatter {

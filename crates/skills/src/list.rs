@@ -174,6 +174,16 @@ fn uri_of(entry: &RawValue) -> String {
 ///
 /// Everything in it is a claim of the server, `allowed-tools` included; none of it grants anything. Its identity is the server and the
 /// URI together: another server may have the same URI, and another skill of this one the same name.
+///
+/// ```
+/// # use linchpin::skills::{Error, RemoteSkill};
+/// async fn body(skill: &RemoteSkill) -> Result<Option<String>, Error> {
+///     if !skill.is_verifiable() {
+///         return Ok(None);
+///     }
+///     Ok(Some(skill.load().await?.body().to_owned()))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct RemoteSkill {
     connection: Connection,

@@ -20,6 +20,14 @@ use std::sync::{Mutex, PoisonError};
 /// A skill whose `SKILL.md` was read and verified against its entry.
 ///
 /// The entry is held: files are those that it lists, whatever the server lists later.
+///
+/// ```
+/// # use linchpin::skills::{Error, LoadedSkill};
+/// async fn faq(skill: &LoadedSkill) -> Result<String, Error> {
+///     println!("{}", skill.body());
+///     Ok(String::from_utf8_lossy(&skill.file("faq.md").await?).into_owned())
+/// }
+/// ```
 pub struct LoadedSkill {
     connection: Connection,
     entry: Skill,

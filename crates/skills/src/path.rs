@@ -15,6 +15,13 @@ pub(crate) fn is_skill_name(name: &str) -> bool {
 /// Returns why a file of this name cannot be on every system, for one segment of a path. `None` if it can.
 ///
 /// A server does not serve a skill with such a file, and a host does not write one.
+///
+/// ```
+/// use linchpin_skills::refused_name;
+///
+/// assert!(refused_name("faq.md").is_none());
+/// assert!(refused_name("con.txt").is_some() && refused_name("..").is_some());
+/// ```
 pub fn refused_name(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |prefix: &str| {

@@ -28,6 +28,14 @@ use std::sync::Arc;
 /// left out, and the log says why. Hidden files, and links that lead outside of the directory, are not served.
 ///
 /// Limits: 512 files and 16 MiB for a skill; 1,000 skills, 64 MiB for all.
+///
+/// ```no_run
+/// # use linchpin::prelude::*;
+/// # use linchpin::skills::Skills;
+/// # fn main() -> std::io::Result<()> {
+/// let server = Server::new("billing", "1.0").with(Skills::dir("skills")?.directories(true));
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Skills {
     source: Source,

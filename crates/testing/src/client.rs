@@ -17,6 +17,23 @@ type Answer = Box<dyn FnMut(&Value) -> Value + Send>;
 /// What differs between revisions is its business: the handshake, the `_meta` of stateless requests, and whether
 /// the server's questions come as requests or as rounds of `input_required`. Both are answered by what [`TestClient::answer`]
 /// was given. It is made for tests: what cannot be, panics with a sentence about it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use linchpin::prelude::*;
+/// use linchpin::types::version::Revision;
+/// use linchpin_testing::TestClient;
+///
+/// let server = Server::new("s", "1").tool("hello", || "Hello!");
+/// let (transport, stream) = memory();
+/// tokio::spawn(server.serve(transport));
+/// let mut client = TestClient::new(stream, Revision::V2026_07_28);
+/// client.open().await;
+/// let result = client.request("tools/call", serde_json::json!({ "name": "hello" })).await.unwrap();
+/// assert_eq!(result["content"][0]["text"], "Hello!");
+/// # }
+/// ```
 pub struct TestClient<T> {
     lines: Lines<T>,
     features: &'static Features,

@@ -50,6 +50,12 @@ enum Step {
 }
 
 /// Where a conversation went another way than its script.
+///
+/// ```
+/// # use linchpin_testing::Script;
+/// let wrong = Script::parse("> {}\n? {}").unwrap_err();
+/// assert_eq!(wrong.line, 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {

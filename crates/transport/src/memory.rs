@@ -35,6 +35,17 @@ pub fn memory() -> (Memory, DuplexStream) {
 }
 
 /// The server's end of [`memory`].
+///
+/// ```
+/// # use linchpin_core::service::{Bind, IntoService};
+/// use linchpin_transport::memory::{Memory, memory};
+///
+/// async fn run(server: impl IntoService, transport: Memory) -> std::io::Result<()> {
+///     transport.serve(server.into_shared()?).await
+/// }
+/// let (transport, client) = memory();
+/// # let _ = (transport, client);
+/// ```
 #[derive(Debug)]
 pub struct Memory(DuplexStream);
 
@@ -67,6 +78,17 @@ pub fn in_process(server: impl IntoService) -> InProcess {
 }
 
 /// A server inside this program, created by [`in_process`]. Clones share the server.
+///
+/// ```
+/// # use linchpin_core::service::IntoService;
+/// use linchpin_transport::memory::{InProcess, in_process};
+///
+/// // Both connect to the same server.
+/// fn twice(server: impl IntoService) -> (InProcess, InProcess) {
+///     let connector = in_process(server);
+///     (connector.clone(), connector)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct InProcess {
     service: Result<Arc<dyn Service>, Arc<str>>,

@@ -6,6 +6,12 @@
 /// whole process and permanently: from then on they no longer end it by themselves. No transport does this on its own. Signals
 /// before the first poll are not seen. SIGHUP stays ignored if it was when the process started, as under `nohup`; that is
 /// detected only on Linux, so on other systems SIGHUP keeps its default and ends the process immediately.
+///
+/// ```no_run
+/// use linchpin_transport::{http::http, shutdown_signal};
+///
+/// let transport = http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal());
+/// ```
 pub async fn shutdown_signal() {
     #[cfg(unix)]
     {

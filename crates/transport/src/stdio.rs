@@ -29,6 +29,15 @@ pub fn stdio() -> Stdio {
 }
 
 /// The stdio transport of a server, created by [`stdio`].
+///
+/// ```no_run
+/// # use linchpin_core::service::{Bind, IntoService};
+/// use linchpin_transport::stdio::stdio;
+///
+/// async fn run(server: impl IntoService) -> std::io::Result<()> {
+///     stdio().serve(server.into_shared()?).await
+/// }
+/// ```
 pub struct Stdio {
     shutdown: Option<BoxFuture<'static, ()>>,
 }
@@ -86,6 +95,15 @@ pub fn pipes(read: impl AsyncRead + Send + Unpin + 'static, write: impl AsyncWri
 }
 
 /// A pair of open streams as a transport, created by [`pipes`].
+///
+/// ```
+/// use linchpin_transport::stdio::{Pipes, pipes};
+///
+/// async fn connect(address: &str) -> std::io::Result<Pipes> {
+///     let (read, write) = tokio::net::TcpStream::connect(address).await?.into_split();
+///     Ok(pipes(read, write))
+/// }
+/// ```
 pub struct Pipes {
     streams: Mutex<Option<Streams>>,
 }

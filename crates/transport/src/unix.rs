@@ -31,6 +31,12 @@ pub fn unix(path: impl Into<PathBuf>) -> Unix {
 }
 
 /// A unix socket as a transport, created by [`unix`].
+///
+/// ```
+/// use linchpin_transport::unix::{Unix, unix};
+///
+/// let socket: Unix = unix("/run/user/1000/weather.sock");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Unix {
     path: PathBuf,
@@ -45,6 +51,14 @@ impl Unix {
 }
 
 /// A unix socket to serve on, created by [`Unix::with_graceful_shutdown`].
+///
+/// ```
+/// use linchpin_transport::{shutdown_signal, unix::unix};
+///
+/// let socket = unix("/run/user/1000/weather.sock")
+///     .with_graceful_shutdown(shutdown_signal())
+///     .on_ready(|| eprintln!("ready"));
+/// ```
 pub struct UnixServer {
     path: PathBuf,
     shutdown: BoxFuture<'static, ()>,

@@ -58,6 +58,13 @@ setters!(CompleteRequestParams {
 });
 
 /// Whose argument is being typed: the `ref`, told apart by `type`.
+///
+/// ```
+/// use linchpin_types::complete::{CompleteArgument, CompleteReference, CompleteRequestParams};
+///
+/// let params = CompleteRequestParams::new(CompleteReference::prompt("brief"), CompleteArgument::new("city", "Os"));
+/// assert_eq!(params.argument.value, "Os");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
@@ -173,6 +180,13 @@ setters!(CompleteResult {
 });
 
 /// The suggestions themselves.
+///
+/// ```
+/// use linchpin_types::complete::Completion;
+///
+/// let completion = Completion::new(["Oslo", "Odense"]);
+/// assert_eq!(completion.values.len(), 2);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

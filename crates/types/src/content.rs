@@ -11,6 +11,13 @@ use crate::read::{from_raw, null_is_default};
 use crate::setters::setters;
 
 /// Who speaks, or who something is meant for.
+///
+/// ```
+/// use linchpin_types::prompt::PromptMessage;
+/// use linchpin_types::content::Role;
+///
+/// assert_eq!(PromptMessage::user("Hello").role, Role::User);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -113,6 +120,13 @@ setters!(Icon {
 });
 
 /// The background that an icon is made for (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::content::{Icon, IconTheme};
+///
+/// let icon = Icon::new("https://example.com/moon.png").with_theme(IconTheme::Dark);
+/// assert_eq!(icon.theme, Some(IconTheme::Dark));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -124,6 +138,13 @@ pub enum IconTheme {
 }
 
 /// One piece of content, told apart by `type`.
+///
+/// ```
+/// use linchpin_types::content::ContentBlock;
+///
+/// let blocks = [ContentBlock::text("A map of the city:"), ContentBlock::link("file:///map.png", "map.png")];
+/// assert_eq!(blocks[0].as_text(), Some("A map of the city:"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -324,6 +345,13 @@ impl Kind {
 }
 
 /// Text.
+///
+/// ```
+/// use linchpin_types::content::{Annotations, ContentBlock, TextContent};
+///
+/// let text = TextContent::new("done").with_annotations(Annotations::new().with_priority(0.5));
+/// assert_eq!(ContentBlock::Text(text).as_text(), Some("done"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextContent {
@@ -352,6 +380,13 @@ setters!(TextContent {
 });
 
 /// An image.
+///
+/// ```
+/// use linchpin_types::content::ImageContent;
+///
+/// let image = ImageContent::new(b"\x89PNG", "image/png");
+/// assert_eq!(image.data, "iVBORw==");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -388,6 +423,13 @@ setters!(ImageContent {
 });
 
 /// Sound (2025-03-26 and later).
+///
+/// ```
+/// use linchpin_types::content::AudioContent;
+///
+/// let sound = AudioContent::new(b"RIFF", "audio/wav");
+/// assert_eq!(sound.data, "UklGRg==");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -424,6 +466,13 @@ setters!(AudioContent {
 });
 
 /// A resource, whole.
+///
+/// ```
+/// use linchpin_types::content::{EmbeddedResource, ResourceContents};
+///
+/// let embedded = EmbeddedResource::new(ResourceContents::text("file:///a.txt", "hello"));
+/// assert_eq!(embedded.resource.uri(), "file:///a.txt");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
@@ -452,6 +501,13 @@ setters!(EmbeddedResource {
 });
 
 /// A link to a resource, which need not be in the server's list (2025-06-18 and later).
+///
+/// ```
+/// use linchpin_types::content::ResourceLink;
+///
+/// let link = ResourceLink::new("file:///report.pdf", "report.pdf").with_mime_type("application/pdf").with_size(10_240_u64);
+/// assert_eq!(link.size, Some(10_240));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -508,6 +564,13 @@ setters!(ResourceLink {
 });
 
 /// What is in a resource: text or bytes, told apart by which of `text` and `blob` is there.
+///
+/// ```
+/// use linchpin_types::content::ResourceContents;
+///
+/// let contents = ResourceContents::text("file:///a.md", "# Title").with_mime_type("text/markdown");
+/// assert_eq!(contents.mime_type(), Some("text/markdown"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ResourceContents {

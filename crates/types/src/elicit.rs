@@ -188,6 +188,13 @@ setters!(ElicitationCompleteNotificationParams {
 });
 
 /// The user's response.
+///
+/// ```
+/// use linchpin_types::elicit::{ElicitAction, ElicitResult};
+///
+/// let result: ElicitResult = serde_json::from_str(r#"{"action":"accept","content":{"name":"Ann"}}"#).unwrap();
+/// assert_eq!(result.action, ElicitAction::Accept);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
@@ -253,6 +260,15 @@ setters!(ElicitResult {
 });
 
 /// The user's action.
+///
+/// ```
+/// use linchpin_types::elicit::{ElicitAction, ElicitResult};
+///
+/// fn agreed(result: &ElicitResult) -> bool {
+///     result.action == ElicitAction::Accept
+/// }
+/// assert!(!agreed(&ElicitResult::decline()));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
@@ -265,6 +281,13 @@ pub enum ElicitAction {
 }
 
 /// The value of a form field.
+///
+/// ```
+/// use linchpin_types::elicit::ElicitValue;
+///
+/// assert_eq!(ElicitValue::from(42), ElicitValue::Integer(42));
+/// assert_eq!(ElicitValue::from("Ann"), ElicitValue::String("Ann".to_owned()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]

@@ -90,6 +90,13 @@ pub mod method {
 }
 
 /// The id of a request: a string or an integer.
+///
+/// ```
+/// use linchpin_types::jsonrpc::RequestId;
+///
+/// assert_eq!(serde_json::from_str::<RequestId>("7").unwrap(), RequestId::from(7));
+/// assert_eq!(RequestId::from("a").to_string(), "a");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestId {
     /// An integer.

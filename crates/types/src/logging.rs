@@ -11,6 +11,13 @@ use crate::read::eq_by_json;
 use crate::setters::setters;
 
 /// How grave a log message is: the severities of RFC 5424. Ordered, the gravest is the greatest.
+///
+/// ```
+/// use linchpin_types::logging::LoggingLevel;
+///
+/// assert!(LoggingLevel::Error > LoggingLevel::Info);
+/// assert_eq!("warning".parse(), Ok(LoggingLevel::Warning));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoggingLevel {

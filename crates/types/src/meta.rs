@@ -174,6 +174,13 @@ impl fmt::Display for MetaError {
 impl std::error::Error for MetaError {}
 
 /// What `_meta` may be set to: a [`Meta`], a [`Map`] of JSON, or a [`Value`] such as `json!({ … })` makes.
+///
+/// ```
+/// use linchpin_types::content::TextContent;
+///
+/// let text = TextContent::new("done").with_meta(serde_json::json!({ "com.example/id": 7 }));
+/// assert_eq!(text.meta.unwrap().get_as::<u32>("com.example/id").unwrap(), Some(7));
+/// ```
 pub trait IntoMeta {
     /// The `_meta`.
     ///

@@ -17,6 +17,13 @@ use crate::sample::{CreateMessageRequestParams, CreateMessageResult};
 use crate::setters::setters;
 
 /// What the server wants from the client: `{"method": …, "params": …}`, told apart by `method`.
+///
+/// ```
+/// use linchpin_types::mrtr::InputRequest;
+///
+/// let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
+/// assert_eq!(request.method(), "roots/list");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "method", content = "params")]
 #[non_exhaustive]

@@ -73,6 +73,12 @@ pub struct CacheableResult {
 }
 
 /// Who may share a kept result (2026-07-28).
+///
+/// ```
+/// use linchpin_types::page::CacheScope;
+///
+/// assert_eq!(serde_json::to_string(&CacheScope::Public).unwrap(), r#""public""#);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -207,6 +207,13 @@ setters!(CreateMessageResult {
 });
 
 /// One piece of what is said to or by a model, told apart by `type`.
+///
+/// ```
+/// use linchpin_types::sample::SamplingMessageContentBlock;
+///
+/// let block = SamplingMessageContentBlock::text("What is the capital of Norway?");
+/// assert_eq!(block.as_text(), Some("What is the capital of Norway?"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -301,6 +308,15 @@ impl<'de> Deserialize<'de> for SamplingMessageContentBlock {
 }
 
 /// The model wants to use a tool (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::RawValue;
+/// use linchpin_types::sample::ToolUseContent;
+///
+/// let arguments = RawValue::from_string(r#"{"city":"Oslo"}"#.to_owned()).unwrap();
+/// let call = ToolUseContent::new("call-1", "forecast", arguments);
+/// assert_eq!(call.name, "forecast");
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUseContent {
@@ -427,6 +443,13 @@ setters!(ModelPreferences {
 });
 
 /// A hint at a model.
+///
+/// ```
+/// use linchpin_types::sample::ModelHint;
+///
+/// let hint = ModelHint::from("claude");
+/// assert_eq!(hint.name.as_deref(), Some("claude"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
@@ -471,6 +494,13 @@ impl From<ToolChoiceMode> for ToolChoice {
 }
 
 /// Whether the model uses tools (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::sample::{ToolChoice, ToolChoiceMode};
+///
+/// let choice = ToolChoice::from(ToolChoiceMode::Required);
+/// assert_eq!(serde_json::to_string(&choice).unwrap(), r#"{"mode":"required"}"#);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -20,6 +20,12 @@ pub mod experimental;
 pub const EXTENSION: &str = crate::capability::extension::TASKS;
 
 /// Where a task is. It goes to and fro between the first two; each of the other three is an end, after which nothing changes.
+///
+/// ```
+/// use linchpin_types::task::TaskStatus;
+///
+/// assert!(TaskStatus::Completed.is_terminal() && !TaskStatus::Working.is_terminal());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -175,6 +175,12 @@ pub struct ToolExecution {
 }
 
 /// Whether a tool may run as a task (2025-11-25 only).
+///
+/// ```
+/// use linchpin_types::tool::{TaskSupport, ToolExecution};
+///
+/// assert_eq!(ToolExecution::from(TaskSupport::Optional).task_support, Some(TaskSupport::Optional));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -11,6 +11,13 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 /// A published revision of the protocol. Ordered oldest first.
+///
+/// ```
+/// use linchpin_types::version::Revision;
+///
+/// assert_eq!("2026-07-28".parse(), Ok(Revision::V2026_07_28));
+/// assert!(Revision::V2024_11_05 < Revision::V2025_11_25);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(non_camel_case_types, reason = "the names are dates, as the specification writes them")]
 #[non_exhaustive]

@@ -10,6 +10,17 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// The body of a response. Dropping it before its end closes the stream or connection.
+///
+/// ```
+/// # use linchpin_web::{WebBody, WebError};
+/// async fn count(mut body: WebBody) -> Result<usize, WebError> {
+///     let mut bytes = 0;
+///     while let Some(chunk) = body.chunk().await? {
+///         bytes += chunk.len();
+///     }
+///     Ok(bytes)
+/// }
+/// ```
 pub struct WebBody {
     body: reqwest::Body,
     host: String,

@@ -14,6 +14,16 @@ pub struct WebError {
 }
 
 /// The kind of a [`WebError`].
+///
+/// ```
+/// # use linchpin_web::{Web, WebErrorKind};
+/// async fn is_private(web: &Web, url: &str) -> bool {
+///     match web.get(url, http::HeaderMap::new()).await {
+///         Err(error) => error.kind() == WebErrorKind::Refused,
+///         Ok(_) => false,
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WebErrorKind {

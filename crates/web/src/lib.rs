@@ -157,6 +157,15 @@ struct Inner {
 }
 
 /// A response whose body is not yet read. `Debug` shows the status only: headers may contain credentials.
+///
+/// ```
+/// # use linchpin_web::{Web, WebError};
+/// async fn title(web: &Web, url: &str) -> Result<String, WebError> {
+///     let mut response = web.get(url, http::HeaderMap::new()).await?;
+///     println!("{} {}", response.parts.status, response.url());
+///     Ok(String::from_utf8_lossy(&response.body.read_all(1 << 20).await?).into_owned())
+/// }
+/// ```
 pub struct WebResponse {
     /// Status and headers.
     pub parts: http::response::Parts,

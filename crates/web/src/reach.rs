@@ -3,6 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses that a client may connect to.
+///
+/// ```
+/// use linchpin_web::Reach;
+///
+/// assert!(Reach::Public.check("1.1.1.1".parse().unwrap()).is_ok());
+/// assert!(Reach::Public.check("169.254.169.254".parse().unwrap()).is_err());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// Any address: for URLs written by the user.

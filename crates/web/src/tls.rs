@@ -28,6 +28,15 @@ pub(super) fn config(extra: &[Vec<u8>]) -> Result<ClientConfig, WebError> {
 ///
 /// # Errors
 /// If there is none, or one is damaged.
+///
+/// ```no_run
+/// use linchpin_web::{Web, WebOptions, roots_from_pem};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let roots = roots_from_pem(&std::fs::read("company.pem")?)?;
+/// let web = Web::new(WebOptions::default().with(|options| options.extra_roots = roots));
+/// # Ok(()) }
+/// ```
 pub fn roots_from_pem(pem: &[u8]) -> Result<Vec<Vec<u8>>, WebError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = read.map_err(|e| WebError::invalid(format!("the certificates cannot be read: {e}")))?;

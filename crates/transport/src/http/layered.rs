@@ -18,6 +18,15 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 
 /// The body of a request on its way through tower layers.
+///
+/// ```
+/// use http_body_util::Full;
+/// use linchpin_transport::http::RequestBody;
+///
+/// // The body of a request that a layer made itself.
+/// let body = RequestBody::new(Full::from("{}"));
+/// # let _ = body;
+/// ```
 pub struct RequestBody(Kind);
 
 enum Kind {

@@ -53,6 +53,18 @@ pub fn http(addr: impl Into<Address>) -> Http {
 }
 
 /// The address to listen on: text (host names are resolved), a socket address, or a bound listener.
+///
+/// ```
+/// use linchpin_transport::http::http;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let named = http("localhost:8931");
+/// // A listener that is bound already: its port is known before the server starts.
+/// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// println!("http://{}/mcp", listener.local_addr()?);
+/// let bound = http(listener);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Address(ListenAddr);
 

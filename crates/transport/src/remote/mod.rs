@@ -56,6 +56,14 @@ pub struct Remote {
 ///
 /// # Errors
 /// If the URL is invalid, or contains a user name or password: those belong in a header.
+///
+/// ```
+/// use linchpin_transport::remote::remote;
+///
+/// let server = remote("https://mcp.example/mcp")?.bearer("the-token");
+/// assert!(remote("ftp://mcp.example").is_err());
+/// # std::io::Result::Ok(())
+/// ```
 #[doc(alias = "StreamableHttpClientTransport")]
 pub fn remote(url: &str) -> io::Result<Remote> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);

@@ -103,6 +103,13 @@ impl<'de> Deserialize<'de> for Properties {
 }
 
 /// One field of a form.
+///
+/// ```
+/// use linchpin_types::elicit::{BooleanSchema, PrimitiveSchemaDefinition};
+///
+/// let field: PrimitiveSchemaDefinition = BooleanSchema::new().into();
+/// assert_eq!(serde_json::to_string(&field).unwrap(), r#"{"type":"boolean"}"#);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -188,6 +195,13 @@ struct ItemsProbe {
 }
 
 /// Text in a form.
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, StringSchema};
+///
+/// let form = RequestedSchema::new().with_field("value", StringSchema::new().with_title("Name").with_max_length(40_u64));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "string")]
 #[non_exhaustive]
@@ -235,6 +249,12 @@ setters!(StringSchema {
 });
 
 /// The format of a text field.
+///
+/// ```
+/// use linchpin_types::elicit::{StringFormat, StringSchema};
+///
+/// let mail = StringSchema::new().with_format(StringFormat::Email);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -250,6 +270,13 @@ pub enum StringFormat {
 }
 
 /// A number in a form.
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, NumberSchema};
+///
+/// let form = RequestedSchema::new().with_field("value", NumberSchema::integer().with_minimum(1).with_maximum(10));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NumberSchema {
@@ -311,6 +338,13 @@ pub enum NumberKind {
 }
 
 /// A boolean field of a form.
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, BooleanSchema};
+///
+/// let form = RequestedSchema::new().with_field("value", BooleanSchema::new().with_title("Send a copy?"));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "boolean")]
 #[non_exhaustive]
@@ -343,6 +377,13 @@ setters!(BooleanSchema {
 });
 
 /// One choice out of values.
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, UntitledSingleSelectEnumSchema};
+///
+/// let form = RequestedSchema::new().with_field("value", UntitledSingleSelectEnumSchema::new(["red", "green"]));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string")]
 #[non_exhaustive]
@@ -378,6 +419,13 @@ setters!(UntitledSingleSelectEnumSchema {
 });
 
 /// One choice out of values with titles (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, TitledSingleSelectEnumSchema, TitledValue};
+///
+/// let form = RequestedSchema::new().with_field("value", TitledSingleSelectEnumSchema::new([TitledValue::new("r", "Red")]));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "string")]
 #[non_exhaustive]
@@ -430,6 +478,13 @@ impl TitledValue {
 }
 
 /// Several choices out of values (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, UntitledMultiSelectEnumSchema};
+///
+/// let form = RequestedSchema::new().with_field("value", UntitledMultiSelectEnumSchema::new(["red", "green"]));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "array")]
 #[non_exhaustive]
@@ -485,6 +540,13 @@ pub struct UntitledItems {
 }
 
 /// Several choices out of values with titles (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::elicit::{RequestedSchema, TitledMultiSelectEnumSchema, TitledValue};
+///
+/// let form = RequestedSchema::new().with_field("value", TitledMultiSelectEnumSchema::new([TitledValue::new("r", "Red")]));
+/// assert!(form.properties.get("value").is_some());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "array")]
 #[non_exhaustive]
