@@ -49,6 +49,22 @@ pub(crate) fn method_not_allowed(allow: &'static str) -> Response<HttpBody> {
     response
 }
 
+/// The same rejection, for whoever opened the endpoint in a browser.
+pub(crate) fn for_browser(response: Response<HttpBody>) -> Response<HttpBody> {
+    if !response.status().is_client_error() {
+        return response;
+    }
+    let (mut parts, _) = response.into_parts();
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    Response::from_parts(parts, HttpBody::full(FOR_BROWSERS))
+}
+
+const FOR_BROWSERS: &str = "\
+This is an MCP endpoint: AI applications connect to it, and a browser has nothing to show.
+Add this URL to an MCP client, such as Claude Code, VS Code or Cursor, or look at it with
+`linchpin inspect URL`.
+";
+
 /// 202 Accepted, for a message without a response.
 pub(crate) fn accepted() -> Response<HttpBody> {
     empty(StatusCode::ACCEPTED)

@@ -76,6 +76,18 @@ pub(crate) fn check_get_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: text/event-stream`: the response is an event stream"))
 }
 
+/// Whether a browser asks for a page: it names HTML, and no event stream.
+pub(crate) fn is_of_browser(headers: &HeaderMap) -> bool {
+    let names = |wanted: &[u8]| {
+        headers
+            .get_all(ACCEPT)
+            .iter()
+            .flat_map(|v| v.as_bytes().split(|b| *b == b','))
+            .any(|range| is_type(range, wanted))
+    };
+    names(b"text/html") && !names(b"text/event-stream")
+}
+
 fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
     let mut values = headers.get_all(ACCEPT).iter().peekable();
     if values.peek().is_none() {

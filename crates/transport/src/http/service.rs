@@ -410,7 +410,12 @@ impl Endpoint {
                 Ok(streams) => State::Intake(head, Intake::default(), Purpose::Mcp { streams }),
                 Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
             },
-            (Route::Mcp, Method::GET) => self.listen(&head),
+            (Route::Mcp, Method::GET) => match self.listen(&head) {
+                State::Answer(response) if intake::is_of_browser(&head.headers) => {
+                    State::Answer(answer::for_browser(response))
+                }
+                other => other,
+            },
             (Route::Mcp, Method::DELETE) => self.end(&head),
             (Route::Mcp, _) => State::Answer(answer::method_not_allowed("POST, GET, DELETE")),
             (Route::Metrics, method) => State::Answer(self.pages.metrics(&method)),

@@ -136,6 +136,18 @@ async fn each_mistake_has_its_status_and_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_browser_that_opens_the_endpoint_gets_a_sentence_with_the_same_status() {
+    let server = Server::start(Fake::new()).await;
+    let html = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    for (headers, status) in [(&[html][..], 400), (&[html, ("mcp-protocol-version", "2026-07-28")], 405)] {
+        let r = server.ask(&bare("GET", "/mcp", headers)).await;
+        assert_eq!((r.status, r.header("content-type")), (status, Some("text/plain; charset=utf-8")), "{r:?}");
+        assert!(r.body.starts_with("This is an MCP endpoint"), "{r:?}");
+        assert_eq!(r.header("allow").is_some(), status == 405, "{r:?}");
+    }
+}
+
+#[tokio::test]
 async fn foreign_hosts_and_origins_are_refused_on_every_endpoint_before_the_body() {
     let server = Server::start_with(Fake::new(), |http| http.with_sse()).await;
     let addr = server.addr.to_string();
