@@ -108,7 +108,7 @@ await check("wrong password", async () => {
   await type("no");
   await press("Enter");
   const page = await tool("snapshot", {});
-  assert.match(page, /do not go together/);
+  assert.match(page, /Wrong name or password/);
   await fits();
 });
 await check("consent", async () => {

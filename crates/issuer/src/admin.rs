@@ -48,6 +48,16 @@ impl From<Away> for AdminError {
 }
 
 /// A login that lasts: a person, a client, and its refresh tokens.
+///
+/// ```
+/// # use linchpin_issuer::{Admin, AdminError};
+/// async fn show(admin: &Admin) -> Result<(), AdminError> {
+///     for grant in admin.grants().await? {
+///         println!("{}: {} may use {}", grant.id, grant.client, grant.resource);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {

@@ -74,7 +74,7 @@ impl Client {
         }
     }
 
-    /// Sets the name that persons are shown.
+    /// Sets the name that users are shown.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Client {
         self.name = name.into();
@@ -114,7 +114,7 @@ impl Client {
         &self.id
     }
 
-    /// Returns the name that persons are shown.
+    /// Returns the name that users are shown.
     pub fn shown_name(&self) -> &str {
         &self.name
     }
@@ -298,7 +298,7 @@ pub(crate) fn registration(client: &Client, request: &Map<String, Value>, secret
     answer
 }
 
-/// A name as persons are shown it: one line without invisible characters, cut.
+/// A name as users are shown it: one line without invisible characters, cut.
 pub(crate) fn shown(name: &str) -> String {
     // Marks that change the direction of text, and such that have no width.
     let invisible = |c: char| {

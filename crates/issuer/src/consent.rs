@@ -137,7 +137,7 @@ async fn wrong_code(shared: &Shared, incoming: &Incoming, mut open: Open) -> Ans
         };
     }
     match open.save(shared).await {
-        Ok(()) => show(shared, &open, Some("This is not the code that the server shows.")),
+        Ok(()) => show(shared, &open, Some("Wrong code. Enter the one that the server shows.")),
         Err(answer) => answer,
     }
 }

@@ -83,8 +83,12 @@ pub(crate) async fn device(shared: &Shared, incoming: &Incoming) -> Answer {
     if incoming.method != Method::POST {
         let Ok(query) = incoming.query() else { return expired(shared) };
         return match query.get("done") {
-            Some("yes") => page(shared, StatusCode::OK, "Done", "You can go on at your device, and close this page."),
-            Some("no") => page(shared, StatusCode::OK, "Denied", "Your device has been told. You can close this page."),
+            Some("yes") => {
+                page(shared, StatusCode::OK, "Done", "You can continue on your device, and close this page.")
+            }
+            Some("no") => {
+                page(shared, StatusCode::OK, "Denied", "Your device has been notified. You can close this page.")
+            }
             Some(_) => expired(shared),
             None => form(shared, None),
         };
@@ -105,7 +109,7 @@ pub(crate) async fn device(shared: &Shared, incoming: &Incoming) -> Answer {
     };
     let Some((device, _)) = found else {
         Entry::new("device", "wrong code", incoming.from).write();
-        return form(shared, Some("No device waits with this code. Look again, or start again at the device."));
+        return form(shared, Some("Unknown code. Check it, or start again on the device."));
     };
     let cookies = shared.config.cookies;
     let known = cookies.get(&incoming.headers, BROWSER).map(str::to_owned);

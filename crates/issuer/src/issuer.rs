@@ -109,13 +109,13 @@ impl Issuer {
         self
     }
 
-    /// Lets persons log in as users of one's own.
+    /// Lets users log in as users of one's own.
     #[must_use]
     pub fn users(self, users: Users) -> Issuer {
         self.with(|options| options.login = Login::Users(Arc::new(users)))
     }
 
-    /// Lets persons log in at a provider.
+    /// Lets users log in at a provider.
     #[must_use]
     pub fn upstream(self, upstream: Upstream) -> Issuer {
         self.with(|options| options.login = Login::Upstream(Arc::new(upstream)))
@@ -149,7 +149,7 @@ impl Issuer {
         self.with(|options| options.allow.push(Allow::anyone()))
     }
 
-    /// Adds a scope that clients can be given, and says in a sentence what it lets them do: persons read it.
+    /// Adds a scope that clients can be given, and says in a sentence what it lets them do: users read it.
     #[must_use]
     pub fn scope(self, scope: impl Into<String>, sentence: impl Into<String>) -> Issuer {
         self.with(|options| options.scopes.push((scope.into(), sentence.into())))
@@ -162,7 +162,7 @@ impl Issuer {
         self.with(|options| options.required.extend(scopes.into_iter().map(Into::into)))
     }
 
-    /// Makes scopes those of persons whom a rule fits: nobody else can give them.
+    /// Makes scopes those of users whom a rule fits: nobody else can give them.
     #[must_use]
     pub fn grant<S: Into<String>>(self, rule: &str, scopes: impl IntoIterator<Item = S>) -> Issuer {
         self.with(|options| match rule.parse() {
@@ -177,7 +177,7 @@ impl Issuer {
         self.with(|options| options.resources.push(url.into()))
     }
 
-    /// Sets the name that persons are shown.
+    /// Sets the name that users are shown.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Issuer {
         self.with(|options| options.name = Some(name.into()))

@@ -70,7 +70,7 @@ pub(crate) struct Rate {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Pages for persons, for each address.
+/// Pages for users, for each address.
 pub(crate) const PAGES: Rate = Rate { name: "pages", count: 60, window: MINUTE };
 /// The token endpoint, for each address.
 pub(crate) const TOKENS_PER_ADDRESS: Rate = Rate { name: "tokens-address", count: 300, window: MINUTE };

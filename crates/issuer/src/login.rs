@@ -38,7 +38,7 @@ pub(crate) async fn login(shared: &Shared, incoming: &Incoming) -> Answer {
         Err(Away) => away(shared),
         Ok(false) => {
             Entry { item: &name, ..Entry::new("login", "refused", incoming.from) }.write();
-            form_page(shared, &open, Some("This name and password do not go together. Try again in a moment."))
+            form_page(shared, &open, Some("Wrong name or password. Try again in a moment."))
         }
         Ok(true) => {
             Entry { principal: &name, ..Entry::new("login", "accepted", incoming.from) }.write();

@@ -1,4 +1,4 @@
-//! The pages that persons see: one function each, no scripts.
+//! The pages that users see: one function each, no scripts.
 //!
 //! `maud` escapes every text, so that no name of a client becomes markup.
 
@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 pub(crate) struct Site {
     /// The name of the server.
     pub(crate) name: String,
-    /// Its address, as persons are shown it.
+    /// Its address, as users are shown it.
     pub(crate) url: String,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn login(site: &Site, about: &About<'_>, form: &Form<'_>) -> String {
             input id="password" name="password" type="password" autocomplete="current-password" required;
             button.yes type="submit" { "Sign in" }
         }
-        p { small { "Next, you are asked whether " (who(about)) " may use this server." } }
+        p { small { "Next, you will be asked whether " (who(about)) " may use this server." } }
         (server(site))
     };
     page("Sign in", None, &body)
@@ -66,13 +66,13 @@ pub(crate) fn device(site: &Site, action: &str, error: Option<&str>) -> String {
     let body = html! {
         h1 { "Connect a device to " (site.name) }
         (failure(error))
-        p { "Type in the code that your device or program shows. Go on only if you started this yourself: nobody else, whoever \
+        p { "Enter the code that your device or program shows. Continue only if you started this yourself: nobody else, whoever \
              they say they are, should give you a code." }
         form method="post" action=(action) {
             label for="code" { "Code" }
             input id="code" name="code" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="16"
                 required autofocus;
-            button.yes type="submit" { "Go on" }
+            button.yes type="submit" { "Continue" }
         }
         (server(site))
     };
@@ -97,9 +97,9 @@ pub(crate) fn consent(site: &Site, about: &About<'_>, form: &Form<'_>, proof: &P
         dl {
             dt { "Program" }
             dd { (who(about)) }
-            dt { "The answer goes to" }
+            dt { "Redirects to" }
             dd { strong { (about.place) } }
-            dt { "It may then" }
+            dt { "It will be able to" }
             dd {
                 ul {
                     @for scope in about.scopes { li { (scope) } }
@@ -114,7 +114,7 @@ pub(crate) fn consent(site: &Site, about: &About<'_>, form: &Form<'_>, proof: &P
                 Proof::Code => {}
             }
         }
-        p { "Go on only if you have just started this from that program yourself." }
+        p { "Continue only if you have just started this from that program yourself." }
         form method="post" action=(form.action) {
             (hidden(form))
             @if matches!(proof, Proof::Code) {
@@ -133,7 +133,7 @@ pub(crate) fn consent(site: &Site, about: &About<'_>, form: &Form<'_>, proof: &P
 pub(crate) fn onward(site: &Site, to: &str, place: &str) -> String {
     let body = html! {
         h1 { "One moment" }
-        p { "You are being sent on to " (place) "." }
+        p { "You are being redirected to " (place) "." }
         p { a href=(to) { "Continue" } }
         (server(site))
     };

@@ -70,7 +70,7 @@ impl Person {
     }
 }
 
-/// A rule that says who may come in. A person who fits one of several may.
+/// A rule that says who may log in. A user who matches one of several may.
 ///
 /// | text | who |
 /// |---|---|
@@ -79,6 +79,15 @@ impl Person {
 /// | `org:acme` | in this organization |
 /// | `group:staff` | in this group, or with this role |
 /// | `tenant:8eaef023-…` | of this tenant |
+///
+/// ```
+/// use linchpin_issuer::{Allow, Person};
+///
+/// let admins = Allow::if_(|who: &Person| who.groups.iter().any(|group| group == "admins"));
+/// let ada = Person::new("https://login.example.com", "ada").with(|ada| ada.groups.push("admins".to_owned()));
+/// assert!(admins.admits(&ada) && !"group:staff".parse::<Allow>()?.admits(&ada));
+/// # Ok::<(), linchpin_issuer::SetupError>(())
+/// ```
 #[derive(Clone)]
 pub struct Allow(Rule);
 

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-/// Schemes of programs that people log in from and that have no dot, which RFC 8252 asks for.
+/// Schemes of programs that users log in from and that have no dot, which RFC 8252 asks for.
 const KNOWN_SCHEMES: [&str; 8] =
     ["cursor", "vscode", "vscode-insiders", "windsurf", "claude", "zed", "raycast", "kiro"];
 

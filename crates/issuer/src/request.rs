@@ -41,7 +41,7 @@ impl Incoming {
         }
     }
 
-    /// The address that persons are shown.
+    /// The address that users are shown.
     pub(crate) fn shown(&self) -> String {
         self.from.map_or_else(|| "unknown".to_owned(), |from| from.to_string())
     }

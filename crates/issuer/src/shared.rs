@@ -30,7 +30,7 @@ pub(crate) struct Config {
     pub(crate) path: String,
     pub(crate) origin: String,
     pub(crate) resources: Vec<String>,
-    /// Scopes, with a sentence each for persons.
+    /// Scopes, with a sentence each for users.
     pub(crate) scopes: Vec<(String, String)>,
     /// What every request needs.
     pub(crate) required: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Config {
     pub(crate) cookies: Cookies,
 }
 
-/// Where persons log in.
+/// Where users log in.
 #[derive(Clone)]
 pub(crate) enum Login {
     Users(Arc<Users>),
@@ -166,7 +166,7 @@ impl Shared {
         (!granted.is_empty() || self.config.scopes.is_empty()).then_some(granted)
     }
 
-    /// What a scope lets a client do, for persons.
+    /// What a scope lets a client do, for users.
     pub(crate) fn sentences(&self, scopes: &Scopes) -> Vec<String> {
         let sentence = |scope: &str| match self.config.scopes.iter().find(|(known, _)| known == scope) {
             Some((_, sentence)) if !sentence.is_empty() => sentence.clone(),
@@ -176,7 +176,7 @@ impl Shared {
         scopes.iter().map(sentence).collect()
     }
 
-    /// Whether a person may come in.
+    /// Whether a user may log in.
     pub(crate) fn admits(&self, person: &Person) -> bool {
         let rules = &self.config.allow;
         rules.is_empty() || rules.iter().any(|rule| rule.admits(person))
@@ -233,7 +233,7 @@ impl Config {
         Ok((url.origin().ascii_serialization(), url.path().trim_end_matches('/').to_owned()))
     }
 
-    /// Checks that rules say who may come in where anybody could.
+    /// Checks that rules say who may log in where anybody could.
     pub(crate) fn check_rules(&self) -> Result<(), SetupError> {
         let Login::Upstream(upstream) = &self.login else { return Ok(()) };
         let place = upstream.place();
@@ -242,16 +242,16 @@ impl Config {
             Openness::Open if !self.allow.is_empty() => Ok(()),
             Openness::AnyTenant if self.allow.iter().any(Allow::is_tenant) => Ok(()),
             Openness::Open => Err(SetupError::new(format!(
-                "anybody can have an account at {place}: say who may come in with allow(\"@example.com\"), \
+                "anybody can have an account at {place}: say who may log in with allow(\"@example.com\"), \
                  \"org:NAME\", \"user:NAME\" or \"group:NAME\" (--allow), or allow_anyone()"
             ))),
             Openness::AnyTenant => Err(SetupError::new(format!(
-                "accounts of every tenant are at {place}: say whose may come in with allow(\"tenant:ID\") (--allow)"
+                "accounts of every tenant are at {place}: restrict them with allow(\"tenant:ID\") (--allow)"
             ))),
         }
     }
 
-    /// Users of a file, if that is where persons log in.
+    /// Users of a file, if that is where users log in.
     pub(crate) fn users_file(&self) -> Option<&crate::users::File> {
         match &self.login {
             Login::Users(users) => match &users.0 {

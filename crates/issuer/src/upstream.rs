@@ -1,4 +1,4 @@
-//! The provider that persons log in at: one confidential client of ours there.
+//! The provider that users log in at: one confidential client of ours there.
 //!
 //! Its tokens stay here, sealed with the family; a client never sees them. What the presets say of hosted providers is from
 //! their documentation: none of them was tried from here.
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::limits::UPSTREAM_BYTES_MAX;
 
-/// A provider that persons log in at, and the client that this server is there.
+/// A provider that users log in at, and the client that this server is there.
 ///
 /// The provider has to know the redirect URI `<issuer>/callback`.
 ///
@@ -225,7 +225,7 @@ impl Upstream {
         Upstream { kind, client }
     }
 
-    /// Where persons log in, for them.
+    /// Where users log in, for them.
     pub(crate) fn place(&self) -> String {
         let url = match &self.kind {
             Kind::GitHub(github) => github.url(),
@@ -476,7 +476,7 @@ impl UpstreamClient {
 }
 
 /// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the user; others are about the
-/// client, whose operator has to put them right: the persons' logins wait for that.
+/// client, whose operator has to put them right: the users' logins wait for that.
 fn token_error(answer: &Map<String, Value>) -> UpstreamError {
     match answer.get("error").and_then(Value::as_str).unwrap_or_default() {
         // The last two are GitHub's.

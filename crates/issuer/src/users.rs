@@ -107,6 +107,17 @@ impl File {
 }
 
 /// A users file as it is written.
+///
+/// ```
+/// use linchpin_issuer::UserTable;
+///
+/// # fn main() -> Result<(), linchpin_issuer::SetupError> {
+/// let mut table = UserTable::default();
+/// let ada = table.set_password("ada", &"correct horse battery".into())?;
+/// ada.groups = vec!["admins".to_owned()];
+/// assert_eq!(table.iter().count(), 1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserTable {
@@ -114,6 +125,17 @@ pub struct UserTable {
 }
 
 /// One user of a [`UserTable`].
+///
+/// ```
+/// use linchpin_issuer::UserTable;
+///
+/// # fn main() -> Result<(), linchpin_issuer::SetupError> {
+/// let mut table = UserTable::default();
+/// let ada = table.set_password("ada", &"correct horse battery".into())?;
+/// ada.email = Some("ada@example.com".to_owned());
+/// ada.scopes = Some(vec!["read".to_owned()]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -245,7 +267,7 @@ pub(crate) fn terminal_code() -> String {
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
-/// A code as persons write it: in two halves, in small letters.
+/// A code as users write it: in two halves, in small letters.
 pub(crate) fn normal_code(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect()
 }

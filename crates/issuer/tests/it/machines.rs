@@ -313,7 +313,7 @@ async fn a_device_gets_its_tokens_when_a_person_has_said_yes_and_only_once() {
     }
     let done = browser.answer(&question, "allow", &code_in(&terminal)).await;
     let last = browser.follow(&done.next().unwrap()).await;
-    assert!(last.body.contains("You can go on at your device"), "{}", last.body);
+    assert!(last.body.contains("You can continue on your device"), "{}", last.body);
     assert_eq!(poll(&issuer, "other", &device_code).await.error(), "invalid_client");
     let got = poll(&issuer, "desktop", &device_code).await;
     assert_eq!(got.status, StatusCode::OK, "{got:?}");
@@ -338,7 +338,7 @@ async fn a_device_is_told_no_and_late() {
     let question = type_in(&mut browser, &text(&begun, "user_code")).await;
     let done = browser.answer(&question, "deny", "").await;
     let last = browser.follow(&done.next().unwrap()).await;
-    assert!(last.body.contains("has been told"), "{}", last.body);
+    assert!(last.body.contains("has been notified"), "{}", last.body);
     assert_eq!(poll(&issuer, "desktop", &text(&begun, "device_code")).await.error(), "access_denied");
     // Row 104: the question was open for too long.
     let begun = begin(&issuer).await;

@@ -1,4 +1,4 @@
-//! The issuer as clients, persons and attackers see it.
+//! The issuer as clients, users and attackers see it.
 
 mod attacks;
 mod bound;
