@@ -37,6 +37,7 @@ chapters! {
     from_rmcp "from-rmcp.md";
     from_typescript "from-typescript.md";
     from_published_servers "from-published-servers.md";
+    examples "examples.md";
     revisions "revisions.md";
     glossary "glossary.md";
 }

@@ -1,4 +1,4 @@
-//! An OAuth proxy: people log in at GitHub (callback URL `https://mcp.example.com/callback`), clients get tokens of this server only.
+//! An OAuth proxy: users log in at GitHub (callback URL `https://mcp.example.com/callback`), clients get tokens of this server only.
 //! `LINCHPIN_CLIENT_ID=… LINCHPIN_CLIENT_SECRET=… cargo run -p linchpin-examples --example oauth-proxy -- https://mcp.example.com acme`
 
 use linchpin::BoxError;

@@ -123,7 +123,7 @@ const PAGES: Client = Client {
     gate: &["public"],
 };
 
-/// How people log in at a server that trusts or uses npm's `oidc-provider`: what `login-server` and the provider are told.
+/// How users log in at a server that trusts or uses npm's `oidc-provider`: what `login-server` and the provider are told.
 const PROVIDERS: &[(&str, &[&str], &str)] = &[
     ("oidc-provider as upstream", &["upstream"], "jwt"),
     ("oidc-provider as issuer, JWT", &["guard"], "jwt"),

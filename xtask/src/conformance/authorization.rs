@@ -13,7 +13,7 @@ use crate::process;
 use crate::server::{Running, free_port};
 use crate::tools;
 
-/// Where people log in. The scenarios are the same in every revision.
+/// Where users log in. The scenarios are the same in every revision.
 pub(super) const WAYS: &[Revision] = &[
     Revision { name: "users", scenarios: 2, successes_min: 3 },
     Revision { name: "upstream", scenarios: 2, successes_min: 3 },

@@ -63,6 +63,16 @@ pub(super) fn summary(tree: &Tree<'_>) -> Vec<Finding> {
     found
 }
 
+/// Examples that the guide's list does not link.
+pub(super) fn examples(tree: &Tree<'_>) -> Vec<Finding> {
+    let place = format!("{GUIDE}examples.md");
+    let listed = links_of(&tree.read(&place).unwrap_or_default());
+    let listed: Vec<String> = listed.into_iter().map(|(_, target)| beside(&place, &target)).collect();
+    let programs = tree.files.iter().filter(|path| path.starts_with("examples/") && path.ends_with("/main.rs"));
+    let missing = programs.filter(|path| !listed.contains(path));
+    missing.map(|path| Finding::new(&place, format!("does not list {path}"))).collect()
+}
+
 /// Code blocks of README and the guide that nothing checks.
 pub(super) fn code(tree: &Tree<'_>) -> Vec<Finding> {
     let mut found = Vec::new();

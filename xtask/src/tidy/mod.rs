@@ -71,6 +71,7 @@ const RULES: &[Rule] = &[
     ("README code is compiled by the facade's doc tests", docs::readme),
     ("relative links in documents lead somewhere", guide::links),
     ("every chapter of the guide is in its summary and its doc tests", guide::summary),
+    ("every example is in the guide's list", guide::examples),
     ("every code block of README and the guide is checked", guide::code),
     ("docs/REQUIREMENTS.md names proofs that exist", requirements::check),
     ("docs/ATTACKS.md and docs/TRANSLATION.md name proofs that exist", requirements::attacks),

@@ -14,6 +14,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("ToolBook", "ToolIndex"),
     ("Toolbox", "ToolSet"),
     ("ask_ms_max", "server_requests.response_ms_max"),
+    ("Who may come in", "authorization"),
     ("ask_url", "elicit_url"),
     ("asks_max", "server_requests.concurrent_max"),
     ("at_end", "on_shutdown"),
@@ -31,7 +32,9 @@ const RETIRED: &[(&str, &str)] = &[
     ("stand alone", "are stateless"),
     ("stands alone", "is stateless"),
     ("tell_later", "notify_detached"),
+    ("text of strangers", "third-party text"),
     ("the person", "the user"),
+    ("who may come in", "authorization"),
     ("wires", "transports"),
 ];
 
