@@ -1,4 +1,4 @@
-//! A server that people log in to, for clients and providers of others: `login-server PORT HOW`.
+//! A server that users log in to, for clients and providers of others: `login-server PORT HOW`.
 //!
 //! HOW is `users` (an issuer with a user ada, whose password is pw), `upstream URL` (an issuer over the provider there), or
 //! `guard URL` (the provider is the issuer itself; with `introspect`, it is asked about tokens). `LOGIN_LIFE_S` is how long access

@@ -242,7 +242,7 @@ pub mod transport {
     //! to anything that implements [`Connector`], which opens a [`ClientTransport`]. Programs that handle requests without
     //! `Server`, such as a proxy, use `LowLevelServer` or implement [`Service`]; its parts are in the crate `linchpin-core`.
     //!
-    //! # Who may come in
+    //! # Authorization
     //!
     //! `http(address).guard(…)` takes a [`Gate`], which decides about each request before its body is read.
 

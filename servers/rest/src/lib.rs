@@ -2,7 +2,7 @@
 //!
 //! A row says the verb, the path with its arguments, how the answer is paged, and what is kept of it. The engine makes a tool
 //! of it: the schema and the hints, the checked request, the key, turns, retries and cached responses, errors by kind, pages,
-//! and results that are short and marked as text of others.
+//! and results that are short and marked as third-party text.
 //!
 //! ```
 //! use linchpin::Server;

@@ -67,7 +67,7 @@ linchpin_kit::options! {
                 .default("all public ones"),
         /// Post in all channels that can be read. Channels named with --channel need no leave.
         pub allow_post: bool = false => flag::switch(),
-        /// Let messages notify people: <@U…>, <!here>, <!channel>.
+        /// Allow messages to notify users: <@U…>, <!here>, <!channel>.
         pub allow_mentions: bool = false => flag::switch(),
         /// Let messages lead to this host only. May be repeated.
         pub link_hosts: Vec<HostRule> = Vec::new()
@@ -76,7 +76,7 @@ linchpin_kit::options! {
         pub private_channels: bool = false => flag::switch(),
         /// Read direct messages too, and open them.
         pub direct_messages: bool = false => flag::switch(),
-        /// Leave out messages and files of guests, people of other organizations and bots.
+        /// Leave out messages and files of guests, users of other organizations and bots.
         pub lockdown: bool = false => flag::switch(),
         /// Workspace, for tokens of an organization.
         pub team: Option<String> = None

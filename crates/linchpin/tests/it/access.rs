@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Tokens are `NAME` or `NAME:SCOPE,SCOPE`; `brief` expires in a minute; without one, anybody may come in.
+/// Tokens are `NAME` or `NAME:SCOPE,SCOPE`; `brief` expires in a minute; without one, a request is anonymous.
 struct Names;
 
 impl Gate for Names {

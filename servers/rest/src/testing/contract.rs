@@ -209,7 +209,7 @@ impl Suite {
                 assert!(!told.failed, "{name} {which}: {}", told.result);
                 without_key(self.api, &told, name);
                 let marked = told.result.pointer("/content/0/annotations/audience") == Some(&json!(["assistant"]));
-                assert!(marked, "{name}: it is not marked as text of others: {}", told.result);
+                assert!(marked, "{name}: it is not marked as third-party text: {}", told.result);
                 let seen = &site.requests()[before..];
                 assert!(!seen.is_empty(), "{name} {which}: it sends nothing");
                 check_key(self.api, seen, name);
