@@ -106,7 +106,7 @@ linchpin_kit::options! {
         /// How the token is sent: to GitLab's Authorization, PRIVATE-TOKEN or JOB-TOKEN header.
         pub token_kind: TokenKind = TokenKind::Bearer
             => flag::choice("bearer|private-token|job-token").default("bearer"),
-        /// Leave out issues, comments and merge requests of people who are no developers of the project.
+        /// Leave out issues, comments and merge requests of users who are not developers of the project.
         pub lockdown: bool = false => flag::switch(),
         /// How the API is reached, the token, and the tools.
         pub api: linchpin_rest::Config = linchpin_rest::Config::default() => flag::group(),

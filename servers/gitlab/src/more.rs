@@ -6,8 +6,8 @@ use linchpin_rest::{
     Arg, Args, Ask, Call, boolean, get, int, is_path, list, methods, object, one_of, post, put, slashed, text,
 };
 
-const ISSUE_IID: Arg = int("issue_iid").range(1, i64::MAX).about("Number of the issue in the project.");
-const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Number of the merge request in the project.");
+const ISSUE_IID: Arg = int("issue_iid").range(1, i64::MAX).about("Number in the project.");
+const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Number in the project.");
 const PIPELINE: Arg = int("pipeline_id").range(1, i64::MAX).about("Id of the pipeline.");
 const JOB: Arg = int("job_id").range(1, i64::MAX).about("Id of the job.");
 const SIZE: Arg = int("per_page").range(1, 100).default("20").about("Items of a page.");
@@ -44,8 +44,8 @@ pub(crate) const ISSUE_READ: Call = methods(
                     one_of("state", &["opened", "closed", "all"]).default("opened").about("Of the list."),
                     LABELS,
                     WORDS,
-                    text("author_username").opt().about("Who wrote it."),
-                    text("assignee_username").opt().about("Who works on it."),
+                    text("author_username").opt().about("Author."),
+                    text("assignee_username").opt().about("Assignee."),
                     text("milestone").unlisted(),
                     ORDER,
                     SORT,
@@ -81,7 +81,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
     "gitlab_issue_write",
     "Change issues",
     "issues",
-    "Changes an issue: update (state_event closes and reopens), comment (body). New ones: create_issue.",
+    "Changes an issue: update, comment (body).",
     &[
         (
             "update",
@@ -94,7 +94,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
                     list("add_labels").comma().opt().about("Names."),
                     list("remove_labels").comma().opt().about("Names."),
-                    object("assignee_ids", NUMBERS).opt().about("Ids of people."),
+                    object("assignee_ids", NUMBERS).opt().about("User ids."),
                     int("milestone_id").unlisted(),
                     text("due_date").unlisted(),
                     boolean("confidential").opt().about("Hide it from guests."),
@@ -126,9 +126,9 @@ pub(crate) const MR_READ: Call = methods(
                     one_of("state", &["opened", "closed", "merged", "locked", "all"]).default("opened").about("Of the list."),
                     LABELS,
                     WORDS,
-                    text("author_username").opt().about("Who wrote it."),
+                    text("author_username").opt().about("Author."),
                     text("reviewer_username").unlisted(),
-                    text("source_branch").opt().about("With the changes."),
+                    text("source_branch").opt().about("From this branch."),
                     text("target_branch").unlisted(),
                     ORDER,
                     SORT,
@@ -206,7 +206,7 @@ pub(crate) const MR_WRITE: Call = methods(
     "gitlab_mr_write",
     "Change merge requests",
     "merge_requests",
-    "Changes a merge request: update, comment (body), approve, merge. New ones: create_merge_request.",
+    "Changes a merge request: update, comment (body), approve, merge.",
     &[
         (
             "update",
@@ -220,8 +220,8 @@ pub(crate) const MR_WRITE: Call = methods(
                     one_of("state_event", &["close", "reopen"]).opt().about("New state."),
                     list("add_labels").comma().opt().about("Names."),
                     list("remove_labels").comma().opt().about("Names."),
-                    object("assignee_ids", NUMBERS).opt().about("Ids of people."),
-                    object("reviewer_ids", NUMBERS).opt().about("Ids of people."),
+                    object("assignee_ids", NUMBERS).opt().about("User ids."),
+                    object("reviewer_ids", NUMBERS).opt().about("User ids."),
                     int("milestone_id").unlisted(),
                 ])
                 .after(|rest, _, found| Box::pin(people::changed(rest, found)))
@@ -248,7 +248,7 @@ pub(crate) const MR_WRITE: Call = methods(
                 "",
                 "/projects/{project_id}/merge_requests/{merge_request_iid}/approve",
             )
-            .args(&[PROJECT, MR_IID, text("sha").opt().about("Only if this is the head.")])
+            .args(&[PROJECT, MR_IID, text("sha").opt().about("Expected head.")])
             .keep("approved approvals_required approvals_left approved_by.user.username"),
         ),
         (
@@ -257,10 +257,10 @@ pub(crate) const MR_WRITE: Call = methods(
                 .args(&[
                     PROJECT,
                     MR_IID,
-                    text("sha").opt().about("Only if this is the head."),
+                    text("sha").opt().about("Expected head."),
                     boolean("squash").opt().about("Into one commit."),
                     boolean("should_remove_source_branch").unlisted(),
-                    boolean("auto_merge").opt().about("When the pipeline succeeds."),
+                    boolean("auto_merge").opt().about("After the pipeline."),
                     text("merge_commit_message").unlisted(),
                 ])
                 .once()

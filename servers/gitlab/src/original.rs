@@ -21,7 +21,7 @@ pub(crate) fn is_no_action(text: &str) -> bool {
     })
 }
 
-pub(crate) const PROJECT: Arg = slashed("project_id").about("group/project, or its number.");
+pub(crate) const PROJECT: Arg = slashed("project_id").about("group/project or number.");
 const FILE: Arg = slashed("file_path").about("Path in the repository.");
 const BRANCH: Arg = text("branch").about("Name of the branch.");
 const MESSAGE: Arg = text("commit_message").about("Of the commit.");
@@ -131,7 +131,7 @@ pub(crate) const CREATE_ISSUE: Call =
             PROJECT,
             text("title").about("One line."),
             DESCRIPTION,
-            object("assignee_ids", NUMBERS).opt().about("Ids of people."),
+            object("assignee_ids", NUMBERS).opt().about("User ids."),
             list("labels").comma().opt().about("Names of labels."),
             int("milestone_id").opt().about("Id of a milestone."),
         ])
