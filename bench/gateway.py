@@ -283,7 +283,7 @@ def main():
     if any(n not in ("bare", "linchpin") for n in chosen):
         install()
     if not opt.no_build:
-        failed = bench.build([group for group in ("bare", "linchpin") if group in chosen])
+        failed = bench.build([group for name, group in (("bare", "bare"), ("linchpin", "bridge")) if name in chosen])
         if failed:
             raise SystemExit(f"not built: {', '.join(failed)}")
     got = measure(opt, chosen)

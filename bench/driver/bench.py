@@ -34,6 +34,8 @@ def build(groups, jobs=None):
         steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
         small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "filesystem,everything"]
         steps.append(("linchpin, two servers only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
+    if "bridge" in groups:
+        steps.append(("linchpin", dist + ["-p", "linchpin-cli"], os.environ))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)

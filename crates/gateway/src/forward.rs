@@ -4,6 +4,7 @@ use crate::call::Outlet;
 use crate::exchange::{Failure, answered, begin, exchange, unanswered};
 use crate::instance::Instance;
 use crate::listen;
+use crate::mirrored::Mirrored;
 use crate::options::Isolation;
 use crate::parked::Parked;
 use crate::place::{Core, can_be_asked};
@@ -221,26 +222,26 @@ async fn sent(
     claims: Claims<'_>,
 ) -> Result<Answer, Failure> {
     let own = own_headers(core, context, instance);
-    let mut repeated = Vec::new();
+    // A client on a pipe repeats nothing in headers.
+    let repeats = context.headers.is_empty();
+    let mut repeated = if repeats { core.mirrored.headers(request, instance) } else { Vec::new() };
     for attempt in 0..2 {
         let mut pending = begin(instance, outlet)?;
         let mut out = translate::request(request, pending.id, instance.features(), claims, &[]);
         out.mirrored.extend(own.iter().chain(&repeated).cloned());
         let answer = exchange(core.limit_ms(), instance, outlet, &mut pending, out).await?;
-        // A client on a pipe repeats nothing in headers.
         if attempt == 0
-            && context.headers.is_empty()
+            && repeats
             && let Some(headers) = core.mirrored.wanted(core.limit_ms(), request, instance, &answer, claims).await
         {
             repeated = headers;
             continue;
         }
-        let compares = instance.features().header_params && instance.raw().transport.attributes();
         if request.known() == Some(Method::ToolsList)
-            && !compares
+            && (repeats || !Mirrored::compares(instance))
             && let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind
         {
-            // What the upstream cannot compare is compared here.
+            // What the upstream cannot compare is compared here, and what the client cannot repeat is repeated.
             core.mirrored.listed(answer.message.text(*span));
         }
         return Ok(answer);

@@ -44,20 +44,41 @@ struct Definition<'a> {
     input_schema: &'a RawValue,
 }
 
-/// Which arguments tools of an upstream over HTTP want repeated in headers. The list is read when a call was refused for
-/// their lack.
+/// Which arguments tools of an upstream over HTTP want repeated in headers; `None` of those that say it in a wrong way. Lists
+/// that pass by are read, and one is asked for when a call was refused for their lack.
 #[derive(Default)]
-pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Arc<[HeaderParam]>>>);
+pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Option<Arc<[HeaderParam]>>>>);
 
 impl Mirrored {
     /// The arguments that this tool wants repeated, as far as it was listed.
     pub(crate) fn known(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
-        lock(&self.0).get(tool).filter(|params| !params.is_empty()).cloned()
+        lock(&self.0).get(tool).cloned().flatten().filter(|params| !params.is_empty())
+    }
+
+    /// Whether the tool says in a wrong way what it wants repeated. Clients must not call it.
+    pub(crate) fn is_wrong(&self, tool: &str) -> bool {
+        lock(&self.0).get(tool).is_some_and(Option::is_none)
+    }
+
+    /// Whether the upstream compares headers with arguments.
+    pub(crate) fn compares(instance: &Instance) -> bool {
+        instance.features().header_params && instance.raw().transport.attributes()
+    }
+
+    /// The headers of a call for a client that sends none itself, as far as its tool is known.
+    pub(crate) fn headers(&self, request: &Request, instance: &Instance) -> Vec<(Box<str>, String)> {
+        if request.known() != Some(Method::ToolsCall) || !Mirrored::compares(instance) {
+            return Vec::new();
+        }
+        let params = request.string(request.params.name).and_then(|name| self.known(&name));
+        let arguments = request.params.arguments.map(|span| request.text(span));
+        params.zip(arguments).map(|(params, arguments)| mirror(&params, arguments)).unwrap_or_default()
     }
 
     /// Learns from a list of tools that passes by.
     pub(crate) fn listed(&self, result: &str) {
-        if result.contains("\"x-mcp-header\"")
+        // A tool that was known may have changed.
+        if (result.contains("\"x-mcp-header\"") || !lock(&self.0).is_empty())
             && let Ok(page) = serde_json::from_str::<Page<'_>>(result)
         {
             self.keep(&page);
@@ -70,9 +91,8 @@ impl Mirrored {
             known.clear();
         }
         for tool in &page.tools {
-            if let Ok(params) = header_params(tool.input_schema.get()) {
-                known.insert(tool.name.as_ref().into(), params.into());
-            }
+            let params = header_params(tool.input_schema.get()).ok();
+            known.insert(tool.name.as_ref().into(), params.map(Into::into));
         }
     }
 
@@ -92,7 +112,7 @@ impl Mirrored {
         }
         let name = request.string(request.params.name)?;
         self.learn(limit_ms, request, instance, claims).await;
-        let params = lock(&self.0).get(&*name).cloned()?;
+        let params = lock(&self.0).get(&*name).cloned().flatten()?;
         let arguments = request.params.arguments.map(|span| request.text(span))?;
         Some(mirror(&params, arguments))
     }

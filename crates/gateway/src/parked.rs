@@ -60,6 +60,8 @@ struct Inner {
     keys: u32,
     /// The upstream's own keys that were used: a repeated retry must not answer a later question.
     named: BTreeSet<String>,
+    /// Answers that came with the call itself, for questions with the upstream's own keys.
+    given: BTreeMap<String, Box<RawValue>>,
     rounds: u32,
     asked: Option<Instant>,
     /// The client's request that is being answered: the latest takes over.
@@ -133,6 +135,14 @@ fn identity(context: &RequestContext) -> &str {
     context.principal.as_ref().map_or("", |principal| principal.identity())
 }
 
+/// The answers of a request. What is no object is no answer: it is asked for again.
+fn responses(request: &Request) -> BTreeMap<String, Box<RawValue>> {
+    let text = request.params.input_responses.map_or("{}", |span| request.text(span));
+    let mut all: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
+    all.retain(|_, answer| answer.get().starts_with('{'));
+    all
+}
+
 /// What a request asks for, without what differs between its rounds.
 fn called(request: &Request) -> Value {
     let mut params: Map<String, Value> = serde_json::from_str(request.params_text()).unwrap_or_default();
@@ -147,12 +157,13 @@ impl Parked {
     pub(crate) fn new(request: &Request, context: &RequestContext) -> Option<Arc<Parked>> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
+        let given = if request.params.request_state.is_none() { responses(request) } else { BTreeMap::new() };
         Some(Arc::new(Parked {
             state: format!("{:032x}", u128::from_ne_bytes(random)).into(),
             identity: identity(context).into(),
             called: called(request),
             caps: request.caller.caps(),
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner { given, ..Inner::default() }),
             changed: Notify::new(),
         }))
     }
@@ -171,9 +182,7 @@ impl Parked {
 
     /// Gives the upstream the answers of a retry.
     pub(crate) fn answer(&self, request: &Request) {
-        let responses = request.params.input_responses.map_or("{}", |span| request.text(span));
-        let Ok(responses) = serde_json::from_str::<BTreeMap<String, &RawValue>>(responses) else { return };
-        for (key, answer) in responses {
+        for (key, answer) in responses(request) {
             let asked = lock(&self.inner).questions.remove(&key);
             // Unknown keys are ignored.
             if let Some(question) = asked {
@@ -304,6 +313,10 @@ impl Relay for Parked {
             return question.refuse();
         }
         let key = inner.key(&question.params);
+        if let Some(answer) = inner.given.remove(&key).filter(|_| inner.named.contains(&key)) {
+            drop(inner);
+            return (question.answer)(Ok(answer.get().to_owned()));
+        }
         question.params = ask::for_stateless(&question.method, &question.params);
         inner.questions.insert(key, question);
         inner.asked.get_or_insert_with(Instant::now);

@@ -4,8 +4,10 @@
 use crate::call::Outlet;
 use crate::exchange::{Failure, answered, begin, exchange};
 use crate::instance::Instance;
+use crate::mirrored::Mirrored;
 use crate::place::Core;
 use crate::refusal::Refusal;
+use crate::shown;
 use crate::visits;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::ServerRequest;
@@ -47,9 +49,14 @@ pub(crate) async fn run(
     instance: &Arc<Instance>,
     own: &[(Box<str>, String)],
 ) -> Result<Reply, Failure> {
+    if let Some(name) = request.string(request.params.name).filter(|_| request.known() == Some(Method::ToolsCall))
+        && core.mirrored.is_wrong(&name)
+    {
+        return Ok(shown::unknown(request, &name));
+    }
     let claims = claims(request, instance);
     let mut more: Vec<(&str, String)> = Vec::new();
-    let mut repeated: Vec<(Box<str>, String)> = Vec::new();
+    let mut repeated = core.mirrored.headers(request, instance);
     let (mut listed, mut waits) = (false, 0);
     let mut refused: HashSet<String> = HashSet::new();
     let mut pages = Pages { outlet: outlet.clone(), open: BTreeMap::new() };
@@ -69,7 +76,7 @@ pub(crate) async fn run(
         }
         let Some(members) = result::asks(&answer.message) else {
             pages.left(&[]);
-            return Ok(finished(request, &answer));
+            return Ok(without_wrong(core, request, instance, finished(request, &answer)));
         };
         if request
             .known()
@@ -212,6 +219,19 @@ async fn asked(
         }
     }
     Ok(answers)
+}
+
+/// A list of tools without those that say in a wrong way which arguments they want repeated in headers: a session's client
+/// does not look at that.
+fn without_wrong(core: &Core, request: &Request, instance: &Instance, reply: Reply) -> Reply {
+    if request.known() != Some(Method::ToolsList) || reply.is_error() || !Mirrored::compares(instance) {
+        return reply;
+    }
+    core.mirrored.listed(reply.body());
+    match reply.body().contains("\"x-mcp-header\"") {
+        true => shown::without(&request.id, reply.body(), |name| !core.mirrored.is_wrong(name)).unwrap_or(reply),
+        false => reply,
+    }
 }
 
 /// The response for the client.

@@ -39,8 +39,7 @@ impl Shown {
             // Nothing that an upstream could read as a name.
             return Some(Reply::error(Some(&request.id), code::INVALID_PARAMS, "`name` must be a string", None));
         };
-        let why = || Reply::error(Some(&request.id), code::INVALID_PARAMS, &format!("Unknown tool: {name}"), None);
-        (!self.has(&name)).then(why)
+        (!self.has(&name)).then(|| unknown(request, &name))
     }
 
     /// A list of tools without those that are not shown. The others stay as they are.
@@ -48,36 +47,42 @@ impl Shown {
         if self.is_all() || request.known() != Some(Method::ToolsList) || reply.kind() != ReplyKind::Complete {
             return reply;
         }
-        self.without(&request.id, reply.body()).unwrap_or_else(|| {
+        without(&request.id, reply.body(), |name| self.has(name)).unwrap_or_else(|| {
             Reply::error(Some(&request.id), code::INTERNAL_ERROR, "the upstream's list of tools cannot be read", None)
         })
     }
+}
 
-    fn without(&self, id: &Id, body: &str) -> Option<Reply> {
-        #[derive(Deserialize)]
-        struct Named<'a> {
-            #[serde(borrow)]
-            name: Cow<'a, str>,
-        }
-        let mut found: Option<Span> = None;
-        let read = Scanner::new(body, 127).object(&mut |s, key| {
-            let value = s.value()?;
-            if key.name() == "tools" {
-                found = Some(value);
-            }
-            Ok(())
-        });
-        read.ok()?;
-        let span = found?;
-        let all: Vec<&RawValue> = serde_json::from_str(span.of(body)).ok()?;
-        let kept = all
-            .into_iter()
-            .map(RawValue::get)
-            .filter(|tool| serde_json::from_str::<Named<'_>>(tool).is_ok_and(|tool| self.has(&tool.name)));
-        let kept: Vec<&str> = kept.collect();
-        let made = [&body[..span.start()], "[", &kept.join(","), "]", &body[span.end()..]].concat();
-        Some(Reply::with_result(id, made.into()))
+/// The refusal of a call of a tool that does not exist for this client.
+pub(crate) fn unknown(request: &Request, name: &str) -> Reply {
+    Reply::error(Some(&request.id), code::INVALID_PARAMS, &format!("Unknown tool: {name}"), None)
+}
+
+/// A list of tools with those that `keeps` names. What stays in it stays as it is.
+pub(crate) fn without(id: &Id, body: &str, keeps: impl Fn(&str) -> bool) -> Option<Reply> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
     }
+    let mut found: Option<Span> = None;
+    let read = Scanner::new(body, 127).object(&mut |s, key| {
+        let value = s.value()?;
+        if key.name() == "tools" {
+            found = Some(value);
+        }
+        Ok(())
+    });
+    read.ok()?;
+    let span = found?;
+    let all: Vec<&RawValue> = serde_json::from_str(span.of(body)).ok()?;
+    let kept = all
+        .into_iter()
+        .map(RawValue::get)
+        .filter(|tool| serde_json::from_str::<Named<'_>>(tool).is_ok_and(|tool| keeps(&tool.name)));
+    let kept: Vec<&str> = kept.collect();
+    let made = [&body[..span.start()], "[", &kept.join(","), "]", &body[span.end()..]].concat();
+    Some(Reply::with_result(id, made.into()))
 }
 
 /// Whether a pattern matches a whole name. Takes time proportional to both lengths multiplied at most.
@@ -132,7 +137,7 @@ mod tests {
     fn what_stays_in_a_list_stays_byte_for_byte() {
         let shown = Shown::new(&["get_*".into()], &["*_secret".into()]);
         let body = r#"{ "tools" : [ {"name":"get_a", "n":1.0} ,{"name":"get_secret"},{"name":"put"},{"name":"get_\u0062"}],"nextCursor":"x" }"#;
-        let kept = shown.without(&Id::unknown(), body).unwrap();
+        let kept = without(&Id::unknown(), body, |name| shown.has(name)).unwrap();
         assert_eq!(kept.body(), r#"{ "tools" : [{"name":"get_a", "n":1.0},{"name":"get_\u0062"}],"nextCursor":"x" }"#);
     }
 }

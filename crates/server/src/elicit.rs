@@ -481,7 +481,8 @@ impl Cx {
             };
         }
         let params = match &*method {
-            ELICIT | SAMPLE | ROOTS if !self.is_outside() => with_key(params, key),
+            // Such requests have no `_meta` in earlier revisions.
+            ELICIT | SAMPLE | ROOTS if self.caller().features().icons && !self.is_outside() => with_key(params, key),
             _ => params,
         };
         let (tx, rx) = tokio::sync::oneshot::channel();

@@ -200,13 +200,17 @@ async fn a_parked_call_runs_once_and_its_retries_end_alike() {
         assert_eq!(round(&mut client, &retry("form", &json!(changed), answer.clone())).await, Err(-32602), "{changed}");
     }
     // Without the answer, and with an unknown one, the rest is asked again.
-    let again = round(&mut client, &retry("form", state, json!({ "q9": {} }))).await.unwrap();
+    let again = round(&mut client, &retry("form", state, json!({ "q9": {}, "who": 7 }))).await.unwrap();
     assert_eq!(again["inputRequests"], asked["inputRequests"]);
     assert_ne!(again["requestState"], asked["requestState"]);
     let first = round(&mut client, &retry("form", state, answer.clone())).await.unwrap();
     assert!(first["content"][0]["text"].as_str().unwrap().contains("ada"), "{first}");
-    let second = round(&mut client, &retry("form", state, answer)).await.unwrap();
+    let second = round(&mut client, &retry("form", state, answer.clone())).await.unwrap();
     assert_eq!(second, first);
+    // Who knows the question beforehand may answer it at once.
+    let mut at_once = params.clone();
+    at_once["inputResponses"] = answer;
+    assert_eq!(round(&mut client, &at_once).await.unwrap()["content"], first["content"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
 
 use super::fit;
-use super::result::member;
+use super::result::{member, remove};
 use crate::splice::Splice;
 use linchpin_core::Features;
 use linchpin_core::json::{Scanner, write_str};
@@ -9,7 +9,6 @@ use linchpin_core::message::{Message, ResultMembers};
 use linchpin_core::server_request::{KEY_BYTES_MAX, KEY_META};
 use linchpin_types::jsonrpc::method;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -153,9 +152,7 @@ pub fn for_stateless(asked: &str, params: &str) -> String {
     let Ok(all) = read else { return params.to_owned() };
     let mut splice = Splice::new(params, all);
     if let Some((meta, key)) = meta.and_then(|meta| Some((meta, member(params, meta, KEY_META)?))) {
-        let alone =
-            serde_json::from_str::<BTreeMap<String, IgnoredAny>>(meta.of(params)).is_ok_and(|all| all.len() == 1);
-        splice.remove(if alone { meta } else { key });
+        remove(&mut splice, params, meta, key);
     }
     if asked == method::ELICITATION_CREATE {
         id.into_iter().for_each(|id| splice.remove(id));

@@ -1,6 +1,6 @@
 //! Notifications of an upstream, for the client.
 
-use super::result::member;
+use super::result::{member, remove};
 use crate::splice::Splice;
 use bytes::Bytes;
 use linchpin_core::Id;
@@ -30,8 +30,9 @@ pub fn subscribed(message: &Message, id: &Id) -> Bytes {
 
 /// A notification of a `subscriptions/listen` stream for a session, which knows no such streams.
 pub fn to_session(message: &Message) -> Bytes {
-    let Some(span) = message.params().claims.subscription else { return same(message) };
-    edited(message, |splice| splice.remove(span))
+    let params = message.params();
+    let (Some(id), Some(meta)) = (params.claims.subscription, params.meta) else { return same(message) };
+    edited(message, |splice| remove(splice, message.frame(), meta, id))
 }
 
 fn replaced(message: &Message, span: Option<Span>, with: &[u8]) -> Bytes {

@@ -9,7 +9,9 @@ use linchpin_core::server_request::REQUIRED_META;
 use linchpin_core::{Id, Method, Reply, ReplyKind};
 use linchpin_types::error::code;
 use linchpin_types::meta::key;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The result as it came, byte for byte.
 pub fn same(id: &Id, message: &Message, result: Span) -> Reply {
@@ -158,6 +160,12 @@ pub(super) fn member(text: &str, object: Span, name: &str) -> Option<Span> {
         Ok(())
     });
     read.ok().and(found)
+}
+
+/// Removes `value`, a member of the object at `object`, and the object with it if it has no other.
+pub(super) fn remove(splice: &mut Splice<'_>, text: &str, object: Span, value: Span) {
+    let members = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(object.of(text));
+    splice.remove(if members.is_ok_and(|members| members.len() == 1) { object } else { value });
 }
 
 /// An object that is read and written anew.

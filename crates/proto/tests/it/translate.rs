@@ -164,7 +164,13 @@ fn notifications_change_their_token_or_the_id_of_their_stream() {
     assert_eq!(notice::progress(&told, "\"t\"", true), want);
     let text = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"a:b"}}"#;
     assert_eq!(notice::subscribed(&heard(text), &Id::from_json("\"s\"").unwrap()), text.replace(":7}", ":\"s\"}"));
-    assert_eq!(notice::to_session(&heard(text)), text.replace(r#"{"io.modelcontextprotocol/subscriptionId":7}"#, "{}"));
+    assert_eq!(
+        notice::to_session(&heard(text)),
+        text.replace(r#""_meta":{"io.modelcontextprotocol/subscriptionId":7},"#, "")
+    );
+    let more = text.replace(":7}", r#":7,"x":1.0}"#);
+    let want = text.replace(r#"{"io.modelcontextprotocol/subscriptionId":7}"#, r#"{"x":1.0}"#);
+    assert_eq!(notice::to_session(&heard(&more)), want);
 }
 
 #[test]
