@@ -123,11 +123,58 @@ const PAGES: Client = Client {
     gate: &["public"],
 };
 
-/// How users log in at a server that trusts or uses npm's `oidc-provider`: what `login-server` and the provider are told.
-const PROVIDERS: &[(&str, &[&str], &str)] = &[
-    ("oidc-provider as upstream", &["upstream"], "jwt"),
-    ("oidc-provider as issuer, JWT", &["guard"], "jwt"),
-    ("oidc-provider as issuer, introspection", &["guard", "introspect"], "opaque"),
+/// A provider by others, which a server of ours trusts or uses.
+struct Provider {
+    name: &'static str,
+    /// Its tool set, and the script that starts it.
+    tools: &'static str,
+    script: &'static str,
+    /// Whether its access tokens are JWTs or opaque.
+    tokens: &'static str,
+    /// What `login-server` is told, before and after the provider's URL.
+    how: &'static str,
+    more: &'static [&'static str],
+    /// Whether the gate checks it.
+    gate: bool,
+}
+
+const OIDC_PROVIDER: Provider = Provider {
+    name: "oidc-provider as upstream",
+    tools: "providers",
+    script: "provider.mjs",
+    tokens: "jwt",
+    how: "upstream",
+    more: &[],
+    gate: false,
+};
+
+/// npm's `oidc-provider`, and PyPI's canaille and django-oauth-toolkit.
+const PROVIDERS: &[Provider] = &[
+    OIDC_PROVIDER,
+    Provider { name: "oidc-provider as issuer, JWT", how: "guard", gate: true, ..OIDC_PROVIDER },
+    Provider {
+        name: "oidc-provider as issuer, introspection",
+        tokens: "opaque",
+        how: "guard",
+        more: &["introspect"],
+        ..OIDC_PROVIDER
+    },
+    Provider {
+        name: "canaille as upstream",
+        tools: "py-canaille",
+        script: "canaille_provider.py",
+        more: &["user:ada"],
+        ..OIDC_PROVIDER
+    },
+    Provider {
+        name: "django-oauth-toolkit as issuer, introspection",
+        tools: "py-django",
+        script: "django_provider.py",
+        tokens: "opaque",
+        how: "guard",
+        more: &["introspect"],
+        ..OIDC_PROVIDER
+    },
 ];
 
 /// `cargo xtask login`.
@@ -172,10 +219,10 @@ fn run(context: &Context, client: Option<&str>, way: Option<&str>) -> Result<Rep
             }
         }
     }
-    for (name, how, tokens) in PROVIDERS.iter().filter(|(name, ..)| client.is_none_or(|wanted| name.contains(wanted))) {
+    for one in PROVIDERS.iter().filter(|one| client.is_none_or(|wanted| one.name.contains(wanted))) {
         // Logging in there with the newest client is enough.
-        if picked || context.all || *how == ["guard"] {
-            add(name, "register", provider(context, &CLIENTS[0], how, tokens));
+        if picked || context.all || one.gate {
+            add(one.name, "register", provider(context, &CLIENTS[0], one));
         } else {
             left_out += 1;
         }
@@ -238,21 +285,25 @@ fn lane(context: &Context, client: &Client, way: &str) -> Result<(Counts, String
 }
 
 /// The newest client at a server that has to do with a provider by others.
-fn provider(context: &Context, client: &Client, how: &[&str], tokens: &str) -> Result<(Counts, String)> {
-    let folder = folder(context, &format!("provider-{}-{tokens}", how.join("-")), "register")?;
+fn provider(context: &Context, client: &Client, one: &Provider) -> Result<(Counts, String)> {
+    let folder = folder(context, one.name, "register")?;
     let (at, port) = (free_port()?, free_port()?);
     let (own, url) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{at}"));
-    let mut provider = Command::new(tools::node(context)?);
-    provider.arg(scripts(context).join("provider.mjs"));
+    let (program, home) = match one.tools.starts_with("py-") {
+        true => tools::python(context, one.tools).map(|python| (python.clone(), python))?,
+        false => (tools::node(context)?, tools::npm(context, one.tools)?),
+    };
+    let mut provider = Command::new(program);
+    provider.arg(scripts(context).join(one.script));
     provider.args([&at.to_string(), &format!("{own}/callback"), &format!("{own}/mcp")]);
-    provider.env("INTEROP_TOOLS", tools::npm(context, "providers")?).env("PROVIDER_TOKENS", tokens);
+    provider.env("INTEROP_TOOLS", home).env("PROVIDER_TOKENS", one.tokens).env("PYTHONDONTWRITEBYTECODE", "1");
     let _provider = Running::start(&mut provider, at, &folder.join("provider.log"))?;
     let mut server = Command::new(context.binary("login-server"));
-    server.arg(port.to_string()).arg(how[0]).arg(&url).args(&how[1..]).env("LOGIN_LIFE_S", LIFE_S.to_string());
+    server.args([&port.to_string(), one.how, &url]).args(one.more).env("LOGIN_LIFE_S", LIFE_S.to_string());
     let _server = Running::start(&mut server, port, &folder.join("login-server.log"))?;
     let told = json!({ "url": format!("{own}/mcp"), "way": "register", "lifeMs": ACCEPTED_S * 1000, "home": folder });
     // What an issuer of others lets registered clients ask for later, and how it refreshes and revokes, is its own.
-    let checks = if how[0] == "upstream" { ALL } else { &["login"] };
+    let checks = if one.how == "upstream" { ALL } else { &["login"] };
     drive(context, client, &folder, told, checks)
 }
 

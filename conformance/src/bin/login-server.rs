@@ -1,8 +1,8 @@
 //! A server that users log in to, for clients and providers of others: `login-server PORT HOW`.
 //!
-//! HOW is `users` (an issuer with a user ada, whose password is pw), `upstream URL` (an issuer over the provider there), or
-//! `guard URL` (the provider is the issuer itself; with `introspect`, it is asked about tokens). `LOGIN_LIFE_S` is how long access
-//! tokens of an issuer last.
+//! HOW is `users` (an issuer with a user ada, whose password is pw), `upstream URL [RULE]` (an issuer over the provider there, for
+//! those whom the rule admits), or `guard URL` (the provider is the issuer itself; with `introspect`, it is asked about tokens).
+//! `LOGIN_LIFE_S` is how long access tokens of an issuer last.
 
 use linchpin::BoxError;
 use linchpin::guard::{Guard, Introspection, TrustedIssuer};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-const USAGE: &str = "usage: login-server PORT users | upstream URL | guard URL [introspect]";
+const USAGE: &str = "usage: login-server PORT users | upstream URL [RULE] | guard URL [introspect]";
 /// The hash of "pw", quickly compared: this guards nothing.
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$bG9naW4tc2VydmVyLXB3$3BD5TXWUCQ1fZapySW9Sa+bm6Pq8JLbxZcVrgphXsKI";
 /// The redirect URIs of clients that do not register themselves, on any port.
@@ -51,8 +51,9 @@ fn gate(port: u16, how: &[&str]) -> Result<Arc<dyn Gate>, BoxError> {
     let (own, resource) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{port}/mcp"));
     Ok(match how {
         ["users"] => Arc::new(issuer(&own).users(users(port)?)),
-        ["upstream", url] => {
-            Arc::new(issuer(&own).upstream(Upstream::oidc(*url, "linchpin", "our-secret")).allow("@acme.example"))
+        ["upstream", url, rule @ ..] => {
+            let rule = rule.first().copied().unwrap_or("@acme.example");
+            Arc::new(issuer(&own).upstream(Upstream::oidc(*url, "linchpin", "our-secret")).allow(rule))
         }
         ["guard", url, more @ ..] => {
             let trusted = TrustedIssuer::new(*url);

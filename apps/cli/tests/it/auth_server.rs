@@ -220,10 +220,10 @@ fn a_program_with_a_secret_comes_in_until_its_client_is_removed_and_all_of_it_is
 }
 
 /// A process that ends with the test.
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", unix))]
 struct Ending(std::process::Child);
 
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", unix))]
 impl Drop for Ending {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -232,7 +232,7 @@ impl Drop for Ending {
 }
 
 /// An authority, and a certificate of it for `localhost`: `ca.pem`, `server.pem`, `server.key`.
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", unix))]
 fn certificates(home: &Path) {
     let openssl = |words: &str| {
         let mut openssl = std::process::Command::new("openssl");
@@ -248,7 +248,7 @@ fn certificates(home: &Path) {
     );
 }
 
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", unix))]
 #[test]
 #[ignore = "needs a Redis server: `cargo xtask test --only redis`"]
 fn redis_is_spoken_to_over_tls_if_an_authority_that_is_trusted_names_it() {
@@ -256,6 +256,7 @@ fn redis_is_spoken_to_over_tls_if_an_authority_that_is_trusted_names_it() {
     let home = home.path();
     certificates(home);
     std::fs::write(home.join("key"), "7".repeat(64)).unwrap();
+    std::fs::set_permissions(home.join("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let port = free_port();
     let server = std::env::var_os("LINCHPIN_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
     let mut redis = std::process::Command::new(server);
