@@ -32,19 +32,19 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
-    /// Get tokens for the program itself, with the client's id and secret, and ask nobody to log in.
+    /// Get tokens with the client credentials grant, with the client's id and secret and without a user.
     #[arg(long, requires = "client_id", requires = "client_secret_env")]
     pub(crate) client_credentials: bool,
 
-    /// How long a login may take [default: 5m].
+    /// Timeout of a login [default: 5m].
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) login_timeout: Option<std::time::Duration>,
 
-    /// Port of this machine that the browser comes back to after a login [default: a free one].
+    /// Local port of the redirect URI [default: a free one].
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
 
-    /// A person is there to log in, although there is no terminal.
+    /// A user is there to log in, although there is no terminal.
     #[arg(skip)]
     pub(crate) opens_browser: bool,
 

@@ -49,7 +49,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<String>,
 
-    /// File with HTTP headers of every request, one 'Name: value' a line; # begins a comment. ${VAR} is filled in, as in
+    /// File with HTTP headers of every request, one 'Name: value' per line; # begins a comment. ${VAR} is expanded, as in
     /// --header.
     #[arg(long, value_name = "FILE")]
     pub(crate) header_file: Option<PathBuf>,

@@ -33,7 +33,7 @@ pub(crate) struct SkillsArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// Do not start if a skill breaks a rule of the format. Otherwise it is left out, and the log says why.
+    /// Do not start if a skill is invalid. Otherwise it is skipped, with a warning.
     #[arg(long)]
     strict: bool,
 

@@ -37,9 +37,8 @@ pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
         out.json(&json!({ "servers": servers }))?;
         return Ok(out.flush()?);
     }
-    let width = ENTRIES.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    for entry in ENTRIES {
-        out.line(format!("{:width$}  {}", entry.name, entry.about))?;
-    }
+    let rows: Vec<_> = ENTRIES.iter().map(|entry| (out.style.bold(entry.name), entry.about.to_owned())).collect();
+    out.table(&rows)?;
+    out.summary(&[(rows.len(), "server")])?;
     Ok(out.flush()?)
 }

@@ -51,8 +51,8 @@ const EXPECTED: &str = "expected token, keys:FILE, login, login:USERS.toml, gith
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct AuthArgs {
-    /// Let in who has a token: token (one that is printed at start), keys:FILE (see `linchpin auth key new`), or the
-    /// URL of an authorization server; may be repeated. Or who logs in here: login (with a code that is printed),
+    /// Require a token: token (a random one, printed at start), keys:FILE (see `linchpin auth key new`), or the
+    /// URL of an authorization server; may be repeated. Or require a login: login (with a code that is printed),
     /// login:USERS.toml, or at a provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL,
     /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET.
     #[arg(long, value_name = "HOW", requires = "http")]
@@ -63,15 +63,15 @@ pub(crate) struct AuthArgs {
     #[arg(long, value_name = "URL", requires = "http")]
     public_url: Option<String>,
 
-    /// With auto, demand the scope `read` for tools that only read, and `write` for all others.
+    /// With auto, require the scope `read` for tools that only read, and `write` for all others.
     #[arg(long, value_name = "auto", value_parser = ["auto"], requires = "auth")]
     scopes: Option<String>,
 
-    /// Demand this scope for a tool. May be repeated.
+    /// Require this scope for a tool. May be repeated.
     #[arg(long = "tool-scope", value_name = "TOOL=SCOPE", value_parser = tool_scope, requires = "auth")]
     tool_scope: Vec<(String, String)>,
 
-    /// Listen beyond this machine although everybody who reaches the address may use the server.
+    /// Listen beyond this machine without authorization: anyone who reaches the address can use the server.
     #[arg(long, requires = "http", conflicts_with = "auth")]
     no_auth_i_know: bool,
 
@@ -103,7 +103,7 @@ pub(crate) struct Door {
 /// What clients send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// Nothing: everybody may come in.
+    /// Nothing: there is no authorization.
     #[default]
     Nothing,
     /// This token.

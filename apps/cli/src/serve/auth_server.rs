@@ -25,56 +25,56 @@ pub(crate) struct AuthServerArgs {
     #[arg(long, value_name = "URL")]
     issuer: String,
 
-    /// The URL of an MCP server that tokens are for. May be repeated; clients must then say which one.
+    /// The URL of an MCP server that tokens are for. May be repeated; clients then name one.
     #[arg(long, value_name = "URL", required = true)]
     resource: Vec<String>,
 
-    /// Where people log in: login (with a code that is printed here), login:USERS.toml (see `linchpin user add`), or a
+    /// Where users log in: login (with a code that is printed here), login:USERS.toml (see `linchpin user add`), or a
     /// provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL, workos:DOMAIN, oidc:URL, with
-    /// LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. Without it only clients get tokens that act for themselves
+    /// LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. Without it, only clients that act for themselves get tokens
     /// (`linchpin client add --own-scope`).
     #[arg(long, value_name = "HOW")]
     auth: Option<Place>,
 
-    /// With a provider, let in only accounts that this fits: @example.com (a verified address), user:NAME, org:NAME,
+    /// With a provider, allow only matching accounts: @example.com (a verified address), user:NAME, org:NAME,
     /// group:NAME or tenant:ID. May be repeated.
     #[arg(long, value_name = "RULE", requires = "auth")]
     allow: Vec<String>,
 
-    /// A scope that clients can be given, and what it lets them do, in words for people. May be repeated.
+    /// A scope that clients can request, and its description for users. May be repeated.
     #[arg(long, value_name = "SCOPE[=WORDS]")]
     scope: Vec<String>,
 
-    /// Give scopes only to people whom a rule fits, as in group:admins=files:write. May be repeated.
+    /// Grant scopes only to users that match a rule, as in group:admins=files:write. May be repeated.
     #[arg(long, value_name = "RULE=SCOPE,...", value_parser = granted, requires = "auth")]
     grant: Vec<(String, Vec<String>)>,
 
-    /// The name that people are shown. The host, by default.
+    /// The name shown to users [default: the host].
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 
-    /// How long access tokens last: 15m by default.
+    /// Lifetime of access tokens [default: 15m].
     #[arg(long, value_name = "TIME", value_parser = crate::duration::read)]
     access_life: Option<Duration>,
 
-    /// Let no client register itself: only those with a metadata document, and those of `linchpin client add`.
+    /// Disable dynamic registration: only clients with a metadata document, and those of `linchpin client add`.
     #[arg(long)]
     no_registration: bool,
 
-    /// Let devices without a browser log in: they show a code, which a person types in.
+    /// Enable the device flow: devices without a browser show a code, which the user enters elsewhere.
     #[arg(long, requires = "auth")]
     device: bool,
 
-    /// Take the assertions (ID-JAG) of this enterprise's identity provider, by its issuer identifier. May be repeated.
+    /// Accept assertions (ID-JAG) of this identity provider, by its issuer identifier. May be repeated.
     #[arg(long, value_name = "URL")]
     enterprise: Vec<String>,
 
-    /// Let in programs by the tokens of their platform (workload identity): its issuer, the subject, and the scopes that it
-    /// gives, as in https://token.actions.githubusercontent.com,repo:acme/files:ref:refs/heads/main,files:read. May be repeated.
+    /// Accept tokens of a platform (workload identity): its issuer, the subject, and the scopes to grant,
+    /// as in https://token.actions.githubusercontent.com,repo:acme/files:ref:refs/heads/main,files:read. May be repeated.
     #[arg(long, value_name = "URL,SUBJECT,SCOPE,...", value_parser = workload)]
     workload: Vec<Workload>,
 
-    /// Take redirect URIs with this scheme, for programs whose scheme has no dot. May be repeated.
+    /// Accept redirect URIs with this scheme, for programs whose scheme has no dot. May be repeated.
     #[arg(long, value_name = "SCHEME")]
     redirect_scheme: Vec<String>,
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where people log in.
+/// Where users log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Here: whoever reads the terminal, or the users of a file.
@@ -54,7 +54,7 @@ impl FromStr for Place {
 /// What an authorization server of the program's own is told.
 #[derive(Debug, Args)]
 pub(crate) struct IssuerArgs {
-    /// With a provider, let in only accounts that this fits: @example.com (a verified address), user:NAME, org:NAME,
+    /// With a provider, allow only matching accounts: @example.com (a verified address), user:NAME, org:NAME,
     /// group:NAME or tenant:ID. May be repeated.
     #[arg(long, value_name = "RULE", requires = "auth")]
     allow: Vec<String>,
@@ -94,7 +94,7 @@ impl IssuerArgs {
 }
 
 impl Place {
-    /// Lets persons log in there.
+    /// Lets users log in there.
     pub(super) fn logs_in(&self, issuer: Issuer) -> Result<Issuer, Failure> {
         Ok(match self {
             Place::Here(None) => issuer.users(Users::once()),

@@ -60,7 +60,7 @@ pub(crate) struct PlaceArgs {
     #[arg(skip)]
     pub(crate) metrics: Option<Metrics>,
 
-    /// Who may come in.
+    /// Authorization.
     #[arg(skip)]
     door: Option<Door>,
 
@@ -128,7 +128,7 @@ impl PlaceArgs {
         self.http.is_some() || io::IsTerminal::is_terminal(&io::stdin())
     }
 
-    /// Lets in over HTTP who is meant to.
+    /// Sets the authorization over HTTP.
     pub(crate) fn guard(&mut self, auth: &AuthArgs) -> Result<(), Failure> {
         let addr = self.http.as_deref().unwrap_or_default();
         self.door = auth.door(self.clients(), addr, self.tls_cert.is_some(), self.sse)?;

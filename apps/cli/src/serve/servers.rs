@@ -224,7 +224,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "brave-search")]
     Entry {
         title: "Brave Search",
-        about: "Web, local, news, video and image search, with a key of Brave",
+        about: "Web, local, news, video and image search, with a Brave API key",
         examples: "  \
   linchpin serve brave-search
   linchpin serve brave-search --pace-ms 50
@@ -251,7 +251,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "gitlab")]
     Entry {
         title: "GitLab",
-        about: "Projects, files, issues, merge requests and pipelines of a GitLab",
+        about: "GitLab: projects, files, issues, merge requests and pipelines",
         examples: "  \
   linchpin serve gitlab --project group/project
   linchpin serve gitlab --read-only --lockdown
@@ -280,7 +280,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "slack")]
     Entry {
         title: "Slack",
-        about: "Channels, messages, threads and people of a Slack workspace",
+        about: "Channels, messages, threads and users of a Slack workspace",
         examples: "  \
   linchpin serve slack
   linchpin serve slack --channel C0123456789 --link-host example.org
@@ -307,7 +307,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "google-maps")]
     Entry {
         title: "Google Maps",
-        about: "Places, addresses, routes, distances and elevation, with a key of Google Maps",
+        about: "Places, addresses, routes, distances and elevation, with a Google Maps API key",
         examples: "  \
   linchpin serve google-maps
   linchpin serve google-maps --toolsets routes
@@ -332,7 +332,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "google-drive")]
     Entry {
         title: "Google Drive",
-        about: "Files, folders and comments of Google Drive, with a login of Google",
+        about: "Files, folders and comments of Google Drive, with a Google login",
         examples: "  \
   linchpin serve google-drive auth
   linchpin serve google-drive
@@ -391,7 +391,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "sentry")]
     Entry {
         title: "Sentry",
-        about: "Issues of Sentry with their stack traces, and what led to them",
+        about: "Sentry issues with stack traces and the events before them",
         examples: "  \
   linchpin serve sentry
   linchpin serve sentry --org acme --toolsets all
@@ -417,7 +417,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "everart")]
     Entry {
         title: "EverArt",
-        about: "Images from a description, with a key of EverArt",
+        about: "Image generation, with an EverArt API key",
         examples: "  \
   linchpin serve everart
   linchpin serve everart --inline-images --image-host cdn.example.com
@@ -441,7 +441,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "aws-kb")]
     Entry {
         title: "AWS knowledge bases",
-        about: "Passages of Amazon Bedrock's knowledge bases, with the credentials of AWS",
+        about: "Retrieval from Amazon Bedrock knowledge bases, with AWS credentials",
         examples: "  \
   linchpin serve aws-kb --region eu-central-1
   linchpin serve aws-kb --profile reader --kb ABCDE12345
@@ -469,7 +469,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "browser")]
     Entry {
         title: "Browser",
-        about: "A browser of its own for each client, kept out of private networks",
+        about: "A separate browser for each client, without access to private networks",
         examples: "  \
   linchpin serve browser
   linchpin serve browser --allow-host '*.example.com' --viewport 1280x720

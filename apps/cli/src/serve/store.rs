@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Where clients, logins and keys are kept: memory (until the end), sqlite:FILE, or for several nodes
-    /// redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], also rediss://. LINCHPIN_STORE has the same.
+    /// Where clients, logins and keys are stored: memory (lost at exit), sqlite:FILE, or for several nodes
+    /// redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], also rediss:// [env: LINCHPIN_STORE].
     #[arg(long, value_name = "WHERE", value_parser = stored)]
     store: Option<String>,
 
-    /// The file with the secret that everything in the store is sealed with (64 hexadecimal digits). By default it is made
-    /// beside a file of SQLite; Redis needs one, or LINCHPIN_KEY, the same for all nodes.
+    /// File with the secret that encrypts the store (64 hexadecimal digits). By default one is created beside
+    /// an SQLite file; Redis requires it, or LINCHPIN_KEY, the same for all nodes.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 
-    /// Take a Redis server although it may evict what it keeps when its memory is full.
+    /// Use a Redis server that may evict keys when its memory is full.
     #[cfg(feature = "redis")]
     #[arg(long)]
     redis_may_evict: bool,
@@ -80,7 +80,7 @@ impl StoreArgs {
         match place.strip_prefix("sqlite:") {
             Some(file) if exists && !Path::new(file).is_file() => {
                 Err(Failure::usage(format!("there is no store at {file}"))
-                    .hint("a server makes it when it is started with --store"))
+                    .hint("a server started with --store creates it"))
             }
             // A new secret would open nothing in a store that is there: a file that is not is a mistake. Only a new store has none.
             Some(file) => self.open(&place, !exists && !Path::new(file).exists()),
@@ -125,7 +125,7 @@ impl StoreArgs {
             None if place == "memory" => Ok(builder.memory()),
             None if !is_sealed => {
                 Err(Failure::usage(format!("{} needs a secret that all nodes have", redact_urls(place)))
-                    .hint("pass --key-file FILE: the first node makes it, copy it to the others"))
+                    .hint("pass --key-file FILE: the first node creates it; copy it to the others"))
             }
             #[cfg(feature = "redis")]
             None => {

@@ -72,6 +72,11 @@ pub(crate) async fn waiting<T>(
     done
 }
 
+/// [`waiting`] for something whose length is unknown: `doing` says what.
+pub(crate) async fn busy<T>(doing: &str, work: impl IntoFuture<Output = T>) -> T {
+    waiting(work.into_future(), None, |took| format!("{doing} … {} s", took.as_secs())).await
+}
+
 fn line(progress: &Progress) -> String {
     let message =
         progress.message.as_deref().map_or(String::new(), |m| format!(" {}", shorten(&m.replace('\n', " "), 60)));

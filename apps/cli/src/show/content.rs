@@ -1,6 +1,7 @@
 //! Shows content: text unchanged, everything else described or saved.
 
 use crate::fail::Failure;
+use crate::show::exact;
 use crate::show::out::Out;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,7 +33,7 @@ impl<'a> Keeper<'a> {
 
     pub(crate) fn show(&mut self, out: &mut Out, block: &ContentBlock) -> Result<(), Failure> {
         match block {
-            ContentBlock::Text(text) => out.text(&text.text)?,
+            ContentBlock::Text(text) => shown_text(out, &text.text)?,
             ContentBlock::Image(image) => self.binary(out, "image", &image.data, Some(&image.mime_type))?,
             ContentBlock::Audio(audio) => self.binary(out, "audio", &audio.data, Some(&audio.mime_type))?,
             ContentBlock::Resource(embedded) => self.contents(out, &embedded.resource)?,
@@ -79,6 +80,16 @@ impl<'a> Keeper<'a> {
                 return path;
             }
         }
+    }
+}
+
+/// Shows text; on a terminal, a JSON object or array on one line is indented.
+fn shown_text(out: &mut Out, text: &str) -> std::io::Result<()> {
+    let one_line = text.trim();
+    let json = out.is_terminal() && one_line.starts_with(['{', '[']) && !one_line.contains('\n');
+    match json.then(|| exact::read(one_line)).and_then(Result::ok) {
+        Some(value) => out.json(&value),
+        None => out.text(text),
     }
 }
 

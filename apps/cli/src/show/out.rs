@@ -2,7 +2,7 @@
 //! xtask tidy` sees to that), so that no text of a server reaches a terminal uncleaned: the writers here let no control
 //! character through but line feeds and tabs, and no escape sequence but the styles that this program itself asked for.
 
-use super::wrap::wrapped;
+use super::wrap::{columns, wrapped};
 use crate::show::exact;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Out {
 
 impl Out {
     pub(crate) fn new() -> Out {
-        let width = terminal_size::terminal_size_of(io::stdout()).map(columns);
+        let width = terminal_size::terminal_size_of(io::stdout()).map(width_of);
         Out { to: io::stdout().lock(), width, style: Style::of_stdout() }
     }
 
@@ -41,6 +41,25 @@ impl Out {
             .map(|width| wrapped(text.as_ref(), width, mark()))
             .map_or_else(|| text.as_ref().into(), Cow::Owned);
         self.whole_line(&text)
+    }
+
+    /// Writes names and what each is, in two columns.
+    pub(crate) fn table(&mut self, rows: &[(String, String)]) -> io::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let text = columns(rows, self.width, mark());
+        self.whole_line(&text)
+    }
+
+    /// Writes, on a terminal, how much a list has, below it.
+    pub(crate) fn summary(&mut self, counts: &[(usize, &str)]) -> io::Result<()> {
+        if !self.is_terminal() {
+            return Ok(());
+        }
+        let counts = counts.iter().filter(|(n, _)| *n > 0).map(|(n, one)| count(*n, one)).collect::<Vec<_>>();
+        let summary = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+        self.line(self.style.dim(&summary))
     }
 
     fn whole_line(&mut self, text: &str) -> io::Result<()> {
@@ -91,13 +110,13 @@ impl Out {
 
 /// Writes a line to standard error, wrapped at the terminal's width. Errors are ignored.
 pub(crate) fn note(text: impl AsRef<str>) {
-    let width = terminal_size::terminal_size_of(io::stderr()).map(columns);
+    let width = terminal_size::terminal_size_of(io::stderr()).map(width_of);
     let text = width.map_or_else(|| text.as_ref().to_owned(), |width| wrapped(text.as_ref(), width, mark()));
     tell(&format!("{text}\n"));
 }
 
 /// Returns the width of a terminal, in characters.
-fn columns((width, _): (terminal_size::Width, terminal_size::Height)) -> usize {
+fn width_of((width, _): (terminal_size::Width, terminal_size::Height)) -> usize {
     width.0.into()
 }
 

@@ -7,6 +7,33 @@ pub(crate) fn wrapped(text: &str, width: usize, mark: &str) -> String {
     lines.join("\n")
 }
 
+/// Two columns: names padded to the longest, and what each is, which is wrapped beside its name. Under the name where no width
+/// is left for that.
+pub(crate) fn columns(rows: &[(String, String)], width: Option<usize>, mark: &str) -> String {
+    let names = rows.iter().map(|(name, _)| length(name, mark)).max().unwrap_or(0);
+    let indent = names + 2;
+    let mut out: Vec<String> = Vec::new();
+    for (name, about) in rows {
+        let pad = " ".repeat(names - length(name, mark));
+        match width {
+            Some(_) if about.is_empty() => out.push(name.clone()),
+            Some(width) if width < indent + BESIDE_MIN => {
+                out.push(name.clone());
+                out.push(wrapped(&format!("    {about}"), width, mark));
+            }
+            Some(width) => {
+                let about = wrapped(about, width - indent, mark).replace('\n', &format!("\n{}", " ".repeat(indent)));
+                out.push(format!("{name}{pad}  {about}").trim_end().to_owned());
+            }
+            None => out.push(format!("{name}{pad}  {about}").trim_end().to_owned()),
+        }
+    }
+    out.join("\n")
+}
+
+/// The least width of a column of text, in characters.
+const BESIDE_MIN: usize = 24;
+
 fn one(line: &str, width: usize, mark: &str) -> String {
     if length(line, mark) <= width {
         return line.to_owned();
@@ -58,6 +85,20 @@ mod tests {
             ("<1mbold<0m two", 7, "<1mbold<0m\ntwo"),
         ] {
             assert_eq!(wrapped(text, width, "<"), want, "{text} at {width}");
+        }
+    }
+
+    #[test]
+    fn tables_wrap_their_last_column_only() {
+        let rows = [("<1mgit<0m", "Git, without hooks, filters and helpers"), ("memory", ""), ("time", "Time")];
+        let rows = rows.map(|(name, about)| (name.to_owned(), about.to_owned()));
+        for (width, want) in [
+            (None, "<1mgit<0m     Git, without hooks, filters and helpers\nmemory\ntime    Time"),
+            (Some(80), "<1mgit<0m     Git, without hooks, filters and helpers\nmemory\ntime    Time"),
+            (Some(36), "<1mgit<0m     Git, without hooks, filters\n        and helpers\nmemory\ntime    Time"),
+            (Some(20), "<1mgit<0m\n    Git, without\n    hooks, filters\n    and helpers\nmemory\ntime\n    Time"),
+        ] {
+            assert_eq!(columns(&rows, width, "<"), want, "at {width:?}");
         }
     }
 }

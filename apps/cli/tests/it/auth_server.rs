@@ -78,7 +78,7 @@ fn users_are_added_changed_and_listed_and_passwords_are_shown_once() {
         home,
         &["user", "add", "ada", "--group", "admins", "--email", "ada@acme.example", "--scopes", "read,write"],
     );
-    assert!(code == Some(0) && password.trim().len() == 43 && err.contains("shown this once"), "{err}");
+    assert!(code == Some(0) && password.trim().len() == 43 && err.contains("shown only once"), "{err}");
     let file = std::fs::read_to_string(home.join("users.toml")).unwrap();
     assert!(file.contains("$argon2id$") && !file.contains(password.trim()));
     let (code, out, err) = piped(home, &["user", "add", "bob", "--password-stdin"], "a good password\n");
@@ -165,7 +165,7 @@ fn a_program_with_a_secret_comes_in_until_its_client_is_removed_and_all_of_it_is
     let store = ["--store", "sqlite:auth.db"];
     let (code, secret, err) =
         run(home, &[&["client", "add", "nightly", "--secret", "--own-scope", "read"], &store[..]].concat());
-    assert!(code == Some(0) && secret.trim().len() == 43 && err.contains("shown this once"), "{err}");
+    assert!(code == Some(0) && secret.trim().len() == 43 && err.contains("shown only once"), "{err}");
     let (port, behind) = (free_port(), free_port());
     let (origin, resource) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{behind}/mcp"));
     let mut start = command(program(), home);

@@ -125,3 +125,13 @@ fn http_prints_its_url_and_what_to_paste() {
         assert!(err.contains(part) && err.matches(&url).count() >= 4, "{part} in {err}");
     }
 }
+
+#[test]
+fn a_taken_port_is_explained_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (output, _, err) = run(&["serve", "everything", "--http", &address]);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert_eq!((err.matches("in use").count(), err.matches(&address).count(), err.lines().count()), (1, 1, 2), "{err}");
+    assert!(err.ends_with("hint: port 0 picks a free port\n"), "{err}");
+}

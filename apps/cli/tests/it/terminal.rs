@@ -97,3 +97,78 @@ fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
     let (_, _, err) = finished(command(program(), home.path()).args(["serve", "filesystem"]));
     assert!(!err.contains(note), "{err}");
 }
+
+/// What takes more than a second after the connection: a list, a resource, a prompt, a form of either.
+#[test]
+fn a_slow_answer_says_what_is_waited_for_on_a_terminal_only() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/common/hostile.py").display().to_string();
+    let rows = [
+        (&["tools"][..], "listing tools … "),
+        (&["read", "x:/text"], "reading x:/text … "),
+        (&["prompt", "said"], "rendering said … "),
+        (&["inspect"], "listing what the server has … "),
+    ];
+    let words = |words: &[&'static str]| [&["linchpin"][..], words, &["--", "python3"]].concat();
+    let given = |command: &[&'static str]| {
+        let mut row = row(home.path(), &words(command), "");
+        row["words"].as_array_mut().unwrap().extend([server.clone().into(), "slow".into()]);
+        row
+    };
+    let seen = on_terminals(home.path(), rows.iter().map(|(command, _)| given(command)).collect());
+    for ((command, said), (_, text)) in rows.iter().zip(seen) {
+        assert!(text.contains(&format!("\r\x1b[2K{said}")), "{command:?}: {text:?}");
+    }
+    let plain = ["tools", "--", "python3", &server, "slow"];
+    let (_, out, err) = finished(command(program(), home.path()).args(plain));
+    assert!(out.contains("tool") && !err.contains("listing tools"), "{out}{err}");
+}
+
+#[cfg(feature = "time")]
+#[test]
+fn lists_end_with_a_count_and_tables_wrap_beside_their_names() {
+    let home = tempfile::tempdir().unwrap();
+    let text = seen(home.path(), row(home.path(), &["linchpin", "tools", "--", "linchpin", "serve", "time"], ""));
+    assert!(text.trim_end().ends_with("\n4 tools"), "{text}");
+    let mut narrow = row(home.path(), &["linchpin", "servers"], "");
+    narrow["columns"] = 60.into();
+    let text = seen(home.path(), narrow);
+    for line in text.trim_end().lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+    assert!(text.lines().any(|line| line.starts_with("                     ")), "{text}");
+    assert!(text.trim_end().ends_with(" servers"), "{text}");
+    let (_, out, _) = finished(command(program(), home.path()).args(["servers"]));
+    assert!(!out.contains(" servers\n"), "{out}");
+}
+
+#[cfg(feature = "everything")]
+#[test]
+fn json_on_one_line_is_indented_on_a_terminal_only() {
+    let home = tempfile::tempdir().unwrap();
+    let call =
+        ["linchpin", "call", "get-structured-content", "location=Chicago", "--", "linchpin", "serve", "everything"];
+    let text = seen(home.path(), row(home.path(), &call, ""));
+    assert_eq!(text, "{\n  \"temperature\": 4.5,\n  \"conditions\": \"Light rain\",\n  \"humidity\": 82.0\n}\n");
+    let program = program().display().to_string();
+    let plain = call[1..].iter().map(|word| if *word == "linchpin" { program.as_str() } else { word });
+    let (_, out, _) = finished(command(&program, home.path()).args(plain));
+    assert_eq!(out.lines().count(), 1, "{out}");
+}
+
+#[test]
+fn colours_are_everywhere_or_nowhere() {
+    let home = tempfile::tempdir().unwrap();
+    // An error of ours, one of the command line's parser, help, and a list.
+    let commands: [&[&str]; 4] = [&["ping"], &["toosl"], &["--help"], &["servers"]];
+    for (name, value, coloured) in [("A", "b", true), ("NO_COLOR", "1", false), ("TERM", "dumb", false)] {
+        let rows = commands.iter().map(|words| {
+            let mut row = row(home.path(), &[&["linchpin"][..], *words].concat(), "");
+            row["env"][name] = value.into();
+            row
+        });
+        for (words, (_, text)) in commands.iter().zip(on_terminals(home.path(), rows.collect())) {
+            assert_eq!(text.contains("\x1b["), coloured, "{name}={value} {words:?}: {text:?}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use common::{REVISIONS, over_pipe, program, run, words};
 use linchpin::client::Connection;
 use linchpin::types::tool::Tool;
 use rows::rows;
+use std::path::Path;
 
 /// The tools of the published servers, and what their names, descriptions and input schemas cost (see [`input_cost`]), as
 /// measured: mcp-server-git, -fetch and -time 2026.10, mcp-server-sqlite 2025.4, npm's server-filesystem, -memory and
@@ -177,6 +178,45 @@ fn input_cost(tools: &[Tool]) -> usize {
     tools.iter().map(bytes).sum::<usize>() / 4
 }
 
+/// Tokens of the whole list as it is sent.
+fn cost_in_all(tools: &[Tool]) -> usize {
+    serde_json::to_string(tools).unwrap().len() / 4
+}
+
+/// The README of a server for an API has these figures, if it has a line for them.
+fn readme_says(server: &str, figures: &[usize]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../servers").join(server).join("README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let Some((_, line)) = text.split_once("**Tokens of the list**") else { return };
+    let line = line.split("\n\n").next().unwrap();
+    for figure in figures {
+        let figure = match (figure / 1000, figure % 1000) {
+            (0, rest) => rest.to_string(),
+            (thousands, rest) => format!("{thousands},{rest:03}"),
+        };
+        assert!(line.contains(&format!(" {figure}")), "{}: no {figure} in{line}", path.display());
+    }
+}
+
+/// Maximum tokens of a tool of the GitLab server, whose tools have several methods.
+const TOOL_MAX: usize = 300;
+
+#[cfg(feature = "gitlab")]
+#[tokio::test(flavor = "multi_thread")]
+async fn no_tool_of_gitlab_costs_a_model_more_than_300_tokens() {
+    let home = tempfile::tempdir().unwrap();
+    let row = rows(home.path()).into_iter().find(|row| row.name == "gitlab").unwrap();
+    let words = words(&["serve", "gitlab"]).into_iter().chain(row.words()).collect::<Vec<_>>();
+    let connection = over_pipe(program(), home.path(), &words, &row.env, REVISIONS[0]).await;
+    let tools = listed(&connection).await;
+    for tool in &tools {
+        let cost = input_cost(std::slice::from_ref(tool));
+        assert!(cost <= TOOL_MAX, "{}: {cost}", tool.name);
+    }
+    readme_says(row.name, &[input_cost(&tools), cost_in_all(&tools)]);
+    connection.close().await;
+}
+
 async fn listed(connection: &Connection) -> Vec<Tool> {
     let tools = connection.tools().await.unwrap();
     tools.iter().cloned().collect()
@@ -196,6 +236,7 @@ async fn under_its_published_name_a_server_offers_the_published_tools_for_at_mos
         assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), *names);
         let cost = input_cost(&tools);
         assert!(cost * 10 <= published * 12, "{}: {cost} tokens, the published ones {published}", row.name);
+        readme_says(row.name, &[cost, cost_in_all(&tools)]);
         connection.close().await;
 
         let all = row.words().into_iter().chain(words(&["--toolsets", "all"])).collect::<Vec<_>>();

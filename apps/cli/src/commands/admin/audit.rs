@@ -15,27 +15,27 @@ pub(crate) struct AuditArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Only this kind: login, consent, code, token, refresh, register, revoke, device, or the method of a call.
+    /// Only this event: login, consent, code, token, refresh, register, revoke, device, or the method of a call.
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
 
-    /// Only what ended so: refused, issued, granted, ok, error, …
+    /// Only this outcome: refused, issued, granted, ok, error, …
     #[arg(long, value_name = "VERDICT")]
     verdict: Option<String>,
 
-    /// Only this principal.
+    /// Only entries of this principal.
     #[arg(long, value_name = "PRINCIPAL")]
     principal: Option<String>,
 
-    /// Only this client.
+    /// Only entries of this client.
     #[arg(long, value_name = "ID")]
     client: Option<String>,
 
-    /// Only the last ones.
+    /// Only the last N entries.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
 
-    /// Print the lines as they are: JSON.
+    /// Print the entries as they are: JSON.
     #[arg(long)]
     json: bool,
 }

@@ -18,9 +18,9 @@ pub(crate) struct ClientArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Add a client, or replace the one of this id.
+    /// Add a client, or replace the one with this id.
     Add(Add),
-    /// List the clients that were added, and those that registered themselves.
+    /// List the clients: added, and dynamically registered.
     List {
         /// Print JSON.
         #[arg(long)]
@@ -28,7 +28,7 @@ enum What {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Remove a client, and end its logins.
+    /// Remove a client, and revoke its logins.
     Remove {
         /// The client's id.
         id: String,
@@ -42,23 +42,23 @@ struct Add {
     /// The client's id.
     id: String,
 
-    /// The name that people are shown. The id, by default.
+    /// Name shown to users [default: the id].
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 
-    /// Where answers may go. On this computer it fits with every port. May be repeated.
+    /// Allowed redirect URI; a loopback one matches any port. May be repeated.
     #[arg(long, value_name = "URI")]
     redirect_uri: Vec<String>,
 
-    /// Make a secret by which it shows who it is, and print it once.
+    /// Create a client secret, and print it once.
     #[arg(long, conflicts_with = "keys")]
     secret: bool,
 
-    /// The keys by which it shows who it is: a file with a key set (JWKS).
+    /// File with the client's public keys (JWKS), for private_key_jwt.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
 
-    /// A scope that it may have for itself, without a person. May be repeated.
+    /// Scope for client credentials, without a user. May be repeated.
     #[arg(long, value_name = "SCOPE")]
     own_scope: Vec<String>,
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: ClientArgs) -> Result<(), Failure> {
         }
         What::Remove { id, store } => {
             match with_store(&store.open_shared(true)?, async |admin| admin.remove_client(&id).await)? {
-                true => note(format!("{id} is removed, and its logins have ended")),
+                true => note(format!("removed the client {id}, and revoked its logins")),
                 false => return Err(Failure::usage(format!("there is no client {id}")).hint("`linchpin client list`")),
             }
             Ok(())
@@ -89,11 +89,11 @@ fn added(add: &Add) -> Result<(), Failure> {
         return Err(Failure::usage(why));
     }
     if add.redirect_uri.is_empty() && add.own_scope.is_empty() {
-        return Err(Failure::usage("what may this client do?")
-            .hint("pass --redirect-uri for one that people use, --own-scope for one that acts for itself"));
+        return Err(Failure::usage("a client needs redirect URIs or scopes of its own")
+            .hint("pass --redirect-uri for a client with users, --own-scope for one that acts for itself"));
     }
     if !add.own_scope.is_empty() && !add.secret && add.keys.is_none() {
-        return Err(Failure::usage("a client that acts for itself must show who it is: add --secret or --keys FILE"));
+        return Err(Failure::usage("a client that acts for itself must authenticate: add --secret or --keys FILE"));
     }
     let mut client = Client::new(&*add.id);
     if let Some(name) = &add.name {
@@ -115,7 +115,7 @@ fn added(add: &Add) -> Result<(), Failure> {
     with_store(&add.store.open_shared(false)?, async |admin| admin.add_client(&client).await)?;
     note(format!("added the client {}", add.id));
     if let Some(secret) = secret {
-        note("its secret is shown this once:");
+        note("its secret, shown only once:");
         let mut out = Out::new();
         out.line(secret.expose())?;
         out.flush()?;
@@ -161,6 +161,9 @@ fn list(clients: &[Client], json: bool) -> Result<(), Failure> {
         if let Some(scopes) = client.own_scopes() {
             out.line(format!("    for itself: {}", scopes.join(" ")))?;
         }
+    }
+    if !clients.is_empty() {
+        out.summary(&[(clients.len(), "client")])?;
     }
     Ok(out.flush()?)
 }

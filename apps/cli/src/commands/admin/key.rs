@@ -14,8 +14,8 @@ pub(crate) struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a key that signs from now on, and print its id. Running servers use it within a minute; the others stay
-    /// published until their tokens have expired. Keys change by themselves every 90 days.
+    /// Create a signing key, and print its id. Running servers use it within a minute; older keys stay
+    /// published until their tokens have expired. Keys rotate automatically every 90 days.
     Rotate {
         #[command(flatten)]
         store: StoreArgs,

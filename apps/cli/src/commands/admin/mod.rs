@@ -32,7 +32,7 @@ Examples:
       --store redis://redis.example.com --key-file auth.key
 ")]
     AuthServer(Deferred<auth_server::AuthServerArgs>),
-    /// Add, change and list the users of a file, for --auth login:USERS.toml.
+    /// Manage the users of a file, for --auth login:USERS.toml.
     #[command(before_help = "\
 Examples:
   linchpin user add ada --group admins
@@ -40,7 +40,7 @@ Examples:
   linchpin user disable ada
 ")]
     User(Deferred<user::UserArgs>),
-    /// Add, list and remove the clients of an authorization server.
+    /// Manage the clients of an authorization server.
     #[command(before_help = "\
 Examples:
   A program with a page for its answers:
@@ -50,14 +50,14 @@ Examples:
     linchpin client add nightly --secret --own-scope files:read
 ")]
     Client(Deferred<client::ClientArgs>),
-    /// List and end the logins of an authorization server.
+    /// List and revoke the logins of an authorization server.
     #[command(before_help = "\
 Examples:
   linchpin token list --store sqlite:auth.db
   linchpin token revoke 'http://127.0.0.1:8932#ada' --store sqlite:auth.db
 ")]
     Token(Deferred<token::TokenArgs>),
-    /// Change the keys with which an authorization server signs.
+    /// Rotate the signing keys of an authorization server.
     #[command(before_help = "\
 Examples:
   linchpin key rotate --store sqlite:auth.db

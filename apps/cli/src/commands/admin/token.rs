@@ -16,23 +16,23 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the logins that last: who let which client do what.
+    /// List active logins: user, client and scopes.
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Only those of this principal.
+        /// Only logins of this principal.
         #[arg(long, value_name = "PRINCIPAL")]
         principal: Option<String>,
-        /// Only those of this client.
+        /// Only logins of this client.
         #[arg(long, value_name = "ID")]
         client: Option<String>,
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// End logins. Running servers refuse their tokens within a second.
+    /// Revoke logins. Running servers reject their tokens within a second.
     Revoke {
-        /// The id of a login, or a principal, whose logins all end: see `linchpin token list`.
+        /// The id of a login, or a principal to revoke all of its logins: see `linchpin token list`.
         which: String,
         #[command(flatten)]
         store: StoreArgs,
@@ -78,6 +78,9 @@ fn list(grants: &[&Grant], json: bool) -> Result<(), Failure> {
         out.line(format!("{}  {}", out.style.bold(&grant.id), grant.principal))?;
         let scopes = if grant.scopes.is_empty() { String::new() } else { format!(": {}", grant.scopes) };
         out.line(format!("    {} at {}{scopes}; {}", grant.client, grant.resource, ago(grant.since)))?;
+    }
+    if !grants.is_empty() {
+        out.summary(&[(grants.len(), "login")])?;
     }
     Ok(out.flush()?)
 }

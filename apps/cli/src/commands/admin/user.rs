@@ -16,18 +16,18 @@ pub(crate) struct UserArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Add a user. Without --password-stdin a password is made, and printed once.
+    /// Add a user. Without --password-stdin a password is generated, and printed once.
     Add(Add),
-    /// Give a user another password.
+    /// Change a user's password.
     Passwd {
         #[command(flatten)]
         which: Which,
         #[command(flatten)]
         password: Password,
     },
-    /// Do not let a user log in any more. Programs that they let in lose access within a quarter of an hour.
+    /// Disable a user. Clients that they authorized lose access within a quarter of an hour.
     Disable(Which),
-    /// Let a user log in again.
+    /// Enable a user again.
     Enable(Which),
     /// Remove a user from the file.
     Remove(Which),
@@ -43,14 +43,14 @@ enum What {
 
 #[derive(Debug, Args)]
 struct InFile {
-    /// The file of users. It is written anew, without comments.
+    /// The file of users. It is rewritten, without comments.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "users.toml")]
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 struct Which {
-    /// The name with which they log in.
+    /// The login name.
     name: String,
     #[command(flatten)]
     file: InFile,
@@ -70,7 +70,7 @@ struct Add {
     #[command(flatten)]
     password: Password,
 
-    /// The name that is shown.
+    /// The full name.
     #[arg(long = "full-name", value_name = "TEXT")]
     full_name: Option<String>,
 
@@ -82,7 +82,7 @@ struct Add {
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
 
-    /// The only scopes that the user may give; all, by default.
+    /// Scopes that the user may grant [default: all].
     #[arg(long, value_name = "SCOPE,...", value_delimiter = ',')]
     scopes: Option<Vec<String>>,
 }
@@ -95,17 +95,17 @@ pub(crate) fn run(args: UserArgs) -> Result<(), Failure> {
             known(&mut table, &which)?;
             let shown = set(&mut table, &which.name, &password)?.1;
             write(&table, &which.file.file)?;
-            note(format!("{} has another password", which.name));
+            note(format!("changed the password of {}", which.name));
             print(shown)
         }
-        What::Disable(which) => change(&which, "may not log in any more", |user| user.disabled = true),
-        What::Enable(which) => change(&which, "may log in", |user| user.disabled = false),
+        What::Disable(which) => change(&which, "can no longer log in", |user| user.disabled = true),
+        What::Enable(which) => change(&which, "can log in again", |user| user.disabled = false),
         What::Remove(which) => {
             let mut table = read(&which.file.file)?;
             known(&mut table, &which)?;
             table.remove(&which.name);
             write(&table, &which.file.file)?;
-            note(format!("{} is removed", which.name));
+            note(format!("removed {}", which.name));
             Ok(())
         }
         What::List { json, file } => list(&read(&file.file)?, json),
@@ -157,7 +157,7 @@ const PASSWORD_CHARS_MIN: usize = 8;
 /// Prints a password that was made.
 fn print(made: Option<Secret>) -> Result<(), Failure> {
     let Some(made) = made else { return Ok(()) };
-    note("the password is shown this once:");
+    note("the password, shown only once:");
     let mut out = Out::new();
     out.line(made.expose())?;
     Ok(out.flush()?)
@@ -185,7 +185,7 @@ fn read(file: &Path) -> Result<UserTable, Failure> {
         if file.exists() {
             failure
         } else {
-            failure.hint("`linchpin user add NAME` makes the file; --file names another")
+            failure.hint("`linchpin user add NAME` creates the file; --file selects another")
         }
     })
 }
@@ -204,13 +204,15 @@ fn list(table: &UserTable, json: bool) -> Result<(), Failure> {
         out.json(&json!({ "users": users.collect::<Vec<_>>() }))?;
         return Ok(out.flush()?);
     }
-    let width = table.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut rows = Vec::new();
     for (name, user) in table.iter() {
         let mut about: Vec<String> = [&user.name, &user.email].into_iter().flatten().cloned().collect();
         about.extend((!user.groups.is_empty()).then(|| format!("groups {}", user.groups.join(", "))));
         about.extend(user.scopes.as_ref().map(|scopes| format!("scopes {}", scopes.join(", "))));
         about.extend(user.disabled.then(|| "disabled".to_owned()));
-        out.line(format!("{name:width$}  {}", about.join("; ")).trim_end())?;
+        rows.push((out.style.bold(name), about.join("; ")));
     }
+    out.table(&rows)?;
+    out.summary(&[(rows.len(), "user")])?;
     Ok(out.flush()?)
 }

@@ -25,9 +25,9 @@ enum What {
     Login(Where),
     /// Revoke and delete the tokens of a server.
     Logout(Where),
-    /// Look at a server as a client that has to log in would, and say what is wrong.
+    /// Check a server's authorization as a client would, and report problems.
     Check(check::CheckArgs),
-    /// Make keys for `linchpin serve --auth keys:FILE`.
+    /// Create keys for `linchpin serve --auth keys:FILE`.
     Key(key::KeyArgs),
     /// Show stored logins, without secrets.
     Status {

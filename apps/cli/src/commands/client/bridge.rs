@@ -49,46 +49,46 @@ pub(crate) struct BridgeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Bridge")]
 pub(crate) struct UpstreamArgs {
-    /// Who shares a connection to the server: auto (each session has its own), shared (all have one; the server cannot ask
-    /// its clients), session (each stateless request over HTTP has its own, too), user (clients that log in as the same
-    /// have one), call (each call has one while it runs), or fresh (each call has a new one).
+    /// How clients share connections to the server: auto (one for each session), shared (one for all; the server cannot send
+    /// requests to clients), session (also one for each stateless request over HTTP), user (one for each user),
+    /// call (one for each call while it runs), or fresh (a new one for each call).
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Shares::Auto)]
     pub(crate) isolation: Shares,
 
-    /// Connections to the server at once; for a command, its processes.
+    /// Maximum number of connections to the server; for a command, of its processes.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) instances: usize,
 
-    /// With --isolation call or fresh, connections that are kept for the next calls.
+    /// With --isolation call or fresh, number of connections kept open for the next calls.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) warm: usize,
 
-    /// Close a connection that has had nothing to do for this long [default: 10m; on standard input and output: never].
+    /// Close a connection that has been idle for this long [default: 10m; on standard input and output: never].
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) idle_stop: Option<Duration>,
 
-    /// Give up a call during which nothing comes for this long; 0 never does.
+    /// Fail a call during which the server sends nothing for this long; 0 disables it.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read, default_value = "10m")]
     pub(crate) call_timeout: Duration,
 
-    /// Speak only revisions with sessions (legacy) or without (modern) with the server.
+    /// Use only revisions with sessions (legacy) or without (modern) with the server.
     #[arg(long, value_name = "ERA", alias = "protocol-era", default_value = "auto", value_parser = ["auto", "legacy", "modern"])]
     pub(crate) era: String,
 
-    /// Send this header of clients on to the server. May be repeated.
+    /// Forward this header of clients to the server. May be repeated.
     #[arg(long, value_name = "NAME", value_parser = forwarded)]
     pub(crate) forward_header: Vec<String>,
 
-    /// Show only tools of this name, with * and ?. May be repeated.
+    /// Offer only tools that match this name, with * and ?. May be repeated.
     #[arg(long, value_name = "GLOB")]
     pub(crate) tools: Vec<String>,
 
-    /// Do not show tools of this name, nor let them be called. May be repeated.
+    /// Do not offer tools that match this name. May be repeated.
     #[arg(long, value_name = "GLOB")]
     pub(crate) no_tools: Vec<String>,
 
-    /// Ask the server whether it is there when nothing has come from it for this long; 0 never does. To clients of event
-    /// streams, comments are sent as often.
+    /// Ping the server after this long without a message; 0 disables it. Clients of event streams receive a comment
+    /// as often.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) keep_alive: Option<Duration>,
 
@@ -116,15 +116,15 @@ pub(crate) enum Shares {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clients")]
 pub(crate) struct ClientArgs {
-    /// Speak only revisions with sessions (legacy) or without (modern) with clients.
+    /// Use only revisions with sessions (legacy) or without (modern) with clients.
     #[arg(long, value_name = "ERA", default_value = "both", value_parser = ["both", "legacy", "modern"])]
     pub(crate) serve_era: String,
 
-    /// With sealed, sessions go on after a restart of the bridge. With off there are none: every request is that of a new client.
+    /// With sealed, sessions survive a restart of the bridge. With off there are none: every request counts as a new client.
     #[arg(long, value_name = "HOW", default_value = "sealed", value_parser = ["sealed", "off"])]
     pub(crate) sessions: String,
 
-    /// Let pages of this origin, or of every (*), call the server. May be repeated.
+    /// Allow browser requests from this origin, or from any (*). May be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) cors: Vec<String>,
 
@@ -140,11 +140,11 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "PATH", requires = "sse", value_parser = path)]
     pub(crate) message_path: Option<String>,
 
-    /// Where probes are told that the bridge runs [default: /healthz]. May be repeated.
+    /// Path of the liveness probe [default: /healthz]. May be repeated.
     #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
     pub(crate) health: Vec<String>,
 
-    /// Where probes are told whether the server answers [default: /readyz].
+    /// Path of the readiness probe [default: /readyz].
     #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
     pub(crate) ready: Option<String>,
 }

@@ -35,15 +35,15 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     log_level: Option<LoggingLevel>,
 
-    /// Do not wait if the server makes a task of the call: print its identifier, for `linchpin task`.
+    /// Do not wait if the call becomes a task: print its identifier, for `linchpin task`.
     #[arg(long, conflicts_with = "wait")]
     detach: bool,
 
-    /// Wait at most this long for the end of a task, for example 30 or 10m; 0 is without end [default: 1h]. It goes on after it.
+    /// Maximum time to wait for a task, for example 30 or 10m; 0 disables the limit [default: 1h]. The task itself continues.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     wait: Option<Duration>,
 
-    /// Ask for a task where the client decides that (2025-11-25) and the tool allows it.
+    /// Request a task, where the client decides that (2025-11-25) and the tool allows it.
     #[arg(long)]
     as_task: bool,
 

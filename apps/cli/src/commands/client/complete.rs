@@ -4,6 +4,7 @@ use super::prompt::texts;
 use crate::client::session::{self, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::exact;
 use crate::show::out::{Out, note};
 use clap::Args;
@@ -33,11 +34,13 @@ pub(crate) fn run(mut args: CompleteArgs) -> Result<(), Failure> {
     session::run(&args.talk, target, async |session| {
         let connection = &session.connection;
         // Resource templates have an expression or a scheme; prompt names have neither.
-        let result = match about.contains('{') || about.contains("://") {
-            true => connection.complete_template(about, argument, value, known).await,
-            false => connection.complete_prompt(about, argument, value, known).await,
+        let completed = async {
+            match about.contains('{') || about.contains("://") {
+                true => connection.complete_template(about, argument, value, known).await,
+                false => connection.complete_prompt(about, argument, value, known).await,
+            }
         };
-        let result = result.map_err(|e| session.told(&e))?;
+        let result = busy(&format!("completing {argument}"), completed).await.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.talk.json {
             out.json(&exact::read(result.as_json()).unwrap_or_default())?;

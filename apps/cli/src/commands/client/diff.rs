@@ -5,6 +5,7 @@ use crate::client::target::{Target, TargetArgs};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::record::diff::{self, Picture};
+use crate::show::bar::busy;
 use crate::show::exact;
 use crate::show::out::{Out, count, note};
 use clap::Args;
@@ -64,7 +65,7 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
 
 async fn picture(talk: &TalkArgs, target: Target) -> Result<Picture, Failure> {
     let session = session::connect(talk, target, Vec::new(), |client| client).await?;
-    let picture = Picture::of(&session).await;
+    let picture = busy(&format!("listing what {} has", session.target), Picture::of(&session)).await;
     session.connection.close().await;
     picture
 }

@@ -8,6 +8,7 @@ use super::Plain;
 use super::inspector::InspectorArgs;
 use crate::client::session::{self, Session};
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::describe;
 use crate::show::exact;
 use crate::show::lint::{self, Warning};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<(), Failure> {
         return inspector.run(&plain);
     }
     session::run(&plain.talk, plain.resolve()?, async |session| {
-        let found = look(session).await?;
+        let found = busy("listing what the server has", look(session)).await?;
         let mut out = Out::new();
         if plain.talk.json {
             out.json(&as_json(session, &found))?;

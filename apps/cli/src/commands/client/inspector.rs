@@ -6,6 +6,7 @@ use crate::commands::client::call::{failed, given, level};
 use crate::commands::client::prompt::texts;
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::exact;
 use crate::show::out::Out;
 use clap::Args;
@@ -92,14 +93,17 @@ impl InspectorArgs {
         let Some(method) = self.method.as_deref() else { return Ok(()) };
         let target = plain.resolve()?;
         session::run(&plain.talk, target, async |session| {
-            let result = match method {
-                "initialize" | "server/discover" => opening(session),
-                "tools/list" => all(session, method, "tools").await?,
-                "resources/list" => all(session, method, "resources").await?,
-                "resources/templates/list" => all(session, method, "resourceTemplates").await?,
-                "prompts/list" => all(session, method, "prompts").await?,
-                _ => self.ask(session, method).await?,
+            let asked = async {
+                match method {
+                    "initialize" | "server/discover" => Ok(opening(session)),
+                    "tools/list" => all(session, method, "tools").await,
+                    "resources/list" => all(session, method, "resources").await,
+                    "resources/templates/list" => all(session, method, "resourceTemplates").await,
+                    "prompts/list" => all(session, method, "prompts").await,
+                    _ => self.ask(session, method).await,
+                }
             };
+            let result = busy(&format!("requesting {method}"), asked).await?;
             let failed = result.get("isError") == Some(&Value::Bool(true));
             let mut out = Out::new();
             match self.format.as_str() {

@@ -63,7 +63,7 @@ arrays by repeating the key, object members with a dot. key:=JSON passes JSON \
 unchanged, key=@FILE the text of a file (@- is standard input; @@ escapes a leading @).
 ")]
     Call(Deferred<call::CallArgs>),
-    /// Show, await, answer and cancel tasks: calls that a server answers later.
+    /// Show, await, answer and cancel tasks: tool calls with a later result.
     #[command(
         override_usage = "linchpin task [OPTIONS] ACTION [TARGET] [ID] [KEY] [FIELD=VALUE]... [-- COMMAND...]",
         after_help = exit::TABLE,

@@ -3,6 +3,7 @@
 use super::wanted::{WantedArgs, refused};
 use crate::client::session;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::out::{Out, near};
 use clap::Args;
 use linchpin::types::content::Role;
@@ -43,7 +44,7 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
     let name = args.words.remove(0);
     let arguments = texts(&args.words)?;
     session::run(&args.wanted.talk, target, async |session| {
-        let result = match session.connection.prompt(&name, &arguments).await {
+        let result = match busy(&format!("rendering {name}"), session.connection.prompt(&name, &arguments)).await {
             Ok(result) => result,
             Err(e) => {
                 let failure = refused(session, &e)?;

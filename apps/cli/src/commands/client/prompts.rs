@@ -3,6 +3,7 @@
 use super::Plain;
 use crate::client::session;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::describe;
 use crate::show::exact;
 use crate::show::out::Out;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {
     session::run(&args.talk, args.resolve()?, async |session| {
-        let prompts = session.connection.prompts().await.map_err(|e| session.told(&e))?;
+        let prompts = busy("listing prompts", session.connection.prompts()).await.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.talk.json {
             out.json(&json!({ "prompts": exact::of(&prompts.items) }))?;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: Plain) -> Result<(), Failure> {
             for prompt in prompts.iter() {
                 out.line(describe::prompt(prompt, out.style))?;
             }
+            out.summary(&[(prompts.len(), "prompt")])?;
         }
         Ok(out.flush()?)
     })

@@ -4,6 +4,7 @@ use super::wanted::{WantedArgs, refused};
 use crate::client::session;
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::content::bytes;
 use crate::show::out::{Out, near};
 use clap::Args;
@@ -25,7 +26,7 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
         return Err(Failure::usage("expected one URI").hint("`linchpin resources` lists the resources"));
     };
     session::run(&args.wanted.talk, target, async |session| {
-        let result = match session.connection.read(uri).await {
+        let result = match busy(&format!("reading {uri}"), session.connection.read(uri)).await {
             Ok(result) => result,
             Err(e) => {
                 let failure = refused(session, &e)?;

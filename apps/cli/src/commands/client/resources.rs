@@ -3,6 +3,7 @@
 use super::Plain;
 use crate::client::session;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::describe;
 use crate::show::exact;
 use crate::show::out::Out;
@@ -10,9 +11,13 @@ use serde_json::json;
 
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {
     session::run(&args.talk, args.resolve()?, async |session| {
-        let resources = session.connection.resources().await.map_err(|e| session.told(&e))?;
+        let resources =
+            busy("listing resources", session.connection.resources()).await.map_err(|e| session.told(&e))?;
         // Servers without resource templates need not implement the method.
-        let templates = session.connection.resource_templates().await.map(|t| t.items).unwrap_or_default();
+        let templates = busy("listing resource templates", session.connection.resource_templates())
+            .await
+            .map(|t| t.items)
+            .unwrap_or_default();
         let mut out = Out::new();
         if args.talk.json {
             out.json(&json!({ "resources": exact::of(&resources.items), "resourceTemplates": exact::of(&templates) }))?;
@@ -26,6 +31,7 @@ pub(crate) fn run(args: Plain) -> Result<(), Failure> {
                 let (mime, about) = (t.mime_type.as_deref(), t.description.as_deref());
                 out.line(describe::resource(&t.uri_template, &t.name, mime, about, style))?;
             }
+            out.summary(&[(resources.len(), "resource"), (templates.len(), "resource template")])?;
         }
         Ok(out.flush()?)
     })

@@ -5,10 +5,11 @@ use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::out::{self, Out, count, near, summary};
 use clap::{Args, ValueHint};
 use linchpin::client::Client;
-use linchpin::skills::{Error, LoadedSkill, SkillsExt};
+use linchpin::skills::{Error, LoadedSkill, RemoteSkill, SkillsExt};
 use linchpin::types::capability::extension;
 use serde_json::json;
 use std::collections::HashSet;
@@ -68,16 +69,16 @@ fn failed(session: &Session, error: Error) -> Failure {
 pub(crate) fn list(args: SkillsArgs) -> Result<(), Failure> {
     let target = args.target.resolve(args.words.clone())?;
     session::run_with(&args.talk, target, declared, async |session| {
-        let skills = session.connection.skills().await.map_err(|e| failed(session, e))?;
+        let skills = busy("listing skills", session.connection.skills()).await.map_err(|e| failed(session, e))?;
         let mut out = Out::new();
         if args.talk.json {
             let entries: Vec<_> = skills.iter().map(|skill| skill.entry()).collect();
             out.json(&json!({ "skills": entries }))?;
         } else {
-            for skill in skills.iter() {
-                let about = summary(skill.description(), 100);
-                out.line(format!("{}  {}", out.style.bold(&skill.uri), out.style.dim(&about)))?;
-            }
+            let style = out.style;
+            let row = |skill: &RemoteSkill| (style.bold(&skill.uri), style.dim(&summary(skill.description(), 100)));
+            out.table(&skills.iter().map(row).collect::<Vec<_>>())?;
+            out.summary(&[(skills.len(), "skill")])?;
         }
         let mut bad = skills.refused.len();
         for refused in &skills.refused {
@@ -85,7 +86,8 @@ pub(crate) fn list(args: SkillsArgs) -> Result<(), Failure> {
         }
         if args.verify {
             for skill in skills.iter() {
-                if let Err(error) = verify(skill.load().await).await {
+                let verified = async { verify(skill.load().await).await };
+                if let Err(error) = busy(&format!("verifying {}", skill.uri), verified).await {
                     bad += 1;
                     out::note(format!("{}: {error}", skill.uri));
                 }
@@ -130,10 +132,10 @@ pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
                 );
             }
         };
-        let loaded = skill.load().await.map_err(|e| failed(session, e))?;
+        let loaded = busy(&format!("loading {uri}"), skill.load()).await.map_err(|e| failed(session, e))?;
         let mut out = Out::new();
         if let Some(directory) = &args.out {
-            let written = write_all(session, &loaded, directory).await?;
+            let written = busy("writing files", write_all(session, &loaded, directory)).await?;
             out::note(format!("{} below {}", count(written, "verified file"), directory.display()));
             return Ok(());
         }

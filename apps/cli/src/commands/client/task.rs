@@ -6,7 +6,7 @@ use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::show::bar::Bar;
+use crate::show::bar::{Bar, busy, waiting};
 use crate::show::exact;
 use crate::show::out::{Out, indent, note, shorten};
 use clap::{Args, ValueEnum};
@@ -29,7 +29,7 @@ pub(crate) struct TaskArgs {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// Wait at most this long, for example 30 or 10m; 0 is without end [default: 1h]. The task goes on after it.
+    /// Maximum time to wait, for example 30 or 10m; 0 disables the limit [default: 1h]. The task itself continues.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     wait: Option<Duration>,
 
@@ -48,11 +48,11 @@ pub(crate) struct TaskArgs {
 enum Action {
     /// List the tasks that the server lists; else those that were started with `call --detach` or `--wait`.
     List,
-    /// Show where a task is, and its open questions.
+    /// Show the state of a task, and its open questions.
     Get,
     /// Wait for the end, answer questions, and print the result as `call` does.
     Wait,
-    /// Print what a task says of itself until it ends.
+    /// Print the status messages of a task until it ends.
     Watch,
     /// Print the result of a task that has ended.
     Result,
@@ -99,7 +99,7 @@ pub(crate) fn run(mut args: TaskArgs) -> Result<(), Failure> {
 }
 
 async fn list(session: &Session, json: bool) -> Result<(), Failure> {
-    let tasks = session.connection.tasks().await.map_err(|e| session.told(&e))?;
+    let tasks = busy("listing tasks", session.connection.tasks()).await.map_err(|e| session.told(&e))?;
     let mut out = Out::new();
     if json {
         out.json(&json!({ "tasks": exact::of(&tasks) }))?;
@@ -159,6 +159,8 @@ fn asks(question: &RawValue) -> String {
 async fn wait(session: &Session, task: Task, args: &TaskArgs) -> Result<(), Failure> {
     let id = args.words[0].clone();
     let mut bar = Bar::new();
+    let drawn = bar.drawn();
+    let waited = format!("waiting for {id}");
     let mut task = task.on_progress(move |progress| bar.show(&progress));
     if let Some(wait) = args.wait {
         task = task.timeout(wait);
@@ -171,7 +173,7 @@ async fn wait(session: &Session, task: Task, args: &TaskArgs) -> Result<(), Fail
     };
     tokio::select! {
         biased;
-        done = task => {
+        done = waiting(async { task.await }, Some(drawn), |took| format!("{waited} … {} s", took.as_secs())) => {
             let result = done.map_err(|e| session.told(&e))?;
             call::show(&result, &id, args.talk.json, args.save.as_deref())
         }

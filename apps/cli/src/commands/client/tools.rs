@@ -3,6 +3,7 @@
 use super::Plain;
 use crate::client::session;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::describe;
 use crate::show::exact;
 use crate::show::out::{Out, note};
@@ -21,7 +22,7 @@ pub(crate) struct ToolsArgs {
 
 pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
     session::run(&args.plain.talk, args.plain.resolve()?, async |session| {
-        let tools = session.connection.tools().await.map_err(|e| session.told(&e))?;
+        let tools = busy("listing tools", session.connection.tools()).await.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.plain.talk.json {
             out.json(&json!({ "tools": exact::of(&tools.items) }))?;
@@ -31,6 +32,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
                 let text = if args.long { describe::tool(tool, style) } else { describe::tool_line(tool, style) };
                 out.line(text)?;
             }
+            out.summary(&[(tools.len(), "tool")])?;
         }
         out.flush()?;
         for refused in &tools.refused {

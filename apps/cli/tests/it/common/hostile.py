@@ -1,6 +1,7 @@
 """A server with sessions that writes what a terminal would obey into everything it says. Its argument is how it misbehaves."""
 import json
 import sys
+import time
 
 sys.stdin.reconfigure(encoding="utf-8")
 sys.stdout.reconfigure(encoding="utf-8")
@@ -93,6 +94,8 @@ def call(name, m):
 
 def answer(m):
     method, params = m["method"], m.get("params", {})
+    if MODE == "slow" and method in ("tools/list", "resources/read", "prompts/get"):
+        time.sleep(1.3)
     if MODE == "refuses":
         raise ValueError(bad("connect"))
     if method == "initialize":

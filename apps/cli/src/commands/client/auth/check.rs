@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::out::Out;
 use clap::Args;
 use linchpin::auth::Challenge;
@@ -63,7 +64,8 @@ async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<Stri
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
     let mut headers = http_headers("application/json, text/event-stream");
     headers.insert("content-type", "application/json".parse().map_err(Failure::new)?);
-    let answer = web.request("POST".parse().map_err(Failure::new)?, url, headers, ping.into()).await;
+    let request = web.request("POST".parse().map_err(Failure::new)?, url, headers, ping.into());
+    let answer = busy(&format!("asking {url}"), request).await;
     let answer = answer.map_err(|e| Failure::new(e).exit(Exit::Unreachable))?;
     let status = answer.parts.status.as_u16();
     let challenge = Challenge::of(&answer.parts.headers);
@@ -180,7 +182,8 @@ async fn document(web: &Web, url: &str, what: &str, found: &mut Findings) -> Res
 
 /// A JSON object. `None` if nothing is there.
 async fn fetch(web: &Web, url: &str) -> Result<Option<Value>, String> {
-    let answer = web.get(url, http_headers("application/json")).await.map_err(|e| e.to_string())?;
+    let request = web.get(url, http_headers("application/json"));
+    let answer = busy(&format!("asking {url}"), request).await.map_err(|e| e.to_string())?;
     let status = answer.parts.status.as_u16();
     if status != 200 {
         return if status == 404 { Ok(None) } else { Err(format!("{url} answers with status {status}")) };

@@ -17,28 +17,28 @@ pub(super) struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a key, add it to a file, and print it once. The file holds only its hash.
+    /// Create a key, add it to a file, and print it once. The file holds only its hash.
     New(New),
 }
 
 #[derive(Debug, Args)]
 struct New {
-    /// Whose key it is: small letters, digits and hyphens.
+    /// Name of the key: lower-case letters, digits and hyphens.
     name: String,
 
-    /// The scopes that its holder has.
+    /// Scopes of the key.
     #[arg(long, value_name = "SCOPE,...", value_delimiter = ',')]
     scopes: Vec<String>,
 
-    /// End it after this many days.
+    /// Expire after this many days.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
 
-    /// A remark for whoever reads the file.
+    /// Comment in the file.
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
 
-    /// The file, which is made if there is none.
+    /// The file; created if missing.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "keys.toml")]
     file: PathBuf,
 }
