@@ -6,12 +6,12 @@ use linchpin_rest::{
     Arg, Args, Ask, Call, boolean, get, int, is_path, list, methods, object, one_of, post, put, slashed, text,
 };
 
-const ISSUE_IID: Arg = int("issue_iid").range(1, i64::MAX).about("Number in the project.");
-const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Number in the project.");
+const ISSUE_IID: Arg = int("issue_iid").range(1, i64::MAX).about("Its number.");
+const MR_IID: Arg = int("merge_request_iid").range(1, i64::MAX).about("Its number.");
 const PIPELINE: Arg = int("pipeline_id").range(1, i64::MAX).about("Id of the pipeline.");
 const JOB: Arg = int("job_id").range(1, i64::MAX).about("Id of the job.");
 const SIZE: Arg = int("per_page").range(1, 100).default("20").about("Items of a page.");
-const BODY: Arg = text("body").chars(1_000_000).like(is_no_action, NO_ACTION_FORM).about("In Markdown.");
+const BODY: Arg = text("body").chars(1_000_000).like(is_no_action, NO_ACTION_FORM).about("Markdown.");
 const LABELS: Arg = list("labels").comma().opt().about("Names of labels.");
 const SORT: Arg = one_of("sort", &["asc", "desc"]).unlisted();
 const ORDER: Arg = one_of("order_by", &["created_at", "updated_at", "title"]).unlisted();
@@ -81,7 +81,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
     "gitlab_issue_write",
     "Change issues",
     "issues",
-    "Changes an issue: update, comment (body).",
+    "Changes an issue: update, comment (body). New ones: create_issue.",
     &[
         (
             "update",
@@ -91,7 +91,7 @@ pub(crate) const ISSUE_WRITE: Call = methods(
                     ISSUE_IID,
                     text("title").opt().about("One line."),
                     DESCRIPTION,
-                    one_of("state_event", &["close", "reopen"]).opt().about("New state."),
+                    one_of("state_event", &["close", "reopen"]).opt().about("State."),
                     list("add_labels").comma().opt().about("Names."),
                     list("remove_labels").comma().opt().about("Names."),
                     object("assignee_ids", NUMBERS).opt().about("User ids."),
@@ -206,7 +206,7 @@ pub(crate) const MR_WRITE: Call = methods(
     "gitlab_mr_write",
     "Change merge requests",
     "merge_requests",
-    "Changes a merge request: update, comment (body), approve, merge.",
+    "Changes a merge request: update, comment, approve, merge.",
     &[
         (
             "update",
@@ -217,7 +217,7 @@ pub(crate) const MR_WRITE: Call = methods(
                     text("title").opt().about("One line."),
                     DESCRIPTION,
                     text("target_branch").unlisted(),
-                    one_of("state_event", &["close", "reopen"]).opt().about("New state."),
+                    one_of("state_event", &["close", "reopen"]).opt().about("State."),
                     list("add_labels").comma().opt().about("Names."),
                     list("remove_labels").comma().opt().about("Names."),
                     object("assignee_ids", NUMBERS).opt().about("User ids."),
@@ -258,9 +258,9 @@ pub(crate) const MR_WRITE: Call = methods(
                     PROJECT,
                     MR_IID,
                     text("sha").opt().about("Expected head."),
-                    boolean("squash").opt().about("Into one commit."),
+                    boolean("squash").opt().about("One commit."),
                     boolean("should_remove_source_branch").unlisted(),
-                    boolean("auto_merge").opt().about("After the pipeline."),
+                    boolean("auto_merge").opt().about("Once CI passes."),
                     text("merge_commit_message").unlisted(),
                 ])
                 .once()

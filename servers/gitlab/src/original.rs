@@ -6,7 +6,7 @@ use linchpin_rest::{
 };
 
 /// A text in Markdown in which GitLab finds nothing to carry out.
-pub(crate) const DESCRIPTION: Arg = text("description").opt().like(is_no_action, NO_ACTION_FORM).about("In Markdown.");
+pub(crate) const DESCRIPTION: Arg = text("description").opt().like(is_no_action, NO_ACTION_FORM).about("Markdown.");
 
 pub(crate) const NO_ACTION_FORM: &str =
     "a text without quick actions, which are lines that begin with a slash and a word";
