@@ -131,7 +131,17 @@ fn judged(claims: &Claims, issuer: &Issuer, at: usize, audiences: &Audiences, no
         return Err(INVALID);
     }
     jwt::is_for(claims, &issuer.trusted, audiences)?;
-    jwt::known(claims, &issuer.trusted, at).ok_or(INVALID)
+    match claims.text("username").filter(|_| claims.text("sub").is_none()) {
+        None => jwt::known(claims, &issuer.trusted, at).ok_or(INVALID),
+        // A person named as the client is could be taken for it.
+        Some(name) if jwt::client(claims) == Some(name) => Err(INVALID),
+        // Some issuers say only what people call themselves: who the token is of, not the client.
+        Some(name) => {
+            let mut named = claims.as_map().clone();
+            named.insert("sub".to_owned(), name.into());
+            jwt::known(&Claims::from(named), &issuer.trusted, at).ok_or(INVALID)
+        }
+    }
 }
 
 async fn claims(issuer: &Issuer, endpoint: &str, token: &str) -> Result<Claims, String> {

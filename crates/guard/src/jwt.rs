@@ -101,7 +101,7 @@ pub(crate) fn is_for(claims: &Claims, issuer: &TrustedIssuer, audiences: &Audien
 
 /// Who the claims are about. `None` if they name nobody, or bind the token in a way that cannot be checked.
 pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Option<Known> {
-    let client = ["client_id", "azp", "appid", "cid"].iter().find_map(|name| claims.text(name));
+    let client = client(claims);
     let (vouches, subject) = match claims.text("sub") {
         // A person of another place cannot be taken for a program of this issuer.
         Some(sub) if issuer.principal_in_subject => {
@@ -136,6 +136,11 @@ pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Optio
         family: family.map(|family| (at, family.into())),
         leeway_s: if issuer.strict_expiry { 0 } else { LEEWAY_S },
     })
+}
+
+/// The client that a token was given to.
+pub(crate) fn client(claims: &Claims) -> Option<&str> {
+    ["client_id", "azp", "appid", "cid"].iter().find_map(|name| claims.text(name))
 }
 
 /// The name of a person, or of a program that acts for itself.

@@ -66,10 +66,21 @@ async fn answers_are_judged_like_tokens() {
         (json!({ "iss": "https://evil.example" }), 401, "the token is not valid"),
         (json!({ "iss": null }), 200, ""),
         (json!({ "sub": null, "client_id": null }), 401, "the token is not valid"),
+        (json!({ "sub": null, "client_id": "mallory", "username": "mallory" }), 401, "the token is not valid"),
     ];
     for (changes, status, said) in rows {
         let guard = asks(&world(&active(changes.clone())), |i| i);
         assert_eq!(why(&bearer(&guard, "opaque").await), (status, said), "{changes}");
+    }
+    // Some issuers say only what people call themselves. Two of them are not the one client that they use.
+    let subjects = [
+        (json!({ "username": "countess" }), "ada"),
+        (json!({ "sub": null, "client_id": "editor", "username": "countess" }), "countess"),
+        (json!({ "sub": null, "client_id": "editor" }), "client:editor"),
+    ];
+    for (changes, subject) in subjects {
+        let guard = asks(&world(&active(changes.clone())), |i| i);
+        assert_eq!(bearer(&guard, "opaque").await.unwrap().subject(), subject, "{changes}");
     }
     let lenient = asks(&world(&active(json!({ "aud": null }))), Introspection::introspection_is_audience);
     assert!(bearer(&lenient, "opaque").await.is_ok());
