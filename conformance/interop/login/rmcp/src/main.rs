@@ -1,6 +1,6 @@
 //! The client of rmcp logs in: `login-rmcp '{ url, way, document, lifeMs, checks, node, person }'`.
 //!
-//! rmcp leaves it to its host to notice a challenge, and to send the person to the address that it makes.
+//! rmcp leaves it to its host to notice a challenge, and to send the user to the address that it makes.
 
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where answers go: nobody listens, so the person says where the browser ended.
+/// Where answers go: nobody listens, so the user's program says where the browser ended.
 const REDIRECT: &str = "http://127.0.0.1:9/callback";
 
-/// What a lane says, and what was asked of the person.
+/// What a lane says, and what the user was asked.
 struct Lane {
     told: Value,
     asked: Vec<String>,
@@ -30,13 +30,13 @@ impl Lane {
         self.told["checks"].as_array().is_some_and(|all| all.iter().any(|one| one == check))
     }
 
-    /// Sends the person to an address, and returns where the browser ended.
+    /// Sends the user to an address, and returns where the browser ended.
     async fn ask(&mut self, url: &str) -> Result<AuthorizationCallback, Error> {
         self.asked.push(url.to_owned());
         let mut person = tokio::process::Command::new(self.text("node"));
         let done = person.arg(self.text("person")).args([url, REDIRECT]).output().await?;
         let ended = String::from_utf8(done.stdout)?;
-        let said = || format!("the person: {}", String::from_utf8_lossy(&done.stderr));
+        let said = || format!("the user: {}", String::from_utf8_lossy(&done.stderr));
         AuthorizationCallback::from_redirect_url(ended.trim()).map_err(|error| format!("{error}: {}", said()).into())
     }
 
