@@ -67,11 +67,13 @@ impl From<Away> for Refused {
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     store: Store,
+    /// What is counted may be lost with the machine's power: to wait for the disk would cost more than it saves.
+    counted: Store,
 }
 
 impl Records {
     pub(crate) fn new(store: &Store) -> Records {
-        Records { store: store.durable() }
+        Records { store: store.durable(), counted: store.clone() }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -196,7 +198,7 @@ impl Records {
         let Ok(limit) = limit else { return Ok(()) };
         // Names that strangers choose are hashed: keys are bounded.
         let key = format!("rate/{}/{}", rate.name, crate::client::hash(of));
-        match self.store.bucket().take(&key, 1, limit).await {
+        match self.counted.bucket().take(&key, 1, limit).await {
             Ok(Take::Ok) => Ok(()),
             Ok(Take::RetryAfter(after)) => Err(after),
             Err(error) => {
