@@ -44,6 +44,7 @@
 // running_server
 // tasks/runner
 // tasks/live
+// tasks/node
 // tasks/storage
 // completer  handle
 // handler

@@ -8,6 +8,7 @@ pub(crate) mod link;
 pub(crate) mod listen;
 pub(crate) mod live;
 pub(crate) mod methods;
+pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod owner;
 pub(crate) mod record;

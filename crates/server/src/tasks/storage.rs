@@ -14,7 +14,7 @@ use bytes::Bytes;
 use linchpin_core::limits::TaskLimits;
 use linchpin_core::{Limits, Principal, ServerChange, Session, render};
 use linchpin_proto::task::{self, Change, End, Event, FETCH_MS_MIN, State};
-use linchpin_store::{Claim, Clock, Expect, Fence, Kv, Put, Rev, Store};
+use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
@@ -27,10 +27,6 @@ use tokio::sync::{Notify, OnceCell};
 /// The pauses between two attempts to write what must be written.
 pub(crate) const PAUSE_MIN: Duration = Duration::from_millis(100);
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a process that has died is remembered, if nobody looks.
-const LISTED: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A difference of clocks that does not matter.
-const CLOCK_MS_MIN: u64 = 100;
 
 /// Why something could not be done with a task.
 #[derive(Debug)]
@@ -78,9 +74,9 @@ pub(crate) struct Storage {
     pub(crate) limits: Arc<Limits>,
     pub(crate) node: Box<str>,
     /// What the store's time is ahead of this process's.
-    clock_ms: AtomicI64,
-    has_clock: OnceCell<()>,
-    is_listed: OnceCell<()>,
+    pub(crate) clock_ms: AtomicI64,
+    pub(crate) has_clock: OnceCell<()>,
+    pub(crate) is_listed: OnceCell<()>,
     runs: AtomicU64,
     live: Mutex<HashMap<String, Arc<Live>>>,
     pub(crate) capacity: Arc<Capacity>,
@@ -175,36 +171,6 @@ impl Storage {
         }
     }
 
-    /// The time: the store's, where several processes share it.
-    pub(crate) fn now_ms(&self) -> u64 {
-        now_ms().saturating_add_signed(self.clock_ms.load(Ordering::Relaxed))
-    }
-
-    /// Learns the store's time, if that was not done yet.
-    pub(crate) async fn know_clock(&self) -> Result<(), TaskError> {
-        match self.outlives() {
-            true => self.has_clock.get_or_try_init(|| self.set_clock()).await.copied(),
-            false => Ok(()),
-        }
-    }
-
-    /// Learns the store's time: the clocks of processes that share it may differ.
-    pub(crate) async fn set_clock(&self) -> Result<(), TaskError> {
-        let name = format!("{}{}", self.prefix("task-clock"), self.node);
-        let before = now_ms();
-        // The fence of a new holder is the time at which it claimed the lease.
-        let claim = self.store.lease().claim(&name, "clock", Duration::from_millis(1)).await?;
-        let after = now_ms();
-        if let Claim::Held(fence) = claim {
-            let differs = fence.number().cast_signed() - before.midpoint(after).cast_signed();
-            let known = self.clock_ms.load(Ordering::Relaxed);
-            if known.abs_diff(differs) > after.saturating_sub(before) / 2 + CLOCK_MS_MIN {
-                self.clock_ms.store(differs, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-
     /// Whether tasks outlive this process.
     pub(crate) fn outlives(&self) -> bool {
         self.store.kind() != "memory"
@@ -271,47 +237,13 @@ impl Storage {
         }
     }
 
-    /// The name of a process's lease.
-    pub(crate) fn lease(&self, node: &str) -> String {
-        format!("{}{node}", self.prefix("task-lease"))
-    }
-
-    /// How long a lease lasts.
-    pub(crate) fn lasts(&self) -> Duration {
-        Duration::from_millis(self.limits.tasks.lease_ms.max(30))
-    }
-
-    /// Claims the lease of this process, or renews it. `None` if another one has it.
-    pub(crate) async fn claim_lease(&self) -> Result<Option<Fence>, TaskError> {
-        // Repeating the claim renews it. A lease that was lost meanwhile is claimed anew; what others took over is theirs.
-        let claim = self.store.lease().claim(&self.lease(&self.node), &self.node, self.lasts()).await?;
-        Ok(match claim {
-            Claim::Held(fence) => Some(fence),
-            Claim::Busy { .. } => None,
-        })
-    }
-
-    /// Puts this process on the list of those whose tasks are taken over when they have died.
-    pub(crate) async fn enlist(&self) -> Result<(), TaskError> {
-        let key = format!("{}{}", self.prefix("task-node"), self.node);
-        let _ = self.store.kv().put(&key, Bytes::from_static(b"{}"), Expect::Any, LISTED).await?;
-        Ok(())
-    }
-
     /// Makes a task that runs here.
     pub(crate) async fn create(self: &Arc<Self>, new: NewTask, slot: Slot) -> Result<Arc<Live>, TaskError> {
         if self.is_closing() {
             return Err(TaskError::Busy("the server is shutting down".to_owned()));
         }
         self.know_clock().await?;
-        if self.outlives() {
-            // Before the first task: nobody would find it otherwise.
-            let begin = async || {
-                self.claim_lease().await?;
-                self.enlist().await
-            };
-            self.is_listed.get_or_try_init(begin).await?;
-        }
+        self.be_listed().await?;
         let now = self.now_ms();
         let limits = &self.limits.tasks;
         let (id, runner) = (owner::new_id(), self.next_runner());
