@@ -9,7 +9,7 @@
 //
 // ```text
 // content  session
-// ask  fetch  gzip  offers
+// ask  fetch  gzip  offers  research
 // ```
 
 mod ask;
@@ -18,6 +18,7 @@ mod content;
 mod fetch;
 mod gzip;
 mod offers;
+mod research;
 mod session;
 
 use linchpin::prelude::*;
@@ -57,6 +58,7 @@ pub const SERVICE: Service = Service {
         ask::OPEN_URL,
         ask::SAMPLE,
         ask::TWO_QUESTIONS,
+        research::RESEARCH,
     ],
 };
 
@@ -147,7 +149,7 @@ impl Everything {
         let server = server.session_state(move || Everything { shared: shared.clone(), session: session.another() });
         let tools = ToolSet::open(server, &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let tools = session::add(gzip::add(content::add(tools)), handle, &choice.prefix);
-        let server = offers::prompts(ask::add(tools)).close();
+        let server = offers::prompts(research::add(ask::add(tools))).close();
         Ok(offers::resources(gzip::links(server, &choice), &choice))
     }
 }
@@ -175,6 +177,7 @@ This server is for testing MCP clients. Its data is made up and nothing is store
 - `trigger-long-running-operation` reports progress when the request carries a progress token, and can be cancelled.\n\
 - Tools with `trigger-` and `-request` in their names and `get-roots-list` send a request to the client before they \
 return; they require a client that declared the capability.\n\
+- `simulate-research-query` is a task: it takes four seconds, and requires a client that knows tasks.\n\
 - `toggle-simulated-logging` and `toggle-subscriber-updates` start notifications that continue after the call, for this \
 session only; call them again to stop them.\n\
 - Links that `gzip-file-as-resource` returns can be read until the session ends.";

@@ -1,8 +1,9 @@
 //! What single tools do, and what must never leave a session.
 
+use linchpin::client::{Client, Progress};
 use linchpin::prelude::*;
-use linchpin::transport::Service;
-use linchpin::transport::{Bind, IntoService};
+use linchpin::transport::{Bind, IntoService, Service, in_process};
+use linchpin::types::elicit::ElicitResult;
 use linchpin::types::version::Revision;
 use linchpin_everything::{Everything, Options, server};
 use linchpin_kit::ToolPrefix;
@@ -62,6 +63,7 @@ async fn names_and_hints_are_those_configurations_rely_on() {
         "trigger-elicitation-request",
         "trigger-url-elicitation",
         "trigger-sampling-request",
+        "simulate-research-query",
     ];
     for name in published {
         assert!(names.contains(&name), "{name} is missing");
@@ -328,4 +330,46 @@ async fn several_servers_in_one_process_have_an_extra_tool_each() {
         let extra: Vec<&str> = names.filter_map(|name| name.strip_suffix("_everything_extra")).collect();
         assert_eq!(extra.join(" "), there, "after {toggled}");
     }
+}
+
+/// The stages are the task's messages, and an ambiguous topic is asked about, whichever generation of tasks the client has.
+#[tokio::test(start_paused = true)]
+async fn research_is_a_task_with_stages_and_a_question_where_the_topic_is_ambiguous() {
+    let stages = ["Gathering sources...", "Analyzing content...", "Synthesizing findings...", "Generating report..."];
+    for revision in [SESSIONS, ALONE] {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let ask = asked.clone();
+        let host = Client::new("h", "1").revisions(&[revision]).on_elicitation(move |form| {
+            ask.lock().unwrap().push(form.message.clone());
+            async move { ElicitResult::accept([("interpretation", "snake")]) }
+        });
+        let server = host.connect(in_process(server(Options::default()).unwrap())).await.unwrap();
+        for (ambiguous, questions) in [(false, 0), (true, 1)] {
+            let (said, arguments) =
+                (Arc::new(Mutex::new(Vec::new())), json!({ "topic": "Python", "ambiguous": ambiguous }));
+            let hear = said.clone();
+            let call = server.call("simulate-research-query", arguments);
+            let call = call.on_progress(move |told: Progress| hear.lock().unwrap().extend(told.message));
+            let report = call.await.unwrap().text();
+            let title = if ambiguous { "Python (snake)" } else { "Python" };
+            assert!(report.starts_with(&format!("# Research Report: {title}\n")), "{revision}: {report}");
+            assert_eq!(report.contains("- **Clarification**: snake"), ambiguous);
+            assert_eq!(asked.lock().unwrap().len(), questions, "{revision}");
+            let said = said.lock().unwrap();
+            let heard: Vec<_> = stages.iter().filter(|stage| said.iter().any(|one| one == *stage)).collect();
+            // Looks at it are a second apart, as are its stages: some are missed.
+            assert!(heard.len() >= 2, "{revision}: {said:?}");
+        }
+        let unclear = asked.lock().unwrap().pop().unwrap();
+        assert!(unclear.contains("\"Python\""), "{unclear}");
+        // A client that cannot be asked gets a report all the same.
+        let deaf = Client::new("h", "1").revisions(&[revision]);
+        let server = deaf.connect(in_process(linchpin_everything::server(Options::default()).unwrap())).await.unwrap();
+        let report =
+            server.call("simulate-research-query", json!({ "topic": "rust", "ambiguous": true })).await.unwrap();
+        assert!(report.text().starts_with("# Research Report: rust\n"), "{}", report.text());
+    }
+    let mut old = client(Options::default(), Revision::V2025_06_18).await;
+    let refused = old.call("simulate-research-query", json!({ "topic": "rust" })).await.unwrap_err();
+    assert_eq!(refused.code, -32601, "a client that knows no tasks is refused");
 }

@@ -1,31 +1,42 @@
 //! The published server and ours side by side. The words are each server's own; what configurations and clients hold on to
 //! is the same: names, arguments, addresses, the kinds of blocks, completions, the steps of progress.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use linchpin::client::{Client, Connection};
+use linchpin::client::{Client, Connection, Progress};
 use linchpin::transport::Child;
 use linchpin::transport::in_process;
+use linchpin::types::elicit::ElicitResult;
 use linchpin::types::version::Revision;
 use linchpin_everything::{Options, server};
 use serde_json::{Value, json};
 
-/// Published, and left out here: they need tasks, or depend on what the client said it can do.
+/// Published, and left out here: they need a client that runs tasks.
 const LEFT_OUT: &[&str] = &[
-    "simulate-research-query",
     "trigger-sampling-request-async",
     "trigger-elicitation-request-async",
     // Ours lists names, never values, and only when it is told to.
     "get-env",
 ];
 
-async fn both() -> (Connection, Connection) {
+fn host() -> Client {
+    Client::new("beside-the-published", "1").revisions(&[Revision::V2025_11_25])
+}
+
+async fn theirs(host: &Client) -> Connection {
     let home = std::env::var_os("LINCHPIN_PUBLISHED").expect("LINCHPIN_PUBLISHED names where the packages are");
     let program = Path::new(&home).join("node_modules/.bin/mcp-server-everything");
-    let client = Client::new("beside-the-published", "1").revisions(&[Revision::V2025_11_25]);
-    let theirs = client.connect(Child::new(program)).await.expect("the published server starts");
-    let ours = client.connect(in_process(server(Options::default()).unwrap())).await.expect("ours starts");
-    (theirs, ours)
+    host.connect(Child::new(program)).await.expect("the published server starts")
+}
+
+async fn ours(host: &Client) -> Connection {
+    host.connect(in_process(server(Options::default()).unwrap())).await.expect("ours starts")
+}
+
+async fn both() -> (Connection, Connection) {
+    (theirs(&host()).await, ours(&host()).await)
 }
 
 async fn ask(server: &Connection, method: &str, params: &Value) -> Value {
@@ -118,5 +129,41 @@ async fn what_a_client_computes_with_is_the_same_to_the_letter() {
         ("completion/complete", department),
     ] {
         assert_eq!(ask(&ours, method, &params).await, ask(&theirs, method, &params).await, "{params}");
+    }
+}
+
+/// What a host sees of a research: the messages of its stages, the question, and the report as far as it is about the topic.
+#[tokio::test]
+#[ignore = "needs the published packages: cargo xtask test --only published"]
+async fn a_research_has_the_same_stages_question_and_findings() {
+    let mut seen = Vec::new();
+    for is_ours in [false, true] {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let ask = asked.clone();
+        let host = host().on_elicitation(move |form| {
+            ask.lock().unwrap().push((form.message.clone(), serde_json::to_value(&form.schema).unwrap()));
+            async move { ElicitResult::accept([("interpretation", "historical")]) }
+        });
+        let server = if is_ours { ours(&host).await } else { theirs(&host).await };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let hear = said.clone();
+        let call = server.call("simulate-research-query", json!({"topic": "bridges", "ambiguous": true}));
+        let call = call.on_progress(move |told: Progress| hear.lock().unwrap().extend(told.message));
+        let report = call.await.unwrap().text();
+        let findings = report.split("\n---\n").next().unwrap_or_default().to_owned();
+        // Looks at it are a second apart, as are its stages: one may be missed.
+        let said: BTreeSet<String> = said.lock().unwrap().drain(..).collect();
+        assert!(said.len() >= 4, "{said:?}");
+        seen.push((asked.lock().unwrap().clone(), findings, said));
+    }
+    let [theirs, ours] = [&seen[0], &seen[1]];
+    assert_eq!((&ours.0, &ours.1), (&theirs.0, &theirs.1));
+    let mut known = ["Gathering sources", "Analyzing content", "Synthesizing findings", "Generating report"]
+        .map(|stage| format!("{stage}..."))
+        .to_vec();
+    known.push("Found multiple interpretations for \"bridges\". Requesting clarification...".to_owned());
+    known.push("Continuing with interpretation: \"historical\"...".to_owned());
+    for (_, _, said) in &seen {
+        assert!(said.iter().all(|message| known.contains(message)), "{said:?}");
     }
 }

@@ -41,6 +41,7 @@ form                  isError     isError     11             13             13
 form-by               -           -           request        request        rounds
 url                   isError     isError     isError        accepted       accepted
 questions             -           -           2              2              2
+research              refused     refused     refused        task           task
 sample                said        said        said           said           said
 roots                 listed      listed      listed         listed         listed
 ping                  yes         yes         yes            yes            refused
@@ -84,6 +85,7 @@ fn start(revision: Revision) -> Peer {
     tokio::spawn(server(options).unwrap().serve(ours));
     TestClient::new(theirs, revision)
         .capability("elicitation", json!({ "form": {}, "url": {} }))
+        .capability("extensions", json!({ "io.modelcontextprotocol/tasks": {} }))
         .answer("elicitation/create", |params| match params["mode"].as_str() {
             Some("url") => json!({ "action": "accept" }),
             _ => {
@@ -275,6 +277,13 @@ async fn questions(seen: &mut Seen, client: &mut Peer) {
         text(&client.call("trigger-sampling-request", json!({ "prompt": "hi", "maxTokens": 9 })).await.unwrap());
     seen.insert("sample", if sample.ends_with("replied: 9 tokens") { "said".into() } else { sample });
     let roots = text(&client.call("get-roots-list", json!({})).await.unwrap());
+    let research = json!({ "name": "simulate-research-query", "arguments": { "topic": "t" }, "task": {} });
+    let research = match client.request("tools/call", research).await {
+        Ok(made) if made["taskId"].is_string() || made["task"]["taskId"].is_string() => "task".into(),
+        Ok(other) => panic!("no task: {other}"),
+        Err(_) => "refused".into(),
+    };
+    seen.insert("research", research);
     seen.insert("roots", if roots.contains("work: file:///work") { "listed".into() } else { roots });
 }
 
