@@ -1,18 +1,19 @@
 //! Serves the conformance fixtures: `--stdio`, `--http PORT` (path `/mcp`), `--sse PORT` (also `/sse`) or `--guarded PORT`
-//! (like `--http`, behind a guard, with an access token added to each request).
+//! (like `--http`, behind a guard, with an access token added to each request). After `--tasks FILE` tasks are kept there.
 
 use http::{HeaderValue, header::AUTHORIZATION, request};
 use linchpin::guard::{Guard, JwkSet, TrustedIssuer};
 use linchpin::prelude::*;
+use linchpin::store::Store;
 use linchpin::transport::{Admit, Gate, Page, Refusal};
-use linchpin::{BoxError, Principal};
+use linchpin::{BoxError, Principal, Tasks};
 use linchpin_oauth::{Alg, Signer};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const USAGE: &str = "usage: conformance-server --stdio | --http PORT | --sse PORT | --guarded PORT";
+const USAGE: &str = "usage: conformance-server [--tasks FILE] --stdio | --http PORT | --sse PORT | --guarded PORT";
 
 /// A guard, with the token that the suite cannot send.
 struct WithToken(Guard, HeaderValue);
@@ -51,9 +52,20 @@ impl Gate for WithToken {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
     let at = |port: &str| port.parse::<u16>().map(|port| http(format!("127.0.0.1:{port}")));
-    let server = linchpin_conformance::server();
+    let mut server = linchpin_conformance::server();
+    if let ["--tasks", file, ..] = args[..] {
+        let store = match Store::sqlite(file) {
+            Ok(store) => store,
+            Err(why) => {
+                eprintln!("conformance-server: {why}");
+                return ExitCode::FAILURE;
+            }
+        };
+        server = server.tasks(Tasks::at(store));
+        args.drain(..2);
+    }
     let served: Result<(), BoxError> = match args[..] {
         ["--stdio"] => {
             eprintln!("conformance-server ready on stdio");

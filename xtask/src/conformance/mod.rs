@@ -45,6 +45,8 @@ pub(crate) struct Wanted<'a> {
     url: Option<&'a str>,
     /// Our server behind a guard, with a token added to each request.
     guarded: bool,
+    /// Only the scenarios of tasks, of a server that keeps them in a file.
+    tasks_in_file: bool,
     /// Test a bridge to our server, which it reaches in this way: `stdio`, `http` or `sse`; or one in front of which our client
     /// is, on standard input and output.
     through: Option<&'a str>,
@@ -59,16 +61,17 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     let flags = Flags::parse(
         words,
         &["--role", "--revision", "--scenario", "--url", "--through", "--era"],
-        &["--guarded", "--no-build"],
+        &["--guarded", "--tasks-in-file", "--no-build"],
     )?;
-    let guarded = flags.has("--guarded");
+    let (guarded, tasks_in_file) = (flags.has("--guarded"), flags.has("--tasks-in-file"));
     let wanted = Wanted {
         guarded,
+        tasks_in_file,
         // A server that is running already says nothing about our client; a bridge is before a server unless it is said.
         role: flags
             .last("--role")
             .or(flags.last("--url").or(flags.last("--through")).and(Some("server")))
-            .or(guarded.then_some("server")),
+            .or((guarded || tasks_in_file).then_some("server")),
         revisions: flags.all("--revision"),
         scenario: flags.last("--scenario"),
         url: flags.last("--url"),
@@ -110,9 +113,11 @@ pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
             _ => authorization::WAYS,
         };
         for revision in revisions {
-            if !wanted.revisions.is_empty() && !wanted.revisions.contains(&revision.name) {
+            let is_wanted = wanted.revisions.is_empty() || wanted.revisions.contains(&revision.name);
+            if !is_wanted || wanted.tasks_in_file && revision.name != server::TASKS.name {
                 continue;
             }
+            let revision = if wanted.tasks_in_file { &server::TASKS } else { revision };
             let rows = match role {
                 "server" => server::run(context, &suite, revision, wanted)?,
                 "client" => client::run(context, &suite, revision, wanted)?,
@@ -130,6 +135,9 @@ pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
             let title = format!("server behind a guard {}", revision.name);
             totals.push(add(&mut report, &title, revision, rows, &guarded));
         }
+        let in_file = Wanted { tasks_in_file: true, ..Wanted::default() };
+        let rows = server::run(context, &suite, &server::TASKS, &in_file)?;
+        totals.push(add(&mut report, "server with tasks in a file", &server::TASKS, rows, &in_file));
     }
     if let Some(scenario) = wanted.scenario.filter(|_| report.counts == Counts::default()) {
         bail!("the suite has no scenario `{scenario}` for this; `list` of the suite names them");

@@ -20,6 +20,9 @@ pub(super) const REVISIONS: &[Revision] = &[
     Revision { name: "2026-07-28", scenarios: 52, successes_min: 242 },
 ];
 
+/// Those of tasks, at the revision that has them as an extension.
+pub(super) const TASKS: Revision = Revision { name: EXTENDED, scenarios: 9, successes_min: 44 };
+
 /// What the names of scenarios of extensions begin with that the fixtures have.
 const EXTENSIONS: &[&str] = &["sep-2640-", "tasks-"];
 
@@ -39,6 +42,7 @@ const REVISION_S_MAX: u64 = 900;
 pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted: &Wanted<'_>) -> Result<Vec<Row>> {
     let role = match wanted.through {
         Some(way) => format!("bridge-{way}-{}", wanted.era.unwrap_or("auto")),
+        None if wanted.tasks_in_file => "tasks-in-file".to_owned(),
         None => if wanted.guarded { "guarded" } else { "server" }.to_owned(),
     };
     let folder = results(context, &role, revision.name)?;
@@ -54,7 +58,11 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
         };
         names.extend(suite.listed("--server", None, &folder)?.into_iter().filter(ours).map(|(name, _)| name));
     }
-    let extensions = names.split_off(own);
+    let mut extensions = names.split_off(own);
+    if wanted.tasks_in_file {
+        names.clear();
+        extensions.retain(|name| name.starts_with("tasks-"));
+    }
     let bridged = revision.name == EXTENDED && wanted.through.is_some();
     let scenarios = if bridged { EXTENDED_CORE } else { revision.scenarios };
     let counted = Revision { scenarios, ..*revision };
@@ -79,6 +87,7 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
     match wanted.scenario {
         Some(scenario) if extensions.iter().any(|name| name == scenario) => {}
         Some(scenario) => drop(run(&["--scenario", scenario], "suite.log")?),
+        None if wanted.tasks_in_file => {}
         None => drop(run(&["--suite", "all"], "suite.log")?),
     }
     // They mostly wait, so that they wait together.
@@ -115,7 +124,9 @@ fn started(context: &Context, folder: &Path, wanted: &Wanted<'_>) -> Result<(Vec
     let upstream: Vec<&str> = match wanted.through {
         None | Some("http") => {
             let place = if wanted.guarded { "--guarded" } else { "--http" };
-            running.push(serve("conformance-server", &[place, &text], port)?);
+            let file = folder.join("tasks.db").display().to_string();
+            let words: &[&str] = if wanted.tasks_in_file { &["--tasks", &file] } else { &[] };
+            running.push(serve("conformance-server", &[words, &[place, &text]].concat(), port)?);
             vec![&mcp]
         }
         Some("sse") => {
