@@ -44,10 +44,13 @@ struct Definition<'a> {
     input_schema: &'a RawValue,
 }
 
+/// Arguments to be repeated in headers; `None` if the tool says it in a wrong way.
+type Params = Option<Arc<[HeaderParam]>>;
+
 /// Which arguments tools of an upstream over HTTP want repeated in headers; `None` of those that say it in a wrong way. Lists
 /// that pass by are read, and one is asked for when a call was refused for their lack.
 #[derive(Default)]
-pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Option<Arc<[HeaderParam]>>>>);
+pub(crate) struct Mirrored(Mutex<HashMap<Box<str>, Params>>);
 
 impl Mirrored {
     /// The arguments that this tool wants repeated, as far as it was listed.

@@ -6,6 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Whether somebody's tasks are to end.
+pub(crate) type IsRevoked = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
+
 /// Where the tasks of a server are kept: [`Server::tasks`](crate::Server::tasks).
 ///
 /// Without it they are kept in memory, and end with the process.
@@ -25,7 +28,7 @@ use std::time::Duration;
 #[must_use]
 pub struct Tasks {
     pub(crate) store: Option<Store>,
-    pub(crate) is_revoked: Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>,
+    pub(crate) is_revoked: Option<IsRevoked>,
 }
 
 impl Tasks {

@@ -7,12 +7,12 @@ use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
 use crate::tasks::capacity::{Capacity, Place, Slot};
 use crate::tasks::link::RunningSteps;
-use crate::tasks::options::Tasks;
+use crate::tasks::options::{IsRevoked, Tasks};
 use crate::tasks::owner::{self, Owner};
 use crate::tasks::record::{Call, INLINE_BYTES_MAX, Kept, Record, Runner};
 use bytes::Bytes;
 use linchpin_core::limits::TaskLimits;
-use linchpin_core::{Limits, Principal, ServerChange, Session, render};
+use linchpin_core::{Limits, ServerChange, Session, render};
 use linchpin_proto::task::{self, Change, End, Event, FETCH_MS_MIN, State};
 use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
 use std::collections::{HashMap, HashSet};
@@ -87,7 +87,7 @@ pub(crate) struct Storage {
     /// Whether somebody looks after tasks of processes that have died.
     pub(crate) is_tended: AtomicBool,
     /// Whether somebody's tasks are to end.
-    pub(crate) is_revoked: Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>,
+    pub(crate) is_revoked: Option<IsRevoked>,
 }
 
 #[derive(Default)]

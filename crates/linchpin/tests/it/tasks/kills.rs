@@ -93,13 +93,13 @@ async fn survive(tasks: usize, kills: usize) {
         }
         assert_eq!(get(&mut client, id).await["status"], end["status"], "an end is an end");
     }
-    println!("{tasks} tasks, {kills} kills: {done} done, {given_up} given up, {failed} not started again");
+    eprintln!("{tasks} tasks, {kills} kills: {done} done, {given_up} given up, {failed} not started again");
     assert!(counts(folder, "once").values().all(|count| *count == 1), "what is not resumable ran once");
     assert!(counts(folder, "starts").values().all(|count| *count <= 3), "nothing is started more often than promised");
     // A step is repeated only if the process died between its effect and its entry: at most once a kill.
     let effects = counts(folder, "effects");
     let repeated: usize = effects.values().map(|count| count - 1).sum();
-    println!("{} effects, {repeated} of them again", effects.len());
+    eprintln!("{} effects, {repeated} of them again", effects.len());
     assert!(effects.values().all(|count| *count <= 3), "{effects:?}");
     // Only one step of a task runs at a time.
     for (id, _) in &ids {
