@@ -121,6 +121,25 @@ pub use linchpin_client as client;
 pub use linchpin_guard as guard;
 #[cfg(feature = "issuer")]
 pub use linchpin_issuer as issuer;
+/// Makes a prompt of a method.
+///
+/// ```
+/// use linchpin::prelude::*;
+///
+/// struct Reviews;
+///
+/// #[register]
+/// impl Reviews {
+///     /// Reviews a change.
+///     #[prompt]
+///     fn review(&self, diff: String) -> String {
+///         format!("Review this change:\n\n{diff}")
+///     }
+/// }
+/// # let _ = Server::new("reviews", "1.0").with(Reviews);
+/// ```
+#[cfg(feature = "macros")]
+pub use linchpin_macros::prompt;
 /// # Example
 ///
 /// ```
@@ -188,8 +207,44 @@ pub use linchpin_issuer as issuer;
 /// ```
 #[cfg(feature = "macros")]
 pub use linchpin_macros::register;
+/// Makes a resource, or a template of resources, of a method.
+///
+/// ```
+/// use linchpin::prelude::*;
+///
+/// struct Weather;
+///
+/// #[register]
+/// impl Weather {
+///     /// The weather of a city.
+///     #[resource("weather://{city}", mime_type = "text/plain")]
+///     fn city(&self, city: String) -> String {
+///         format!("Rain in {city}.")
+///     }
+/// }
+/// # let _ = Server::new("weather", "1.0").with(Weather);
+/// ```
 #[cfg(feature = "macros")]
-pub use linchpin_macros::{prompt, resource, tool};
+pub use linchpin_macros::resource;
+/// Makes a tool of a method.
+///
+/// ```
+/// use linchpin::prelude::*;
+///
+/// struct Adder;
+///
+/// #[register]
+/// impl Adder {
+///     /// Adds two numbers.
+///     #[tool(read_only, idempotent)]
+///     fn add(&self, a: f64, b: f64) -> String {
+///         (a + b).to_string()
+///     }
+/// }
+/// # let _ = Server::new("adder", "1.0").with(Adder);
+/// ```
+#[cfg(feature = "macros")]
+pub use linchpin_macros::tool;
 #[cfg(feature = "middleware")]
 pub use linchpin_middleware as middleware;
 #[cfg(feature = "otel")]

@@ -89,66 +89,18 @@ pub fn register(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Marks a method in an `impl` block with [`#[register]`](macro@register) as a tool. See there for the options.
-///
-/// ```
-/// use linchpin::prelude::*;
-///
-/// struct Adder;
-///
-/// #[register]
-/// impl Adder {
-///     /// Adds two numbers.
-///     #[tool(read_only, idempotent)]
-///     fn add(&self, a: f64, b: f64) -> String {
-///         (a + b).to_string()
-///     }
-/// }
-/// # let _ = Server::new("adder", "1.0").with(Adder);
-/// ```
 #[proc_macro_attribute]
 pub fn tool(_: TokenStream, item: TokenStream) -> TokenStream {
     stray("tool", item)
 }
 
 /// Marks a method in an `impl` block with [`#[register]`](macro@register) as a resource. See there for the options.
-///
-/// ```
-/// use linchpin::prelude::*;
-///
-/// struct Weather;
-///
-/// #[register]
-/// impl Weather {
-///     /// The weather of a city.
-///     #[resource("weather://{city}", mime_type = "text/plain")]
-///     fn city(&self, city: String) -> String {
-///         format!("Rain in {city}.")
-///     }
-/// }
-/// # let _ = Server::new("weather", "1.0").with(Weather);
-/// ```
 #[proc_macro_attribute]
 pub fn resource(_: TokenStream, item: TokenStream) -> TokenStream {
     stray("resource", item)
 }
 
 /// Marks a method in an `impl` block with [`#[register]`](macro@register) as a prompt. See there for the options.
-///
-/// ```
-/// use linchpin::prelude::*;
-///
-/// struct Reviews;
-///
-/// #[register]
-/// impl Reviews {
-///     /// Reviews a change.
-///     #[prompt]
-///     fn review(&self, diff: String) -> String {
-///         format!("Review this change:\n\n{diff}")
-///     }
-/// }
-/// # let _ = Server::new("reviews", "1.0").with(Reviews);
-/// ```
 #[proc_macro_attribute]
 pub fn prompt(_: TokenStream, item: TokenStream) -> TokenStream {
     stray("prompt", item)

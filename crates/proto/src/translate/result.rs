@@ -98,7 +98,27 @@ pub fn to_stateless(request: &Request, message: &Message, result: Span, server: 
     }
     added.pop();
     splice.add(result, added.into_bytes());
+    if !features.tool_execution && request.known() == Some(Method::ToolsList) {
+        remove_execution(&mut splice, message.frame(), result);
+    }
     spliced(&request.id, splice, kind(message))
+}
+
+/// Removes `execution` from the tools of a list: whether a call becomes a task is not the client's to decide in this era.
+fn remove_execution(splice: &mut Splice<'_>, text: &str, result: Span) {
+    let Some(tools) = member(text, result, "tools").filter(|tools| tools.of(text).contains("\"execution\"")) else {
+        return;
+    };
+    let mut scanner = Scanner::new(tools.of(text), 127);
+    // What cannot be read is passed on as it came.
+    let _ = scanner.array(&mut |s| {
+        let tool = s.value()?;
+        let tool = Span::new(tools.start() + tool.start(), tools.start() + tool.end());
+        if let Some(execution) = member(text, tool, "execution") {
+            splice.remove(execution);
+        }
+        Ok(())
+    });
 }
 
 /// The error of stateless revisions for what the client lacks, if the upstream's tool says that it failed for that.

@@ -109,6 +109,13 @@ fn results_have_what_the_clients_era_has() {
         reply.body(),
         r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[1.0],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#
     );
+    // Whether a tool is a task is for the client to decide in the other era only.
+    let message = heard(
+        r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"execution":{},"name":"a","n":1e400},1,{"m":2.0,"execution":{"a":[]}}]}}"#,
+    );
+    let Kind::Response { outcome: Ok(span), .. } = message.kind else { panic!() };
+    let reply = result::to_stateless(&asked(&list, LAST), &message, span, None);
+    assert!(reply.body().ends_with(r#""tools":[{"name":"a","n":1e400},1,{"m":2.0}]}"#), "{}", reply.body());
 }
 
 #[test]
