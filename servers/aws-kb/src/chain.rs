@@ -3,7 +3,7 @@
 use crate::Config;
 use bytes::Bytes;
 use http::{Request, Response};
-use linchpin::transport::web::{HostRule, Web, WebOptions};
+use linchpin::transport::web::{HostRule, Web};
 use linchpin_kit::ToolError;
 use reqsign_aws_v4::DefaultCredentialProvider;
 use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, Result, StaticEnv};
@@ -88,17 +88,69 @@ pub(crate) fn region(config: &Config) -> std::result::Result<String, ToolError> 
 }
 
 fn of_profile(config: &Config) -> Option<String> {
-    let file = config.environment.get("AWS_CONFIG_FILE").map(PathBuf::from);
-    let file = file.or_else(|| home(config).map(|home| home.join(".aws/config")))?;
-    if std::fs::metadata(&file).ok()?.len() > BYTES_MAX as u64 {
-        return None;
+    settings(config)?.get("region").map(str::to_owned)
+}
+
+/// Whether there is anything that credentials could come from. Nothing is run, and nobody is asked: what does not exist is
+/// known at start, and what has expired when a request is signed.
+pub(crate) fn check(config: &Config) -> std::result::Result<(), ToolError> {
+    let is_set = |name: &str| config.environment.get(name).is_some_and(|value| !value.is_empty());
+    let all = |names: &[&str]| names.iter().all(|name| is_set(name));
+    if all(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+        || all(&["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"])
+        || is_set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        || is_set("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+        || config.instance_metadata
+    {
+        return Ok(());
     }
-    let known = ini::Ini::load_from_file(file).ok()?;
+    let (known, keys) = (settings(config), keys(config));
+    let has = |one: &Option<ini::Properties>, names: &[&str]| {
+        one.as_ref().is_some_and(|one| names.iter().all(|name| one.contains_key(name)))
+    };
+    let key = ["aws_access_key_id", "aws_secret_access_key"];
+    let login = ["sso_start_url", "sso_region", "sso_account_id", "sso_role_name"];
+    if has(&keys, &key) || has(&known, &key) || has(&known, &login) || has(&known, &["credential_process"]) {
+        return Ok(());
+    }
+    let profile = config.profile.as_deref().unwrap_or("default");
+    // What AWS's own tools can read and the library cannot.
+    for word in ["sso_session", "role_arn"] {
+        if has(&known, &[word]) {
+            return Err(ToolError::new(format!("The profile {profile} has {word}, which is not read here")).hint(format!(
+                "Add a profile with `credential_process = aws configure export-credentials --profile {profile}`, and name it \
+                 with --profile."
+            )));
+        }
+    }
+    Err(ToolError::new("No credentials of AWS are set").hint(
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (IAM console, Security credentials), or AWS_PROFILE to a profile of \
+         `aws configure`; on EC2 add --instance-metadata.",
+    ))
+}
+
+/// The profile in the file of settings.
+fn settings(config: &Config) -> Option<ini::Properties> {
     let section = match config.profile.as_deref() {
         None | Some("default") => "default".to_owned(),
         Some(profile) => format!("profile {profile}"),
     };
-    known.get_from(Some(section), "region").map(str::to_owned)
+    read(config, "AWS_CONFIG_FILE", ".aws/config", section)
+}
+
+/// The profile in the file of keys.
+fn keys(config: &Config) -> Option<ini::Properties> {
+    let section = config.profile.clone().unwrap_or_else(|| "default".to_owned());
+    read(config, "AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", section)
+}
+
+fn read(config: &Config, variable: &str, usual: &str, section: String) -> Option<ini::Properties> {
+    let file = config.environment.get(variable).map(PathBuf::from);
+    let file = file.or_else(|| home(config).map(|home| home.join(usual)))?;
+    if std::fs::metadata(&file).ok()?.len() > BYTES_MAX as u64 {
+        return None;
+    }
+    ini::Ini::load_from_file(file).ok()?.section(Some(section)).cloned()
 }
 
 #[derive(Debug)]
@@ -150,12 +202,13 @@ impl Http {
         let invalid = |e: linchpin::transport::web::NoHost| ToolError::new(e.to_string());
         let hosts = hosts.iter().map(|host| host.parse::<HostRule>()).collect::<std::result::Result<Vec<_>, _>>();
         let only_hosts = hosts.map_err(invalid)?;
-        let web = Web::new(WebOptions::default().with(|web| {
+        let web = Web::new(config.api.web(std::iter::empty())?.with(|web| {
             web.only_hosts = only_hosts;
+            // Containers and instances are asked without TLS.
+            web.https_only = false;
+            web.decompress = false;
             web.body_bytes_max = Some(BYTES_MAX);
             web.connect_ms_max = 5_000;
-            web.proxy = config.api.proxy_url.clone();
-            web.proxies = config.api.env_proxies;
         }));
         Ok(Http { web })
     }

@@ -75,7 +75,8 @@ impl Config {
     }
 }
 
-/// Creates the server, without connecting and without looking for credentials.
+/// Creates the server, without connecting. That there is something which credentials can come from is checked; they are fetched
+/// at the first request.
 ///
 /// ```
 /// use linchpin::Server;
@@ -83,7 +84,12 @@ impl Config {
 /// use linchpin_kit::ToolError;
 ///
 /// # fn example() -> Result<(), ToolError> {
-/// let config = Config::default().with(|config| config.region = Some("eu-central-1".to_owned()));
+/// let config = Config::default().with(|config| {
+///     config.region = Some("eu-central-1".to_owned());
+///     for (name, value) in [("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret")] {
+///         config.environment.insert(name.to_owned(), value.to_owned());
+///     }
+/// });
 /// let server = open(config)?.add_to(Server::new("documents", "1.0"), &SERVICE)?;
 /// assert_eq!(server.tools().names(), ["retrieve_from_aws_kb", "aws_kb_list"]);
 /// # Ok(()) }
@@ -91,9 +97,10 @@ impl Config {
 /// ```
 ///
 /// # Errors
-/// When the configuration is invalid, or no region is set.
+/// When the configuration is invalid, or no region or no credentials are set.
 pub fn open(config: Config) -> Result<Rest, ToolError> {
     let region = chain::region(&config)?;
+    chain::check(&config)?;
     let mut api = config.api.clone();
     api.only.clone_from(&config.knowledge_bases);
     if let Some(odd) = api.only.iter().find(|id| !is_id(id)) {

@@ -4,7 +4,7 @@ use crate::Config;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use linchpin::BoxFuture;
-use linchpin::transport::web::{HostRule, Reach, Web, WebOptions};
+use linchpin::transport::web::{HostRule, Reach, Web};
 use linchpin::types::content::ContentBlock;
 use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_rest::{Ask, Rest};
@@ -165,12 +165,12 @@ pub(crate) struct Network(Web);
 
 impl Network {
     pub(crate) fn new(config: &Config) -> Result<Network, ToolError> {
-        Ok(Network(Web::new(WebOptions::default().with(|web| {
+        Ok(Network(Web::new(config.api.web(std::iter::empty())?.with(|web| {
             web.reach = Reach::Public;
             web.https_only = true;
             web.only_hosts.clone_from(&config.image_hosts);
-            web.proxy.clone_from(&config.api.proxy_url);
-            web.proxies = config.api.env_proxies;
+            web.body_bytes_max = None;
+            web.decompress = false;
         }))))
     }
 }

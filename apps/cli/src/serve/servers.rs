@@ -447,7 +447,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
   linchpin serve aws-kb --profile reader --kb ABCDE12345
 ",
         notes: "Credentials are looked for as AWS's own tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile of \
-                AWS_PROFILE with its login, role or program, a container's, and with --instance-metadata an EC2 instance's.",
+                AWS_PROFILE with its keys, login or program, a container's, and with --instance-metadata an EC2 instance's.",
         published_as: "aws-kb-retrieval",
         asks: &[
             ("AWS_ACCESS_KEY_ID", "Id of an access key"),

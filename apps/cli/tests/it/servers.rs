@@ -208,6 +208,7 @@ fn servers_that_cannot_start_say_why() {
         ("sentry", &[]),
         ("everart", &[]),
         ("aws-kb", &["--region", "no region"]),
+        ("aws-kb", &["--region", "eu-central-1"]),
         ("browser", &["--executable", "/no/such/browser"]),
         ("everything", &["--enable-tools", "get-env"]),
         ("filesystem", &["--roots", "all", "/"]),

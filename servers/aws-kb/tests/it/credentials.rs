@@ -112,17 +112,63 @@ async fn credentials_of_a_container_are_asked_for_once_and_again_before_they_exp
     }
 }
 
+#[test]
+fn without_credentials_the_server_does_not_start_and_says_where_they_come_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_str().unwrap();
+    std::fs::create_dir(folder.path().join(".aws")).unwrap();
+    let login = "sso_start_url=https://x.awsapps.com/start\nsso_region=eu-west-1\nsso_account_id=1\nsso_role_name=r\n";
+    let known = format!(
+        "[default]\nregion=eu-west-1\n[profile run]\ncredential_process=cat x\n[profile login]\n{login}\
+         [profile half]\nsso_start_url=x\n[profile session]\nsso_session=x\n[profile role]\nrole_arn=x\nsource_profile=keys\n"
+    );
+    written(folder.path(), ".aws/config", &known);
+    let keys = format!("[keys]\naws_access_key_id=K\naws_secret_access_key={KEY}\n[odd]\naws_access_key_id=K\n");
+    written(folder.path(), ".aws/credentials", &keys);
+    let none = "No credentials of AWS are set\nHint: Set AWS_ACCESS_KEY_ID";
+    let id = ("AWS_ACCESS_KEY_ID", "K");
+    for (environment, profile, want) in [
+        (vec![], None, none),
+        (vec![id], None, none),
+        (vec![id, ("AWS_SECRET_ACCESS_KEY", "")], None, none),
+        (vec![id, ("AWS_SECRET_ACCESS_KEY", KEY)], None, ""),
+        (vec![("AWS_ROLE_ARN", "arn")], None, none),
+        (vec![("AWS_ROLE_ARN", "arn"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/x")], None, ""),
+        (vec![("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x")], None, ""),
+        (vec![("HOME", home)], None, none),
+        (vec![("HOME", home)], Some("run"), ""),
+        (vec![("HOME", home)], Some("login"), ""),
+        (vec![("HOME", home)], Some("half"), none),
+        (vec![("HOME", home)], Some("keys"), ""),
+        (vec![("HOME", home)], Some("odd"), none),
+        (vec![("HOME", home)], Some("nobody"), none),
+        (vec![("HOME", home)], Some("session"), "The profile session has sso_session, which is not read here"),
+        (vec![("HOME", home)], Some("role"), "The profile role has role_arn, which is not read here"),
+    ] {
+        let config = Config::default().with(|config| {
+            config.region = Some("us-east-1".to_owned());
+            config.profile = profile.map(str::to_owned);
+            config.environment =
+                environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        });
+        let error = open(config).err().map(|error| error.to_string()).unwrap_or_default();
+        let same = if want.is_empty() { error.is_empty() } else { error.starts_with(want) };
+        assert!(same, "{environment:?} {profile:?}: {error}");
+        assert!(!error.contains(KEY), "{error}");
+    }
+}
+
 #[tokio::test]
-async fn without_credentials_nothing_is_sent_and_the_metadata_service_is_only_asked_where_it_is_wanted() {
-    let none = "/nonexistent/config";
+async fn credentials_that_cannot_be_had_are_an_error_and_the_metadata_service_is_only_asked_where_it_is_wanted() {
     for wanted in [false, true] {
-        let site = suite().site().await;
-        let metadata = Site::saying(json(404, "", &json!({}))).await;
+        let (site, metadata) = (suite().site().await, Site::saying(json(404, "", &json!({}))).await);
         let url = metadata.url("");
         let environment = [
             ("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.trim_end_matches('/')),
-            ("AWS_CONFIG_FILE", none),
-            ("AWS_SHARED_CREDENTIALS_FILE", none),
+            ("AWS_CONFIG_FILE", "/nonexistent/config"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/config"),
+            ("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/x"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent/token"),
         ];
         let config = config(&site, &environment).with(|config| config.instance_metadata = wanted);
         let connection = connected(config).await;

@@ -98,7 +98,9 @@ fn a_region_is_needed_and_is_that_of_the_options_of_aws() {
         (vec![("HOME", home), ("AWS_PROFILE", "odd")], ""),
         (vec![("AWS_REGION", "evil.example/")], ""),
     ] {
-        let get = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let key = [("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s")];
+        let all = key.iter().chain(&variables);
+        let get = |name: &str| all.clone().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let config = Config::from_env(Vars::new(&get)).unwrap();
         let url = open(config).ok().and_then(|rest| rest.config().api_url.clone());
         let host = (!want.is_empty()).then(|| format!("https://bedrock-agent-runtime.{want}.amazonaws.com"));
