@@ -8,6 +8,7 @@ mod keys;
 mod lists;
 mod logs;
 mod methods;
+mod network;
 mod scope;
 mod slack;
 mod times;
