@@ -1,9 +1,10 @@
 //! Arguments that are meant to lead a request elsewhere.
 
 use super::{Suite, call, check_key, with, without_key};
-use crate::arg::Kind;
+use crate::arg::{Arg, Kind};
 use crate::path;
 use linchpin::testing::site::Seen;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use url::form_urlencoded::parse;
 
@@ -42,9 +43,49 @@ fn outline(seen: &Seen) -> (String, usize, BTreeSet<String>) {
     (seen.method.clone(), seen.path().split('/').count(), names.collect())
 }
 
+/// Where texts can be put into arguments: those of an argument as a whole, and those inside of an object or an array.
+fn places(arg: &Arg, given: &Value) -> Vec<String> {
+    let place = format!("/{}", arg.name);
+    match arg.kind {
+        Kind::Text { .. } | Kind::Segment(_) | Kind::Choice(_) | Kind::List { .. } => vec![place],
+        Kind::Json(_) => given.get(arg.name).map(|value| texts_in(value, &place)).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// The pointers to all texts inside of a value that is at this place.
+fn texts_in(value: &Value, place: &str) -> Vec<String> {
+    match value {
+        Value::String(_) => vec![place.to_owned()],
+        Value::Array(items) => {
+            items.iter().enumerate().flat_map(|(at, item)| texts_in(item, &format!("{place}/{at}"))).collect()
+        }
+        Value::Object(members) => {
+            let at = |name: &str| format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+            members.iter().flat_map(|(name, member)| texts_in(member, &at(name))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The arguments with another text at a place.
+fn changed(arguments: &Value, place: &str, text: &str) -> Value {
+    match arguments.pointer(place) {
+        // Optional arguments that the description does not use.
+        None => with(arguments, &place[1..], text),
+        Some(_) => {
+            let mut all = arguments.clone();
+            if let Some(value) = all.pointer_mut(place) {
+                *value = json!(text);
+            }
+            all
+        }
+    }
+}
+
 impl Suite {
-    /// No text in any argument changes which endpoint a request is for, adds parameters or headers, or leads to another
-    /// host. In a path what has more than one meaning is refused, and nothing is sent.
+    /// No text in any argument, or inside of one that is an object or a list, changes which endpoint a request is for, adds
+    /// parameters or headers, or leads to another host. In a path what has more than one meaning is refused, and nothing is sent.
     ///
     /// # Panics
     /// If that is not so.
@@ -57,15 +98,13 @@ impl Suite {
             let before = site.requests().len();
             call(&connection, trial.name(), most.clone()).await;
             let usual: Vec<_> = site.requests()[before..].iter().map(outline).collect();
-            let texts = row.args.iter().filter(|arg| {
-                matches!(arg.kind, Kind::Text { .. } | Kind::Segment(_) | Kind::Choice(_) | Kind::List { .. })
-            });
-            for arg in texts {
+            let places = row.args.iter().flat_map(|arg| places(arg, &most).into_iter().map(move |place| (arg, place)));
+            for (arg, place) in places {
                 let in_path = path::names(row.path).any(|name| name == arg.wire_name());
                 for hostile in HOSTILE {
-                    let what = format!("{name} {}={hostile:?}", arg.name);
+                    let what = format!("{name} {}={hostile:?}", &place[1..]);
                     let before = site.requests().len();
-                    let told = call(&connection, trial.name(), with(&most, arg.name, *hostile)).await;
+                    let told = call(&connection, trial.name(), changed(&most, &place, hostile)).await;
                     without_key(self.api, &told, &what);
                     let seen = site.requests()[before..].to_vec();
                     check_key(self.api, &seen, &what);
@@ -95,5 +134,26 @@ impl Suite {
             }
             connection.close().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{int, object, text};
+
+    #[test]
+    fn texts_inside_of_objects_and_lists_are_found_and_changed() {
+        let given = json!({ "files": [{ "path": "a", "n": 1 }, { "a/b": { "~": ["c"] } }], "title": "t", "n": 1 });
+        let of = |arg: Arg| places(&arg, &given);
+        assert_eq!(of(object("files", "{}")), ["/files/0/path", "/files/1/a~1b/~0/0"]);
+        assert_eq!(
+            (of(text("title")), of(int("n")), of(object("none", "{}"))),
+            (vec!["/title".into()], vec![], vec![])
+        );
+        let evil = changed(&given, "/files/1/a~1b/~0/0", "..");
+        assert_eq!(evil.pointer("/files/1/a~1b/~0/0"), Some(&json!("..")));
+        assert_eq!((&evil["files"][0], &evil["title"]), (&given["files"][0], &given["title"]));
+        assert_eq!(changed(&given, "/new", "..")["new"], "..");
     }
 }
