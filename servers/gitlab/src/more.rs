@@ -54,7 +54,8 @@ pub(crate) const ISSUE_READ: Call = methods(
                 .after(|rest, args, found| Box::pin(people::mark(rest, args, found)))
                 .trusted(people::is_trusted)
                 .list("")
-                .keep(ISSUE_ITEM),
+                .keep(ISSUE_ITEM)
+                .fewer_fields(),
         ),
         (
             "get",
@@ -62,7 +63,8 @@ pub(crate) const ISSUE_READ: Call = methods(
                 .args(&[PROJECT, ISSUE_IID])
                 .after(|rest, args, found| Box::pin(people::mark(rest, args, found)))
                 .trusted(people::is_trusted)
-                .keep(ISSUE),
+                .keep(ISSUE)
+                .fewer_fields(),
         ),
         (
             "notes",
@@ -71,7 +73,8 @@ pub(crate) const ISSUE_READ: Call = methods(
                 .after(|rest, args, found| Box::pin(people::mark(rest, args, found)))
                 .trusted(people::is_trusted)
                 .list("")
-                .keep(NOTE),
+                .keep(NOTE)
+                .fewer_fields(),
         ),
     ],
 )
@@ -137,7 +140,7 @@ pub(crate) const MR_READ: Call = methods(
                 .after(|rest, args, found| Box::pin(people::mark(rest, args, found)))
                 .trusted(people::is_trusted)
                 .list("")
-                .keep(MR_ITEM),
+                .keep(MR_ITEM).fewer_fields(),
         ),
         (
             "get",
@@ -145,7 +148,7 @@ pub(crate) const MR_READ: Call = methods(
                 .args(&[PROJECT, MR_IID])
                 .after(|rest, args, found| Box::pin(people::mark(rest, args, found)))
                 .trusted(people::is_trusted)
-                .keep(MERGE_REQUEST),
+                .keep(MERGE_REQUEST).fewer_fields(),
         ),
         (
             "diffs",
@@ -153,7 +156,7 @@ pub(crate) const MR_READ: Call = methods(
                 .args(&[PROJECT, MR_IID, SIZE])
                 .before(|rest, args| Box::pin(people::of_trusted(rest, args)))
                 .list("")
-                .keep("old_path new_path new_file renamed_file deleted_file generated_file too_large diff:20000"),
+                .keep("old_path new_path new_file renamed_file deleted_file generated_file too_large diff:20000").fewer_fields(),
         ),
         (
             "commits",
@@ -161,7 +164,7 @@ pub(crate) const MR_READ: Call = methods(
                 .args(&[PROJECT, MR_IID, SIZE])
                 .before(|rest, args| Box::pin(people::of_trusted(rest, args)))
                 .list("")
-                .keep("id short_id title message:4000 author_name author_email authored_date web_url"),
+                .keep("id short_id title message:4000 author_name author_email authored_date web_url").fewer_fields(),
         ),
         (
             "discussions",
@@ -180,7 +183,7 @@ pub(crate) const MR_READ: Call = methods(
                 "id individual_note notes.id notes.type notes.body:8000 notes.author.id notes.author.username notes.system \
                  notes.resolvable notes.resolved notes.created_at notes.position.new_path notes.position.new_line \
                  notes.position.old_path notes.position.old_line",
-            ),
+            ).fewer_fields(),
         ),
         (
             "approvals",
@@ -189,14 +192,14 @@ pub(crate) const MR_READ: Call = methods(
                 .keep(
                     "approved approvals_required approvals_left user_has_approved user_can_approve approved_by.user.id \
                      approved_by.user.username approved_by.approved_at",
-                ),
+                ).fewer_fields(),
         ),
         (
             "pipelines",
             get("merge_request_pipelines", "", "", "", "/projects/{project_id}/merge_requests/{merge_request_iid}/pipelines")
                 .args(&[PROJECT, MR_IID, SIZE])
                 .list("")
-                .keep(PIPELINE_ITEM),
+                .keep(PIPELINE_ITEM).fewer_fields(),
         ),
     ],
 )
@@ -299,22 +302,31 @@ pub(crate) const PIPELINE_READ: Call = methods(
                     SIZE,
                 ])
                 .list("")
-                .keep(PIPELINE_ITEM),
+                .keep(PIPELINE_ITEM)
+                .fewer_fields(),
         ),
         (
             "get",
             get("pipeline", "", "", "", "/projects/{project_id}/pipelines/{pipeline_id}")
                 .args(&[PROJECT, PIPELINE])
-                .keep(PIPELINE_ITEM),
+                .keep(PIPELINE_ITEM)
+                .fewer_fields(),
         ),
         (
             "jobs",
             get("pipeline_jobs", "", "", "", "/projects/{project_id}/pipelines/{pipeline_id}/jobs")
                 .args(&[PROJECT, PIPELINE, boolean("include_retried").unlisted(), SIZE])
                 .list("")
-                .keep(JOB_ITEM),
+                .keep(JOB_ITEM)
+                .fewer_fields(),
         ),
-        ("job", get("job", "", "", "", "/projects/{project_id}/jobs/{job_id}").args(&[PROJECT, JOB]).keep(JOB_ITEM)),
+        (
+            "job",
+            get("job", "", "", "", "/projects/{project_id}/jobs/{job_id}")
+                .args(&[PROJECT, JOB])
+                .keep(JOB_ITEM)
+                .fewer_fields(),
+        ),
         ("trace", trace::TRACE.run(|rest, args| Box::pin(trace::tail(rest, args)))),
     ],
 )

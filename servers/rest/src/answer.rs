@@ -2,7 +2,7 @@
 
 use crate::api::Step;
 use crate::arg::{Args, plain};
-use crate::call::InScope;
+use crate::call::{Fields, InScope};
 use crate::keep::{Cut, Keep, TEXT_CHARS, Window, at};
 use crate::{Api, Ask, Call, Config, Pages};
 use http::HeaderMap;
@@ -160,7 +160,7 @@ impl Answer {
             None if call.spec.writes => notices.push("[The answer is too long for a result.]".to_owned()),
             None => {
                 let long = ToolError::new(format!("{}'s answer is too long for a result", api.title));
-                let hint = if call.fields { "Choose fewer fields." } else { "Ask for a smaller part." };
+                let hint = if call.fields != Fields::None { "Choose fewer fields." } else { "Ask for a smaller part." };
                 return Err(long.kind(ErrorKind::Limited { retry_after: None }).hint(hint));
             }
         }

@@ -40,7 +40,7 @@ pub struct Call {
     pub(crate) items: Option<&'static str>,
     pub(crate) keep: &'static str,
     pub(crate) beside: &'static str,
-    pub(crate) fields: bool,
+    pub(crate) fields: Fields,
     pub(crate) tidy: Option<fn(&mut Value)>,
     pub(crate) text: Option<fn(&Value) -> String>,
     pub(crate) second: Option<fn(&Value) -> String>,
@@ -76,6 +76,17 @@ impl Verb {
     }
 }
 
+/// What callers may choose with `fields`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// There is no such argument.
+    None,
+    /// Members of the answer.
+    Any,
+    /// Members of what is kept of it.
+    Kept,
+}
+
 /// What a restriction means for a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InScope {
@@ -102,7 +113,7 @@ const fn call(verb: Verb, spec: ToolSpec, path: &'static str) -> Call {
         items: None,
         keep: "",
         beside: "",
-        fields: false,
+        fields: Fields::None,
         tidy: None,
         text: None,
         second: None,
@@ -348,10 +359,17 @@ impl Call {
         Call { beside: paths, ..self }
     }
 
-    /// Adds an argument `fields`, with which callers choose what is kept.
+    /// Adds an argument `fields`, with which callers choose what is kept: of all that the API says.
     #[must_use]
     pub const fn fields(self) -> Call {
-        Call { fields: true, ..self }
+        Call { fields: Fields::Any, ..self }
+    }
+
+    /// Adds an argument `fields`, with which callers choose among what is [kept](Call::keep): answers become shorter, and what
+    /// the row leaves out stays out.
+    #[must_use]
+    pub const fn fewer_fields(self) -> Call {
+        Call { fields: Fields::Kept, ..self }
     }
 
     /// Changes the answer before anything else looks at it: markup becomes text.
@@ -482,7 +500,7 @@ impl Call {
     /// All arguments, those included that the engine adds.
     pub(crate) fn all_args(&self, pages: Pages) -> Vec<Arg> {
         let mut all = self.args.to_vec();
-        if self.fields {
+        if self.fields != Fields::None {
             all.push(FIELDS);
         }
         if self.is_paged(pages) {
@@ -563,7 +581,7 @@ impl Call {
     }
 }
 
-const FIELDS: Arg = crate::list("fields").local().opt().about("Return only these, such as user.login.");
+const FIELDS: Arg = crate::list("fields").local().opt().about("Return only these; dots go deeper.");
 const CURSOR: Arg = crate::text("cursor").local().opt().about("next_cursor of the previous result.");
 
 impl fmt::Debug for Call {

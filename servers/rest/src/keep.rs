@@ -73,6 +73,28 @@ impl Keep {
         Ok(keep)
     }
 
+    /// What both keep.
+    pub(crate) fn only(&self, chosen: &Keep) -> Result<Keep, ToolError> {
+        self.common(chosen).ok_or_else(|| {
+            let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+            ToolError::invalid("None of these fields is there").hint(format!("Choose among {}.", names.join(", ")))
+        })
+    }
+
+    fn common(&self, chosen: &Keep) -> Option<Keep> {
+        let chars = self.chars.into_iter().chain(chosen.chars).min();
+        if self.members.is_empty() || chosen.members.is_empty() {
+            let more = if self.members.is_empty() { chosen } else { self };
+            return Some(Keep { chars, ..more.clone() });
+        }
+        let both = chosen.members.iter().filter_map(|(name, one)| {
+            let common = self.members.get(name)?.common(one)?;
+            Some((name.clone(), common))
+        });
+        let members: BTreeMap<String, Keep> = both.collect();
+        (!members.is_empty()).then_some(Keep { members, chars })
+    }
+
     /// The part of a value that is kept.
     pub(crate) fn of(&self, value: &Value, window: Window, cuts: &mut Vec<Cut>) -> Value {
         self.at("", value, window, cuts).unwrap_or(Value::Null)
@@ -215,6 +237,27 @@ mod tests {
             window += 1;
         }
         assert_eq!((body, patch.len(), window), (whole, 15, 2));
+    }
+
+    #[test]
+    fn of_what_is_kept_callers_choose_a_part_and_never_more() {
+        let keep = Keep::parse("id user.login user.name body:4000 tags".split(' ')).unwrap();
+        for (chosen, want) in [
+            ("id", "id"),
+            ("user", "user.login user.name"),
+            ("user.login user.email secret", "user.login"),
+            ("id.deep body:100", "id.deep body:100"),
+            ("body:9000 tags.name", "body:4000 tags.name"),
+        ] {
+            let chosen = Keep::parse(chosen.split(' ')).unwrap();
+            assert_eq!(keep.only(&chosen).unwrap(), Keep::parse(want.split(' ')).unwrap(), "{want}");
+        }
+        for none in ["secret", "user.email", "user.email secret"] {
+            let error = keep.only(&Keep::parse(none.split(' ')).unwrap()).unwrap_err().to_string();
+            assert!(error.contains("Choose among body, id, tags, user."), "{error}");
+        }
+        // A row that keeps everything.
+        assert_eq!(Keep::default().only(&keep).unwrap(), keep);
     }
 
     #[test]

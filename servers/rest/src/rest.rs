@@ -4,6 +4,7 @@ use crate::answer::{Answer, Position};
 use crate::api::KeyPlace;
 use crate::arg::{Args, normalized};
 use crate::cache::Cache;
+use crate::call::Fields;
 use crate::clean::without_key;
 use crate::exchange::{Exchange, Network};
 use crate::keep::Keep;
@@ -258,7 +259,7 @@ impl Rest {
         }
         let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
         let position = Position::of(call, &mut args, inner.api.pages)?;
-        let chosen = if call.fields { args.0.remove("fields") } else { None };
+        let chosen = if call.fields == Fields::None { None } else { args.0.remove("fields") };
         if let Some(guard) = &inner.guard {
             guard.before(self, call, &args).await?;
         }
@@ -286,7 +287,8 @@ impl Rest {
         let (keep, beside) = (&inner.keeps[call.keep], &inner.keeps[call.beside]);
         let chosen = match &chosen {
             Some(Value::Array(fields)) if !fields.is_empty() => {
-                Some(Keep::parse(fields.iter().filter_map(Value::as_str))?)
+                let chosen = Keep::parse(fields.iter().filter_map(Value::as_str))?;
+                Some(if call.fields == Fields::Kept { keep.only(&chosen)? } else { chosen })
             }
             _ => None,
         };

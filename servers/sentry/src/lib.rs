@@ -216,6 +216,7 @@ pub const CALLS: &[Call] = &[
     .list("")
     .items("issues")
     .keep(ISSUE)
+    .fewer_fields()
     .extra(),
     get(
         "sentry_list_events",
@@ -240,6 +241,7 @@ pub const CALLS: &[Call] = &[
     .list("")
     .items("events")
     .keep("eventID title message:500 location culprit platform dateCreated projectID")
+    .fewer_fields()
     .extra(),
     get(
         "sentry_find",

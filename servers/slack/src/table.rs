@@ -95,7 +95,7 @@ pub const CALLS: &[Call] = &[
             "id team_id name deleted real_name tz is_bot is_app_user is_admin is_owner is_restricted is_ultra_restricted \
              profile.real_name profile.display_name profile.title profile.email profile.status_text profile.status_emoji",
         )
-        .beside("ok")
+            .beside("ok")
         .text(show::page),
     get(
         "slack_get_user_profile",
@@ -228,6 +228,7 @@ pub(crate) const SEARCH: Call = get(
 .list("matches")
 .items("matches")
 .keep("type channel.id channel.name user username ts text permalink")
+.fewer_fields()
 .beside("ok query total paging")
 .text(show::page)
 .needs(USER)

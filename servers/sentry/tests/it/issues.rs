@@ -71,8 +71,15 @@ async fn what_is_personal_is_there_only_if_the_operator_wants_it() {
     assert_eq!(told.structured["request"]["headers"][1], json!(["Authorization", "Bearer hunter2"]));
     // What variables held is never told.
     assert!(!told.structured["exceptions"].to_string().contains("hunter2"));
-    let events = call(&connection, "sentry_list_events", json!({ "organization": "acme", "issue_id": "123" })).await;
-    assert!(!events.result.to_string().contains("ann@"), "{}", events.result);
+    let events = json!({ "organization": "acme", "issue_id": "123" });
+    let told = call(&connection, "sentry_list_events", events.clone()).await;
+    assert!(!told.failed && !told.result.to_string().contains("ann@"), "{}", told.result);
+    // Nor by choosing fields, of which there are those that are listed.
+    let choosing = |fields: serde_json::Value| json!({ "organization": "acme", "issue_id": "123", "fields": fields });
+    let told = call(&connection, "sentry_list_events", choosing(json!(["user.email", "user"]))).await;
+    assert!(told.failed && told.text.starts_with("None of these fields is there"), "{}", told.result);
+    let told = call(&connection, "sentry_list_events", choosing(json!(["title", "user"]))).await;
+    assert_eq!(told.structured["events"][0].as_object().map(|event| event.len()), Some(1), "{}", told.result);
 }
 
 #[tokio::test]
