@@ -147,7 +147,7 @@ await check("device", async () => {
     await tabTo("[name=code]");
     await type("BBBB-BBBB");
     await press("Enter");
-    assert.match(await tool("snapshot", {}), /No device waits with this code/);
+    assert.match(await tool("snapshot", {}), /Unknown code. Check it/);
     await tabTo("[name=code]");
     await type(begun.user_code);
     await press("Enter");
@@ -163,10 +163,10 @@ await check("device", async () => {
     return { last, told: await post("token", { grant_type: grant, device_code: begun.device_code }) };
   };
   const yes = await asked("allow");
-  assert.match(yes.last, /You can go on at your device/);
+  assert.match(yes.last, /You can continue on your device/);
   assert.ok(yes.told.access_token && yes.told.scope === "notes:read", JSON.stringify(yes.told));
   const no = await asked("deny");
-  assert.match(no.last, /has been told/);
+  assert.match(no.last, /has been notified/);
   assert.equal(no.told.error, "access_denied");
 });
 await check("errors", async () => {
