@@ -25,18 +25,20 @@ impl Filesystem {
     /// When directories were given and none of them can be opened, or a deny pattern is invalid.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let deny = config::Deny::new(&config.deny)?;
-        let mut warnings = Vec::new();
+        let mut skipped = Vec::new();
         let mut roots = Roots::default();
         for given in &config.directories {
-            match roots.add_ambient(&expand_home(given)) {
-                Ok(()) => {}
-                Err(why) => warnings.push(format!("Warning: Cannot access directory {given}, skipping: {why}")),
+            if let Err(why) = roots.add_ambient(&expand_home(given)) {
+                skipped.push((given, why));
             }
         }
         if roots.is_empty() && !config.directories.is_empty() {
+            let skipped: Vec<String> = skipped.iter().map(|(given, why)| format!("{given}: {why}")).collect();
             return Err(ToolError::new("Error: None of the specified directories are accessible")
-                .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
+                .hint(format!("Name at least one existing, readable directory. {}", skipped.join("; "))));
         }
+        let warning = |(given, why)| format!("Warning: Cannot access directory {given}, skipping: {why}");
+        let warnings = skipped.into_iter().map(warning).collect();
         let ceiling = Arc::new(roots);
         let inner = Inner {
             config: Arc::new(config),

@@ -357,6 +357,8 @@ fn unusable_directories_are_skipped_with_a_warning_and_all_unusable_is_an_error(
     assert!(warnings.iter().zip(&bad).all(|(warning, bad)| warning.contains(bad.as_str())) && fs.has_directories());
     let error = Filesystem::open(config(bad.to_vec())).expect_err("none is usable").to_string();
     assert!(error.starts_with("Error: None of the specified directories are accessible"), "{error}");
+    let [missing, file] = &bad;
+    assert!(error.contains(&format!("directory. {missing}: ")) && error.contains(&format!("; {file}: ")), "{error}");
     let denied = Config::default().with(|config| config.deny = vec!["a{".to_owned()]);
     assert!(Filesystem::open(denied).expect_err("a pattern").to_string().contains("deny pattern a{"));
 }
