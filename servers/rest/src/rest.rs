@@ -20,6 +20,7 @@ use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, r
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -303,6 +304,12 @@ impl Rest {
     /// # Errors
     /// When the request is not allowed or invalid (then nothing was sent), or as the API and the network fail.
     pub async fn send(&self, ask: Ask) -> Result<Reply, ToolError> {
+        // Boxed here, its code is there once, not once for each server.
+        let sent: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.retried(ask));
+        sent.await
+    }
+
+    async fn retried(&self, ask: Ask) -> Result<Reply, ToolError> {
         let inner = &*self.inner;
         let ask = self.restricted(ask)?;
         let (request, place) = (self.request(&ask)?, self.place(&ask)?);

@@ -21,6 +21,7 @@ use linchpin::types::version::Revision;
 use linchpin_core::Features;
 use std::error::Error as _;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,6 +150,11 @@ pub(crate) fn run_tapped(
 
 /// Runs on this thread until completion or Ctrl-C.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    // One copy of what follows, not one for each command.
+    block_on_boxed(Box::pin(work))
+}
+
+fn block_on_boxed<T>(mut work: Pin<Box<dyn Future<Output = Result<T, Failure>> + '_>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
     let done = runtime.block_on(async {
         let interrupted = async {
@@ -156,14 +162,12 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
                 std::future::pending::<()>().await;
             }
         };
-        {
-            let mut work = std::pin::pin!(work);
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                () = interrupted => {}
-            }
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = interrupted => {}
         }
+        drop(work);
         // Dropping the work sends a cancellation; leave it a moment to be delivered.
         tokio::time::sleep(LAST_WORDS).await;
         Err(Failure::silent(Exit::Interrupted))
