@@ -10,10 +10,12 @@ mod entry;
 mod issuer;
 mod keyring;
 mod login;
+#[cfg_attr(not(feature = "servers"), allow(dead_code, reason = "a build with few servers uses only some of it"))]
 mod native;
 pub(crate) mod paste;
 pub(crate) mod place;
 mod published;
+#[cfg_attr(not(feature = "servers"), allow(dead_code, reason = "a build with few servers uses only some of it"))]
 mod reach;
 mod report;
 mod servers;

@@ -139,6 +139,7 @@ impl PlaceArgs {
     }
 
     /// Whether anybody who reaches it is let in without saying who it is. Known after [`PlaceArgs::guard`].
+    #[cfg(feature = "client")]
     pub(crate) fn is_public(&self) -> bool {
         self.clients() == Clients::Anybody && self.door.is_none()
     }
