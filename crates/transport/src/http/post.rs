@@ -40,7 +40,7 @@ pub(crate) enum Next {
 /// A POST that has no response yet.
 pub(crate) enum Running {
     /// A stateless request.
-    Stateless(Option<Call>, &'static Features),
+    Stateless(Option<Call>, &'static Features, Option<Principal>),
     /// Opens a session.
     Opening(Box<Opening>),
     /// Waits until the session that it has opened is stored.
@@ -52,7 +52,9 @@ pub(crate) enum Running {
 impl Running {
     pub(crate) fn poll(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         match self {
-            Running::Stateless(call, features) => poll_stateless(shared, call, features, cx),
+            Running::Stateless(call, features, principal) => {
+                poll_stateless(shared, call, features, principal.as_ref(), cx)
+            }
             Running::Opening(opening) => opening.poll(shared, cx),
             Running::Storing(stored) => stored.as_mut().poll(cx),
             Running::InSession(calls) => calls.poll(shared, cx),
@@ -127,11 +129,11 @@ fn withheld() -> Response<HttpBody> {
 // --- stateless requests -------------------------------------------------------------------------------------
 
 fn alone(shared: &Shared, head: Arc<RequestContext>, request: Arc<Request>, cx: &mut Context<'_>) -> Next {
-    let features = request.caller.features();
+    let (features, principal) = (request.caller.features(), head.principal.clone());
     match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => Next::Answer(answered(shared, reply, features)),
         CallStart::Running(exchange) => {
-            Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features))
+            Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features, principal))
         }
     }
 }
@@ -154,6 +156,7 @@ fn poll_stateless(
     shared: &Shared,
     call: &mut Option<Call>,
     features: &Features,
+    principal: Option<&Principal>,
     cx: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     let Some(running) = call else { return Poll::Ready(withheld()) };
@@ -161,7 +164,7 @@ fn poll_stateless(
         Stateless::Notice(frame) => {
             let budget = shared.service.budget().clone();
             let source = StatelessStream { first: Some(frame), call: call.take(), budget };
-            answer::events(HttpBody::stream(source, &*shared.service))
+            answer::events(HttpBody::stream(source, &*shared.service).until_expiry(principal))
         }
         Stateless::Reply(reply) => answered(shared, reply, features),
         Stateless::Cancelled => withheld(),
@@ -330,6 +333,7 @@ fn in_session(
     message: &Message,
     cx: &mut Context<'_>,
 ) -> Next {
+    let principal = head.principal.clone();
     match take(shared, &session, message, head, cx) {
         Outcome::Nothing => Next::Answer(answer::accepted()),
         Outcome::Reply(reply) => Next::Answer(answered(shared, reply, session.features())),
@@ -337,7 +341,7 @@ fn in_session(
         Outcome::Running(id, exchange) => {
             let mut work = Work::new(session);
             work.add(id, exchange, &shared.calls);
-            Next::Wait(Running::InSession(InSession { work: Some(work), replies: None }))
+            Next::Wait(Running::InSession(InSession { work: Some(work), replies: None, principal }))
         }
     }
 }
@@ -427,7 +431,11 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
             false => answer::json(StatusCode::OK, array(&replies)),
         });
     }
-    Next::Wait(Running::InSession(InSession { work: Some(work), replies: Some(replies) }))
+    Next::Wait(Running::InSession(InSession {
+        work: Some(work),
+        replies: Some(replies),
+        principal: head.principal.clone(),
+    }))
 }
 
 fn array(replies: &[Reply]) -> Vec<u8> {
@@ -446,6 +454,8 @@ pub(crate) struct InSession {
     work: Option<Work>,
     /// The responses of a batch so far; absent for a single call.
     replies: Option<Vec<Reply>>,
+    /// Who sent them: a stream ends with their authentication, and can be resumed with a new one.
+    principal: Option<Principal>,
 }
 
 impl InSession {
@@ -490,7 +500,7 @@ impl InSession {
         if pause.is_some() {
             stream.close_after_flush();
         }
-        answer::events(HttpBody::stream(reader, &*shared.service))
+        answer::events(HttpBody::stream(reader, &*shared.service).until_expiry(self.principal.as_ref()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The gate in front of the HTTP endpoint.
 
 use crate::common::Fake;
-use crate::common::wire::{Server, call, initialize, post};
+use crate::common::wire::{META, Server, call, initialize, post};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
@@ -185,6 +185,48 @@ async fn a_stream_ends_with_the_authentication_of_its_reader() {
         let (response, status) = ask(&service, get("ann"), "").await;
         assert_eq!(status, 200, "it is opened again");
         assert!(tokio::time::timeout(Duration::from_secs(9_000), text(response)).await.is_err(), "{path}: without end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_a_post_ends_with_the_authentication_of_its_sender_too() {
+    let service = service(&Fake::new());
+    let opened = ask(&service, head(Method::POST, "/mcp", "ann"), &initialize("2025-11-25")).await.0;
+    let session = opened.headers()["mcp-session-id"].clone();
+    let stateless = |method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{META}}}}}"#)
+    };
+    let inside = [("mcp-session-id", session.to_str().unwrap())];
+    let revision = ("mcp-protocol-version", "2026-07-28");
+    let alone = [revision, ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let listening = [revision, ("mcp-method", "subscriptions/listen")];
+    let words = r#""name":"echo","arguments":{"do":"note:x gate:never"}"#;
+    let rows = [
+        ("in a session", &inside[..], call("1", "echo", "note:x gate:never")),
+        ("stateless", &alone[..], stateless("tools/call", words)),
+        (
+            "listening",
+            &listening[..],
+            stateless("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#),
+        ),
+    ];
+    for (row, headers, body) in &rows {
+        let post = |token| {
+            let post = head(Method::POST, "/mcp", token).header("accept", "application/json, text/event-stream");
+            headers.iter().fold(post, |post, (name, value)| post.header(*name, *value))
+        };
+        let start = tokio::time::Instant::now();
+        let (response, status) = ask(&service, post("brief-ann"), body).await;
+        assert_eq!(status, StatusCode::OK, "{row}");
+        assert_eq!(response.headers()["content-type"], "text/event-stream", "{row}");
+        let ended = tokio::time::timeout(Duration::from_secs(9_000), text(response)).await;
+        assert!(ended.is_ok(), "{row}: it ends");
+        let lasted = start.elapsed().as_secs();
+        assert!((59..62).contains(&lasted), "{row}: {lasted} s");
+        // In a session the first call still runs, under its id.
+        let again = body.replace(r#""id":1"#, r#""id":2"#);
+        let (response, _) = ask(&service, post("ann"), &again).await;
+        assert!(tokio::time::timeout(Duration::from_secs(9_000), text(response)).await.is_err(), "{row}: without end");
     }
 }
 
