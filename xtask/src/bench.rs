@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::{postgres, published, tools};
 
-/// Runs `bench/run.py`, or `bench/client.py`, `bench/servers.py`, `bench/browser.py`, `bench/gateway.py` or `bench/auth.py` when its
-/// name comes first, with the same arguments, its output going straight to the terminal.
+/// Runs `bench/run.py`, or `bench/client.py`, `bench/servers.py`, `bench/browser.py`, `bench/gateway.py`, `bench/auth.py` or
+/// `bench/tasks.py` when its name comes first, with the same arguments, its output going straight to the terminal.
 pub(crate) fn command(context: &Context, arguments: &[String]) -> Result<bool> {
     let (program, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "client" => ("bench/client.py", rest),
@@ -16,6 +16,7 @@ pub(crate) fn command(context: &Context, arguments: &[String]) -> Result<bool> {
         Some((first, rest)) if first == "browser" => ("bench/browser.py", rest),
         Some((first, rest)) if first == "gateway" => ("bench/gateway.py", rest),
         Some((first, rest)) if first == "auth" => ("bench/auth.py", rest),
+        Some((first, rest)) if first == "tasks" => ("bench/tasks.py", rest),
         _ => ("bench/run.py", arguments),
     };
     let mut driver = Command::new("python3");

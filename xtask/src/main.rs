@@ -56,7 +56,7 @@ Examples
   cargo xtask guide --html               the guide as a book under target/guide
   cargo xtask fuzz --seconds 60          every fuzz target for a while
   cargo xtask bench [ARGS]               bench/run.py with the same arguments
-  cargo xtask bench client|servers       the same for our client, and for our servers beside the published ones
+  cargo xtask bench client               the same for one part: client, servers, browser, gateway, auth, tasks
   cargo xtask dist                       packages of a release under target/packages: tarballs, deb, npm, wheels, image, bundles
   cargo xtask release                    version numbers, release notes, whether all crates can be published
   cargo xtask dist --profile dev --check quickly, and each of them installed and called

@@ -29,6 +29,8 @@ impl Era {
 pub const ID0: u64 = 1_000_000_000;
 pub const MIB: usize = 1 << 20;
 pub const MARK: &str = "Quick brown fox 0123456789";
+/// The tool whose calls are tasks.
+const TASK: &str = "note";
 
 pub struct Op {
     pub method: &'static str,
@@ -58,6 +60,7 @@ impl Op {
             "add" => call("add", json!({"a": 2.5, "b": 40}), "42.5", 0),
             "blob_result" => call("blob", json!({"size": MIB}), "xxxxxxxxxxxxxxxx", MIB),
             "blob_arg" => call("len", json!({"message": "y".repeat(MIB)}), "1048576", 0),
+            "task" => call(TASK, json!({"message": MARK}), "\"resultType\":\"task\"", 0),
             "fanout" => call("fanout", json!({}), "ok", 0),
             "list" => {
                 Op { method: "tools/list", name: None, params: json!({}), expect: "\"tools\":[", min_len: tools * 100 }
@@ -96,10 +99,14 @@ impl Op {
     pub fn render(&self, era: Era) -> (String, usize) {
         let mut params = self.params.clone();
         if era == Era::V2026 {
+            let capabilities = match self.name {
+                Some(TASK) => json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+                _ => json!({}),
+            };
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": era.version(),
                 "io.modelcontextprotocol/clientInfo": {"name": "mcpload", "version": "0.1.0"},
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
             });
         }
         let head = "{\"jsonrpc\":\"2.0\",\"id\":";

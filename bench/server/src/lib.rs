@@ -81,6 +81,12 @@ pub fn server_of_strings(total: usize) -> Server {
     rest(server, total)
 }
 
+/// Adds a tool whose calls are tasks, in memory. All clients together are one owner, who may have as many at once as all together.
+pub fn with_tasks(server: Server) -> Server {
+    let note = Tool::new("note", "Echo the message back, later").task_required();
+    server.tool(note, echo).limits(|limits| limits.tasks.running_per_owner_max = limits.tasks.running_max)
+}
+
 const ECHO: &str = "Echo the message back";
 const LEN: &str = "Length of the message";
 

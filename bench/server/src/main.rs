@@ -1,7 +1,8 @@
 //! `bench-server http PORT MODE TOOLS` or `bench-server stdio TOOLS`, like the peers under `bench/`.
 //!
 //! MODE is `default`, `strings` for tools that take and return `String` instead of `Text`, or `spans` for a `tracing`
-//! subscriber at level `info` that formats its lines and throws them away, or `guard` for a guard, of which a token is printed.
+//! subscriber at level `info` that formats its lines and throws them away, `guard` for a guard, of which a token is printed, or
+//! `tasks` for one more tool, `note`, whose calls are tasks.
 
 use linchpin::{Error, Result};
 use linchpin_bench::tokens::Issuer;
@@ -19,6 +20,7 @@ fn main() -> Result<()> {
                     tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).init();
                     linchpin_bench::server(tools)
                 }
+                "tasks" => linchpin_bench::with_tasks(linchpin_bench::server(tools)),
                 _ => linchpin_bench::server(tools),
             };
             if *mode == "guard" {
