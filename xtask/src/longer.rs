@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::context::Context;
 use crate::report::{Counts, Report};
-use crate::{process, tools};
+use crate::{process, stages, tools};
 
 /// How long any of these may take.
 const STAGE_S_MAX: u64 = 3600;
@@ -50,6 +50,11 @@ pub(crate) fn release(context: &Context) -> Result<Report> {
         report.text.push_str(&built.text);
     }
     Ok(report)
+}
+
+/// The long form of a test that CI runs with twelve tasks and two kills. nextest would stop it after ten minutes.
+pub(crate) fn task_kills(context: &Context) -> Result<Report> {
+    stages::ignored_tests(context, "task-kills", "test(a_thousand_tasks_survive_forty_kills)", &[], 900)
 }
 
 /// Checks every library with each of its features alone.

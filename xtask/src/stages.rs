@@ -79,6 +79,7 @@ const STAGES: &[Stage] = &[
     stage("fuzz", &["build"], "every fuzz target for a few seconds, with --all for a minute", |context| {
         fuzz::check(context, if context.all { fuzz::LONG_S } else { fuzz::SMOKE_S })
     }),
+    long("task-kills", &["build"], "a thousand tasks whose process is killed forty times", longer::task_kills),
     long("release", &["docs"], "the release build and the distributed one", longer::release),
     long("msrv-build", &["release"], "cargo check with the stated Rust version", msrv::compile),
     long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),

@@ -47,7 +47,7 @@ async fn a_request_without_session_and_principal_gets_no_browser() {
 }
 
 #[test]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 fn no_process_of_a_browser_outlives_the_server() {
     let home = tempfile::tempdir().unwrap();
     for end in ["EOF", "TERM", "KILL", "ABRT"] {

@@ -117,7 +117,7 @@ async fn sites(host: &Arc<Host>, page: String) -> (Site, Site) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn the_page_of_an_app_runs_in_a_sandboxed_frame_and_calls_the_tool_that_is_for_it() {
     let (host, page) = host(include_str!("../../../../examples/clock/face.html")).await;
     let (site, sandbox) = sites(&host, page).await;
@@ -160,7 +160,7 @@ Promise.allSettled(tries).then(all => {
 </script>"#;
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn a_page_reaches_nothing_that_it_did_not_declare() {
     let other = Site::new(|_, _| vec![Do::Write(answer(200, HTML, "there"))]).await;
     let page: &'static str = EVIL.replace("PORT", &other.port().to_string()).leak();

@@ -18,7 +18,7 @@ async fn read(caller: &Caller, uri: &str) -> Result<Value, String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn clients_share_a_browser_and_nothing_in_it() {
     let site = site(&[("/", HTML, PAGE.to_owned())]).await;
     let dir = tempfile::tempdir().unwrap();

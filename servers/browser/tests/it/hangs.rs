@@ -40,7 +40,7 @@ async fn recovers(caller: &Caller, site: &Site) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn pages_that_do_not_end_end_their_own_call_only() {
     let site = hostile().await;
     let served = Served::with(config(&[&site]).with(|config| config.timeout_ms = 2_000)).await;
@@ -94,7 +94,7 @@ async fn pages_that_do_not_end_end_their_own_call_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn a_browser_that_stands_still_or_is_gone_is_replaced() {
     let site = hostile().await;
     let caller = Caller::of(config(&[&site]).with(|config| config.timeout_ms = 2_000)).await;

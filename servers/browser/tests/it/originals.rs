@@ -12,7 +12,7 @@ const PAGE: &str = r#"<!doctype html><title>Fixture</title>
 <script>console.log('hello', {a: 1})</script>"#;
 
 #[tokio::test]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn the_seven_tools_answer_as_published_and_better_where_that_was_wrong() {
     let site = site(&[("/", HTML, PAGE.to_owned())]).await;
     let caller = Caller::of(config(&[&site])).await;
@@ -99,7 +99,7 @@ async fn the_seven_tools_answer_as_published_and_better_where_that_was_wrong() {
 }
 
 #[tokio::test]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn downloads_are_saved_where_the_operator_says_and_nowhere_else() {
     let head = "content-type: application/octet-stream\r\ncontent-disposition: attachment; filename=a.bin\r\n";
     let page = "<a id=a href=/file>file</a>".to_owned();

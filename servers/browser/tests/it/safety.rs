@@ -129,7 +129,7 @@ async fn caller(config: Config) -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn nothing_of_a_page_reaches_what_is_not_public() {
     for allowed in [false, true] {
         let (site, inside) = (hostile().await, Inside::new().await);
@@ -167,7 +167,7 @@ async fn nothing_of_a_page_reaches_what_is_not_public() {
 }
 
 #[tokio::test]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn no_scheme_but_those_of_the_web_is_opened_by_tools_or_pages() {
     let site = hostile().await;
     let caller = caller(config(&[&site])).await;

@@ -39,7 +39,7 @@ fn of(snapshot: &str, words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn a_page_is_seen_filled_in_and_used_by_references() {
     let more = "<!doctype html><title>More</title><h1>More</h1>";
     let attached = "content-type: text/plain\r\ncontent-disposition: attachment; filename=bill.txt\r\n";
@@ -279,7 +279,7 @@ render();
 </script>"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a browser: cargo xtask test browser"]
+#[ignore = "needs a browser: cargo xtask test --only browser"]
 async fn references_survive_rendering_and_reach_into_frames_of_other_sites() {
     let inner = "<!doctype html><body style='margin:0'><button onclick=\"this.textContent='paid'\" style='margin:20px'>Pay</button>\
         <iframe srcdoc=\"<button onclick=&quot;this.textContent='deep done'&quot;>Deep</button>\"></iframe>";

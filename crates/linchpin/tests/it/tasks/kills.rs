@@ -115,7 +115,7 @@ async fn no_task_is_lost_when_its_process_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "minutes: the long form, a thousand tasks and forty kills, of cargo xtask test --all"]
+#[ignore = "minutes: the long form, a thousand tasks and forty kills: `cargo xtask test --only task-kills`"]
 async fn a_thousand_tasks_survive_forty_kills() {
     survive(1_000, 40).await;
 }
