@@ -153,6 +153,12 @@ pub trait ClientTransport: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
+    /// The resident memory in bytes of the process at the other end and of what it has started, if it is a child of this one and
+    /// that can be known. May block for about a millisecond.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
     /// Closes the transport gracefully, within the deadlines of the limits. Idempotent. Running exchanges fail with
     /// [`TransportError::Closed`].
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -48,6 +48,10 @@ pub struct BridgeOptions {
     /// How long a connection without a call and without a subscription stays open, in milliseconds. Default 600,000; 0 keeps
     /// it open.
     pub idle_stop_ms: u64,
+    /// How much memory a child process and what it has started may have while it has no call, in bytes. Above that it is stopped,
+    /// and started again for the next call; one that has a call is told of in a warning. Looked at every two seconds, on Linux.
+    /// Default 0: no limit.
+    pub memory_bytes_max: u64,
     /// How long a call may take without progress and questions, in milliseconds. Default 600,000; 0 is without limit.
     pub call_ms_max: u64,
     /// How long a request waits for a free connection, in milliseconds. Default 60,000.
@@ -85,6 +89,7 @@ impl Default for BridgeOptions {
             instances_max: 32,
             warm: 1,
             idle_stop_ms: 600_000,
+            memory_bytes_max: 0,
             call_ms_max: 600_000,
             queue_ms_max: 60_000,
             quiet_ms_max: 30_000,
@@ -117,6 +122,7 @@ impl fmt::Debug for BridgeOptions {
             .field("isolation", &self.isolation)
             .field("instances_max", &self.instances_max)
             .field("idle_stop_ms", &self.idle_stop_ms)
+            .field("memory_bytes_max", &self.memory_bytes_max)
             .field("call_ms_max", &self.call_ms_max)
             .field("queue_ms_max", &self.queue_ms_max)
             .field("tap", &self.tap.is_some())

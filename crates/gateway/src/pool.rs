@@ -22,6 +22,8 @@ const PAUSE_MS: (u64, u64) = (500, 60_000);
 /// How long the upstream may take to say that it is there, and how often it may not.
 const ANSWER: Duration = Duration::from_secs(10);
 const MISSES_MAX: u32 = 3;
+/// How often the memory of child processes is looked at, where it has a limit.
+const MEMORY_TICK: Duration = Duration::from_secs(2);
 
 /// As whom a connection is opened.
 #[derive(Clone, Debug)]
@@ -238,6 +240,9 @@ impl Pool {
             let tick = Duration::from_millis((self.options.idle_stop_ms / 4).clamp(10, 60_000));
             tokio::spawn(sweep(Arc::downgrade(self), tick));
         }
+        if self.options.memory_bytes_max > 0 {
+            tokio::spawn(watch_memory(Arc::downgrade(instance), self.options.memory_bytes_max));
+        }
         if self.options.quiet_ms_max > 0 {
             let quiet = Duration::from_millis(self.options.quiet_ms_max);
             tokio::spawn(keep_alive(Arc::downgrade(instance), Arc::downgrade(self), quiet));
@@ -298,6 +303,34 @@ async fn sweep(pool: Weak<Pool>, tick: Duration) {
         if all.is_empty() {
             pool.sweeping.store(false, Ordering::Release);
             return;
+        }
+    }
+}
+
+/// Stops a child process that has too much memory once it has no call. Ends with the connection, or where nothing is known.
+async fn watch_memory(instance: Weak<Instance>, max: u64) {
+    let mut told = false;
+    loop {
+        tokio::time::sleep(MEMORY_TICK).await;
+        let Some(one) = instance.upgrade().filter(|one| one.lost().is_none()) else { return };
+        let looked = one.clone();
+        let has = tokio::task::spawn_blocking(move || looked.raw().transport.memory()).await;
+        let Ok(Some(has)) = has else { return };
+        if has <= max {
+            told = false;
+            continue;
+        }
+        let why = format!("it had {} MiB of memory, more than the {} that it may have", has >> 20, max >> 20);
+        if one.close_idle(&why).await {
+            tracing::warn!("a connection to the upstream was closed: {why}");
+            return;
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!(
+                "an upstream that has a call has {} MiB of memory, more than the {} that it may have",
+                has >> 20,
+                max >> 20
+            );
         }
     }
 }

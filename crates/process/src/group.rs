@@ -146,6 +146,12 @@ mod unix {
             }
         }
 
+        /// Resident bytes of all members, where that can be known.
+        pub(crate) fn memory(&self) -> Option<u64> {
+            let id = *self.id.lock().unwrap_or_else(PoisonError::into_inner);
+            crate::memory::resident(id?.as_raw_nonzero().get())
+        }
+
         /// Kills all members, the first time it is called.
         pub(crate) fn kill(&self) {
             let mut id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
@@ -305,6 +311,11 @@ mod elsewhere {
     impl Group {
         pub(crate) fn of(_: &Child, _: Option<Keeper>) -> (Group, Option<Keeper>) {
             (Group { killed: Notify::new() }, None)
+        }
+
+        /// Not supported.
+        pub(crate) fn memory(&self) -> Option<u64> {
+            None
         }
 
         /// Not supported.

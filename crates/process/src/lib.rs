@@ -17,6 +17,8 @@ mod find;
 mod graceful;
 mod group;
 mod mask;
+#[cfg(unix)]
+mod memory;
 mod process;
 mod stderr;
 

@@ -137,6 +137,12 @@ impl Process {
         self.group.kill();
     }
 
+    /// Resident bytes of the child and its group together, read from `/proc`: this blocks for about a millisecond. Memory that
+    /// processes share counts for each. `None` when it has ended, and on other systems than Linux.
+    pub fn memory(&self) -> Option<u64> {
+        self.group.memory()
+    }
+
     /// Waits until all of its standard error was read. Descendants may keep it open.
     pub async fn stderr_ended(&self) {
         self.stderr.ended().await;

@@ -81,6 +81,38 @@ fn no_process_is_left_whoever_is_killed() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_server_with_too_much_memory_is_restarted_when_it_has_no_call() {
+    let home = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for (max, stays) in [("1M", false), ("1G", true)] {
+        let words = ["bridge", "--isolation", "shared", "--memory-max", max, "--http", "127.0.0.1:0", "--"];
+        let served = Served::start(command(program(), home.path()).args(words).args(upstream(home.path())));
+        runtime.block_on(async {
+            for revision in [REVISIONS[0], REVISIONS[REVISIONS.len() - 1]] {
+                let connection = over_http(&served.url, revision).await;
+                let echoed = connection.call("echo", json!({ "message": "hi" })).await.unwrap();
+                assert!(echoed.text().contains("hi"), "{revision}");
+                let before = upstreams(home.path());
+                assert!(!before.is_empty());
+                let is_there = || upstreams(home.path()).iter().any(|pid| before.contains(pid));
+                for _ in 0..if stays { 30 } else { 200 } {
+                    if !is_there() {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                assert_eq!(is_there(), stays, "{max} {revision}");
+                let again = connection.call("echo", json!({ "message": "again" })).await.unwrap();
+                assert!(again.text().contains("again"), "{max} {revision}");
+            }
+        });
+        drop(served);
+        assert!(become_(home.path(), 0), "{:?}", upstreams(home.path()));
+    }
+}
+
+#[test]
 fn an_old_server_is_behind_a_new_client_on_standard_input_and_output() {
     let home = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -67,6 +67,10 @@ impl Peer for ServerProcess {
         self.process.kill();
     }
 
+    fn memory(&self) -> Option<u64> {
+        self.process.memory()
+    }
+
     fn hide(&self, text: String) -> String {
         self.process.secrets().hide(text)
     }

@@ -37,6 +37,11 @@ pub(crate) trait Peer: Send + Sync + 'static {
     /// Kills it without waiting.
     fn abandon(&self);
 
+    /// Its resident memory in bytes, where that can be known.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
     /// Masks secrets in its output.
     fn hide(&self, text: String) -> String {
         text
@@ -120,6 +125,10 @@ impl ClientTransport for PipeTransport {
     }
 
     fn settled(&self, _: &'static Features) {}
+
+    fn memory(&self) -> Option<u64> {
+        self.shared.peer.memory()
+    }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {

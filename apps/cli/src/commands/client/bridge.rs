@@ -67,6 +67,11 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) idle_stop: Option<Duration>,
 
+    /// Restart a command that has more memory than this, together with what it has started, as soon as it has no call; with K, M
+    /// or G for KiB, MiB or GiB. Linux only.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) memory_max: Option<u64>,
+
     /// Fail a call during which the server sends nothing for this long; 0 disables it.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read, default_value = "10m")]
     pub(crate) call_timeout: Duration,
@@ -154,6 +159,23 @@ fn path(text: &str) -> Result<String, String> {
     if fine { Ok(text.to_owned()) } else { Err("expected a path such as /mcp".to_owned()) }
 }
 
+/// A number of bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    if !cfg!(target_os = "linux") {
+        return Err("the memory of processes is looked at on Linux only".to_owned());
+    }
+    let number = text.trim_end_matches(['K', 'M', 'G']);
+    let shift = match &text[number.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => 64,
+    };
+    let bytes = number.parse::<u64>().ok().filter(|number| *number > 0 && shift < 64 && *number <= u64::MAX >> shift);
+    bytes.map(|number| number << shift).ok_or_else(|| "expected a number such as 1073741824 or 512M".to_owned())
+}
+
 /// Headers that belong to one connection, or to the bridge itself.
 const OWN: &[&str] = &[
     "authorization",
@@ -218,6 +240,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
         };
         options.instances_max = upstream.instances;
         options.idle_stop_ms = ms(idle);
+        options.memory_bytes_max = upstream.memory_max.unwrap_or_default();
         options.call_ms_max = ms(upstream.call_timeout);
         options.forward_headers = upstream.forward_header.into_iter().map(String::into_boxed_str).collect();
         options.warm = upstream.warm;
