@@ -37,7 +37,7 @@ def ours(name, target=None):
 
 
 def small_target():
-    """The program with two servers only."""
+    """The program with one server only."""
     return os.path.join(workspace_target(), "bench-small")
 
 

@@ -156,7 +156,7 @@ OURS = {"name": "linchpin"}
 
 
 def suite_size(rows, rec, opt):
-    """The distributed program: with everything, which has a bar, and with two servers only."""
+    """The distributed program: with everything, and with one server only."""
     if any(p["group"] == "linchpin" for p in rows):
         for case, target in (("small", small_target()), ("stripped", workspace_target())):
             path = ours("linchpin", target)
