@@ -97,7 +97,7 @@ def program_bars():
     yield Bar("start to first answer, linchpin serve filesystem", 5, "ms", figures("linchpin serve filesystem", *key))
     yield Bar("start to first answer, bench-server over HTTP", 5, "ms", figures(LEGACY, *key), figures("rmcp/2025-session-sse", *key))
     yield Bar("distributed linchpin", 25, "MB", figures("linchpin", "size", "stripped", "bytes", 1e-6))
-    yield Bar("the same with the filesystem server only", 10, "MB", figures("linchpin", "size", "small", "bytes", 1e-6))
+    yield Bar("the same with the memory server only", 10, "MB", figures("linchpin", "size", "small", "bytes", 1e-6))
 
 
 def table(samples):

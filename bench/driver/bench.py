@@ -32,7 +32,7 @@ def build(groups, jobs=None):
         steps.append(("rmcp", release + locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
         steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
-        small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "filesystem"]
+        small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "memory"]
         steps.append(("linchpin, one server only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
     if "bridge" in groups:
         steps.append(("linchpin", dist + ["-p", "linchpin-cli"], os.environ))

@@ -153,7 +153,7 @@ def allocs(s):
 
 def size(s):
     t = Table("Size of the distributed program", "program", "MB")
-    for case, what in (("small", "linchpin, the filesystem server only"), ("stripped", "linchpin, all servers and clients")):
+    for case, what in (("small", "linchpin, the memory server only"), ("stripped", "linchpin, all servers and clients")):
         for r in s.good("linchpin", "size", case):
             t.add(what, r["bytes"] / 1e6)
     return t
