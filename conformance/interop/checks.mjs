@@ -6,6 +6,7 @@
 //   complete(ref, argument, context) ping() level(l)
 //   subscribe(uri) unsubscribe(uri) listen(filter)     close()
 //   version() serverName() canDo(feature)
+//   tasks: make(name, args) whole(name, args) get(id) result(id) list() cancel(id), if the SDK has them
 //   seen.logs seen.updated seen.toolsChanged           what arrived so far
 //   answers.elicit(params) answers.sample(params)      what to answer with, set by the checks
 
@@ -54,6 +55,16 @@ function form(params) {
   const fields = Object.keys(params.requestedSchema.properties);
   assert.ok(fields.length >= 8, `only ${fields.length} fields`);
   assert.ok(params.message.length > 0);
+}
+
+const RESEARCH = "simulate-research-query";
+
+/** The face for tasks, where client and revision have them. */
+function tasksOf(client, lane) {
+  if (lane.revision !== "2025-11-25") leaveOut("tasks of this form are of 2025-11-25");
+  if (!client.tasks) leaveOut("this client has no tasks");
+  if (lane.through === "modern") leaveOut("a bridge does not translate tasks between eras");
+  return client.tasks;
 }
 
 const CHECKS = {
@@ -302,6 +313,50 @@ const CHECKS = {
       assert.equal(text(await client.call("echo", { message })), `Echo: ${message}`);
     });
     await Promise.all(calls);
+  },
+  async task(client, lane) {
+    const tasks = tasksOf(client, lane);
+    const { task } = await tasks.make(RESEARCH, { topic: "otters" });
+    assert.equal(task.status, "working");
+    assert.ok(task.ttl > 0 && task.pollInterval > 0, JSON.stringify(task));
+    const looked = await tasks.get(task.taskId);
+    assert.deepEqual([looked.taskId, looked.createdAt], [task.taskId, task.createdAt]);
+    // Over HTTP nobody has logged in, and there is no list; behind a bridge is a pipe.
+    if (lane.transport === "stdio" || lane.through || lane.reference) {
+      const { tasks: listed } = await tasks.list();
+      assert.ok(listed.some(({ taskId }) => taskId === task.taskId), JSON.stringify(listed));
+    } else {
+      await assert.rejects(tasks.list());
+    }
+    for (let again = 0; again < 2; again++) {
+      const result = await tasks.result(task.taskId);
+      assert.match(text(result), /otters/);
+      assert.equal(result._meta["io.modelcontextprotocol/related-task"].taskId, task.taskId);
+    }
+    assert.equal((await tasks.get(task.taskId)).status, "completed");
+  },
+  async "task-ask"(client, lane) {
+    const tasks = tasksOf(client, lane);
+    let asked;
+    client.answers.elicit = (params) => {
+      asked = params;
+      return { action: "accept", content: { interpretation: "snake" } };
+    };
+    const seen = [];
+    const result = await tasks.whole(RESEARCH, { topic: "python", ambiguous: true }, (status) => seen.push(status));
+    assert.match(text(result), /Clarification\*\*: snake/);
+    assert.match(asked.message, /python/);
+    assert.ok(asked._meta["io.modelcontextprotocol/related-task"].taskId, "the question names no task");
+    assert.ok(seen.includes("input_required"), seen.join());
+  },
+  async "task-cancel"(client, lane) {
+    const tasks = tasksOf(client, lane);
+    const { task } = await tasks.make(RESEARCH, { topic: "otters" });
+    assert.equal((await tasks.cancel(task.taskId)).status, "cancelled");
+    assert.equal((await tasks.get(task.taskId)).status, "cancelled");
+    await assert.rejects(tasks.cancel(task.taskId));
+    await assert.rejects(tasks.result(task.taskId));
+    await assert.rejects(tasks.get("never-was"));
   },
   async close(client) {
     await client.close();

@@ -334,6 +334,65 @@ async def parallel(client, lane):
     await asyncio.gather(*(one(index) for index in range(40)))
 
 
+RESEARCH = "simulate-research-query"
+RELATED = "io.modelcontextprotocol/related-task"
+
+
+def tasks_of(client, lane):
+    """The face for tasks, where client and revision have them."""
+    if lane["revision"] != "2025-11-25":
+        raise LeftOut("tasks of this form are of 2025-11-25")
+    if not hasattr(client, "tasks"):
+        raise LeftOut("this client has no tasks")
+    if lane.get("through") == "modern":
+        raise LeftOut("a bridge does not translate tasks between eras")
+    return client.tasks
+
+
+async def task(client, lane):
+    tasks = tasks_of(client, lane)
+    made = (await tasks.make(RESEARCH, {"topic": "otters"}))["task"]
+    assert made["status"] == "working" and made["ttl"] > 0 and made["pollInterval"] > 0, made
+    looked = await tasks.get(made["taskId"])
+    assert (looked["taskId"], looked["createdAt"]) == (made["taskId"], made["createdAt"]), looked
+    # Over HTTP nobody has logged in, and there is no list; behind a bridge is a pipe.
+    if lane["transport"] == "stdio" or lane.get("through") or lane.get("reference"):
+        listed = (await tasks.list())["tasks"]
+        assert made["taskId"] in [one["taskId"] for one in listed], listed
+    else:
+        await refused(tasks.list())
+    for _ in range(2):
+        result = await tasks.result(made["taskId"])
+        assert "otters" in text(result), text(result)
+        assert result["_meta"][RELATED]["taskId"] == made["taskId"], result
+    assert (await tasks.get(made["taskId"]))["status"] == "completed"
+
+
+async def task_ask(client, lane):
+    tasks, asked, seen = tasks_of(client, lane), [], []
+
+    def answer(params):
+        asked.append(params)
+        return "accept", {"interpretation": "snake"}
+
+    client.answer_elicit = answer
+    result = await tasks.whole(RESEARCH, {"topic": "python", "ambiguous": True}, seen.append)
+    assert "Clarification**: snake" in text(result), text(result)
+    assert "python" in asked[0]["message"], asked
+    assert asked[0]["_meta"][RELATED]["taskId"], "the question names no task"
+    assert "input_required" in seen, seen
+
+
+async def task_cancel(client, lane):
+    tasks = tasks_of(client, lane)
+    made = (await tasks.make(RESEARCH, {"topic": "otters"}))["task"]
+    assert (await tasks.cancel(made["taskId"]))["status"] == "cancelled"
+    assert (await tasks.get(made["taskId"]))["status"] == "cancelled"
+    await refused(tasks.cancel(made["taskId"]))
+    await refused(tasks.result(made["taskId"]))
+    await refused(tasks.get("never-was"))
+
+
 CHECKS = [
     connect,
     ping,
@@ -370,6 +429,9 @@ CHECKS = [
     listen,
     list_changed,
     parallel,
+    task,
+    task_ask,
+    task_cancel,
 ]
 
 

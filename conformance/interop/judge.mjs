@@ -20,6 +20,9 @@ const EXIT_MS_MAX = 5_000;
 /** An answer may cross a cancellation on the wire; after this many milliseconds it did not. */
 const CROSSING_MS_MAX = 250;
 
+/** How a call is remembered that was asked for as a task, whose answer is the task. */
+const AS_TASK = "tools/call as a task";
+
 /** The object literals in the suite's bundle that are schemas, by revision. */
 export function schemasIn(bundle) {
   const found = {};
@@ -159,10 +162,14 @@ export class Judge {
     const errors = this.errors(frame, message);
     if (errors.length > 0) return errors;
     if (method === undefined) return ["answers nothing that was asked"];
+    const isTask = method === AS_TASK && this.defs.CreateTaskResult;
+    if (method === AS_TASK) method = "tools/call";
     const request = this.methods.get(method);
     if (!request) return [`${method} is not of this revision, yet it was answered with a result`];
     const stem = request.replace(/Request$/, "");
-    let def = this.first(`${stem}Result`, "EmptyResult");
+    let def = isTask ? "CreateTaskResult" : this.first(`${stem}Result`, "EmptyResult");
+    // Where there are tasks, they are calls of tools.
+    if (def === "GetTaskPayloadResult") def = "CallToolResult";
     if (message.result?.resultType === "input_required" && this.defs.InputRequiredResult) {
       const rounds = ["tools/call", "prompts/get", "resources/read"];
       if (!rounds.includes(method)) return [`${method} must not ask for input`];
@@ -230,8 +237,9 @@ export function judge(records, judgeOne, revision) {
           cancelled.set(key(scope, message.params?.requestId), entry.at);
         }
         if (typeof message?.method !== "string" || !("id" in message)) continue;
-        asked.set(key(scope, message.id), message.method);
-        asked.set(key(entry.link, message.id), message.method);
+        const method = message.method === "tools/call" && message.params?.task ? AS_TASK : message.method;
+        asked.set(key(scope, message.id), method);
+        asked.set(key(entry.link, message.id), method);
       }
     }
     if (entry.from !== "server") continue;

@@ -14,10 +14,10 @@ const schemas = schemasIn(readFileSync(bundle, "utf8"));
 const require = createRequire(join(tools, "package.json"));
 
 /** What the judge says about one answer to one request. */
-function verdict(revision, method, answer) {
+function verdict(revision, method, answer, params) {
   const link = "stdio-1";
   const records = [
-    { from: "client", link, message: { jsonrpc: "2.0", id: 1, method } },
+    { from: "client", link, message: { jsonrpc: "2.0", id: 1, method, params } },
     { from: "server", link, message: { jsonrpc: "2.0", ...answer } },
   ];
   return judge(records, new Judge(require, schemas[revision]), revision).violations;
@@ -159,4 +159,19 @@ test("an id that a client uses twice is found, and what a server does wrong is o
   const { violations, noted } = judgeClient([ping, ping, wrong], bench(tools), "2025-11-25");
   assert.equal(violations.length, 1);
   assert.equal(noted.length, 1);
+});
+
+test("a call as a task is answered with a task, and its result is that of the call", () => {
+  const time = "2026-01-01T00:00:00Z";
+  const task = { taskId: "t", status: "working", createdAt: time, lastUpdatedAt: time, ttl: 1 };
+  const content = [{ type: "text", text: "done" }];
+  const asTask = { task: { ttl: 1 } };
+  const said = (method, params, result) => verdict("2025-11-25", method, { id: 1, result }, params);
+  assert.deepEqual(said("tools/call", asTask, { task }), []);
+  assert.deepEqual(said("tasks/get", { taskId: "t" }, task), []);
+  assert.deepEqual(said("tasks/result", { taskId: "t" }, { content }), []);
+  assert.match(said("tools/call", asTask, { content }).join(), /task/);
+  assert.match(said("tools/call", asTask, { task: { ...task, status: "open" } }).join(), /status/);
+  assert.match(said("tools/call", {}, { task }).join(), /content/);
+  assert.match(said("tasks/result", { taskId: "t" }, { text: "done" }).join(), /content/);
 });

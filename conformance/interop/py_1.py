@@ -18,6 +18,34 @@ def wire(model):
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
+class Tasks:
+    def __init__(self, session):
+        self.of = session.experimental
+
+    async def make(self, name, arguments):
+        return wire(await self.of.call_tool_as_task(name, arguments, ttl=60_000))
+
+    async def whole(self, name, arguments, told):
+        made = await self.of.call_tool_as_task(name, arguments, ttl=60_000)
+        async for status in self.of.poll_task(made.task.taskId):
+            told(status.status)
+            if status.status == "input_required":
+                break
+        return await self.result(made.task.taskId)
+
+    async def get(self, task):
+        return wire(await self.of.get_task(task))
+
+    async def result(self, task):
+        return wire(await self.of.get_task_result(task, types.CallToolResult))
+
+    async def list(self):
+        return wire(await self.of.list_tasks())
+
+    async def cancel(self, task):
+        return wire(await self.of.cancel_task(task))
+
+
 class Face:
     def __init__(self):
         self.logs = []
@@ -144,6 +172,7 @@ async def connected(lane):
         )
         face.session = await stack.enter_async_context(session)
         face.begun = await session.initialize()
+        face.tasks = Tasks(session)
         yield face
 
 

@@ -54,6 +54,7 @@ run(async (lane) => {
     setVersion?.(version);
   };
   await client.connect(wire);
+  const task = { ttl: 60_000 };
   return {
     seen,
     answers,
@@ -72,6 +73,24 @@ run(async (lane) => {
     level: (level) => client.setLoggingLevel(level),
     subscribe: (uri) => client.subscribeResource({ uri }),
     unsubscribe: (uri) => client.unsubscribeResource({ uri }),
+    tasks: {
+      make: (name, args) =>
+        client.request({ method: "tools/call", params: { name, arguments: args } }, types.CreateTaskResultSchema, { task }),
+      whole: async (name, args, told) => {
+        const params = { name, arguments: args };
+        const stream = client.experimental.tasks.callToolStream(params, types.CallToolResultSchema, { task });
+        for await (const message of stream) {
+          if (message.type === "taskStatus") told(message.task.status);
+          if (message.type === "result") return message.result;
+          if (message.type === "error") throw message.error;
+        }
+        throw new Error("the stream ended without a result");
+      },
+      get: (id) => client.experimental.tasks.getTask(id),
+      result: (id) => client.experimental.tasks.getTaskResult(id, types.CallToolResultSchema),
+      list: () => client.experimental.tasks.listTasks(),
+      cancel: (id) => client.experimental.tasks.cancelTask(id),
+    },
     close: () => client.close(),
   };
 });
