@@ -12,8 +12,9 @@ use crate::{process, stages, tools};
 const SERVER: &str = "LINCHPIN_REDIS_SERVER";
 const PACKAGES: &[&str] = &["redis-server"];
 
-/// The tests of the store, of what is built on it, and of the program.
-const TESTS: &str = "test(/redis/) & (package(linchpin-store) + package(linchpin-issuer) + package(linchpin-cli))";
+/// The tests of the store, of what is built on it (issuer, tasks), and of the program.
+const TESTS: &str =
+    "test(/redis/) & (package(linchpin-store) + package(linchpin-issuer) + package(linchpin) + package(linchpin-cli))";
 /// How long building and running the tests may take.
 const TESTS_S_MAX: u64 = 600;
 
