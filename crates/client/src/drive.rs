@@ -104,12 +104,14 @@ pub(crate) async fn cancel(core: &Arc<ConnectionState>, id: &str, options: &Opti
     if !can_cancel(live.agreed.features, &live.agreed.capabilities) {
         return Err(Error::new(ErrorKind::InvalidRequest, "the server cannot cancel tasks"));
     }
-    let done = core.exchange(&about("tasks/cancel", id), options, &Round::default()).await;
-    done.map(drop).map_err(|e| lost(id, e))
+    match core.exchange(&about("tasks/cancel", id), options, &Round::default()).await {
+        Ok(_) => Ok(()),
+        Err(why) => Err(refused(core, id, options, why).await),
+    }
 }
 
-/// Why a server refused an answer: the task is gone, or the answer does not suit it.
-pub(crate) async fn refused_answer(core: &Arc<ConnectionState>, id: &str, options: &Options, why: Error) -> Error {
+/// Why a server refused an answer or a cancellation: the task is gone, or that does not suit it.
+pub(crate) async fn refused(core: &Arc<ConnectionState>, id: &str, options: &Options, why: Error) -> Error {
     if !why.is_rpc(code::INVALID_PARAMS) {
         return why;
     }
@@ -200,7 +202,7 @@ impl Drive {
                     state.questions.answered();
                     if let Err(why) = answered {
                         let drive = &state.drive;
-                        return Err(refused_answer(&drive.core, &drive.id, &state.quiet(), why).await);
+                        return Err(refused(&drive.core, &drive.id, &state.quiet(), why).await);
                     }
                     state.next = state.next.min(Instant::now() + state.interval);
                 }

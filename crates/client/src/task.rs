@@ -195,7 +195,7 @@ impl Task {
         let answers = [(key.to_owned(), one_line(&json).into_owned())];
         match task_questions::update(self.core(), &self.id, &answers, &self.options).await {
             Ok(()) => Ok(()),
-            Err(why) => Err(drive::refused_answer(self.core(), &self.id, &self.options, why).await),
+            Err(why) => Err(drive::refused(self.core(), &self.id, &self.options, why).await),
         }
     }
 

@@ -111,7 +111,7 @@ async fn answer(
     update(&core, &id, &[(key, answer)], &options).await
 }
 
-/// Sends answers, as often as the transport needs. An error may mean that the task is gone (`drive::refused_answer`).
+/// Sends answers, as often as the transport needs. An error may mean that the task is gone (`drive::refused`).
 pub(crate) async fn update(
     core: &Arc<ConnectionState>,
     id: &str,

@@ -473,6 +473,21 @@ async fn with_sessions_the_client_decides_by_what_the_tool_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_cancellation_is_no_lost_task_unless_the_task_is_gone() {
+    for (looked, kind) in
+        [(result(&format!("{{{}}}", old_record("cancelled"))), ErrorKind::Rpc), (refusal(-32602), ErrorKind::TaskLost)]
+    {
+        let answer = move |method: &str, _: &Value| match method {
+            "tasks/cancel" => refusal(-32602),
+            "tasks/get" => looked.clone(),
+            _ => String::new(),
+        };
+        let (server, _) = connect(legacy(), sessions(TASKS, answer)).await;
+        assert_eq!(server.task("t1").cancel().await.unwrap_err().kind(), kind);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_sessions_the_result_is_fetched_and_questions_come_while_it_is() {
     let mut fetching = Value::Null;
     let mut looks = 0;
