@@ -121,11 +121,16 @@ impl HttpBody {
     }
 
     /// Ends a stream when the authentication of its reader expires.
-    pub(crate) fn until_expiry(mut self, principal: Option<&Principal>) -> HttpBody {
+    pub(crate) fn until_expiry(self, principal: Option<&Principal>) -> HttpBody {
+        self.until_expired_for(Duration::ZERO, principal)
+    }
+
+    /// The same so long after it, for a stream that a service may end itself, with a response.
+    pub(crate) fn until_expired_for(mut self, grace: Duration, principal: Option<&Principal>) -> HttpBody {
         if let Kind::Stream(stream) = &mut self.kind
             && let Some(lasts) = principal.and_then(|principal| principal.lasts(SystemTime::now()))
         {
-            stream.expires = Some(Box::pin(sleep(lasts)));
+            stream.expires = Some(Box::pin(sleep(lasts.saturating_add(grace))));
         }
         self
     }

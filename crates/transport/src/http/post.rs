@@ -30,6 +30,10 @@ use linchpin_proto::http::rules::{self, Ask, PostKind, SessionHeaders};
 use linchpin_proto::{Engine, Event};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A subscription ends itself when the authentication of its reader expires, with a response: its stream is cut later.
+const END_GRACE: Duration = Duration::from_secs(1);
 
 /// The outcome of a body that was read.
 pub(crate) enum Next {
@@ -164,7 +168,7 @@ fn poll_stateless(
         Stateless::Notice(frame) => {
             let budget = shared.service.budget().clone();
             let source = StatelessStream { first: Some(frame), call: call.take(), budget };
-            answer::events(HttpBody::stream(source, &*shared.service).until_expiry(principal))
+            answer::events(HttpBody::stream(source, &*shared.service).until_expired_for(END_GRACE, principal))
         }
         Stateless::Reply(reply) => answered(shared, reply, features),
         Stateless::Cancelled => withheld(),
