@@ -147,7 +147,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-/// What a run from nothing writes under `target/`, in GiB: `du` of a fresh clone says 5.8.
+/// What a run from nothing writes under `target/`, in GiB: `du` of a fresh clone says 7.7.
 const NEEDED_GIB: u64 = 8;
 
 /// Says so beforehand when the disk may become full: the compiler's and the linker's own words for it are a crash.
