@@ -7,20 +7,16 @@
 `bench-guard` and `bench-issuer` run in process, without a wire; `bench-server` in the mode `guard` and `bare-hyper` answer the
 same load in interleaved rounds, the server on one core and the load on the other. Figures are medians of rounds.
 """
-import argparse
-import json
 import os
-import signal
-import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
-from peers import REPO, SERVER_CORE, Server, mcpload, peers_target, tied_to, wait_quiet, workspace_target  # noqa: E402
+from commandline import InProcess  # noqa: E402
+from peers import SERVER_CORE, Server, mcpload, peers_target, wait_quiet  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num  # noqa: E402
 
@@ -35,27 +31,6 @@ GUARD = [
 REFRESHES_MIN, IDLE_KIB_MAX = 500, 3072
 ECHO_MAX = 1.25
 CONNECTIONS = 64
-
-
-def program(name, opt):
-    return os.path.join(workspace_target(), opt.profile, name)
-
-
-def build(opt):
-    failed = bench.build({"bare"}, opt.jobs)
-    limit = ["-j", str(opt.jobs)] if opt.jobs else []
-    done = subprocess.run(["cargo", "build", "--quiet", "--profile", opt.profile, "-p", "linchpin-bench", *limit], cwd=REPO)
-    if failed or done.returncode:
-        raise SystemExit("not built: " + ", ".join(failed or ["linchpin-bench"]))
-
-
-def lines(name, opt, core=None):
-    """What a program prints with --json. One of one thread has a core to itself."""
-    wait_quiet(opt.quiet)
-    done = subprocess.run([program(name, opt), "--json"], capture_output=True, text=True, timeout=300, preexec_fn=tied_to(core) if core else None)
-    if done.returncode:
-        raise SystemExit(f"{name}: {done.stderr[-400:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def echo(server, opt, *more):
@@ -73,14 +48,15 @@ def token_of(server):
         return next(line.split()[1] for line in f if line.startswith("token "))
 
 
-def measure(opt):
+def measure(run):
+    opt = run.opt
     got = {"guard": [], "issuer": [], "echo": []}
     bare = [os.path.join(peers_target(), "release", "bare-hyper"), "http", "{port}", "default", "{tools}"]
-    ours = [program("bench-server", opt), "http", "{port}", "{mode}", "{tools}"]
+    ours = [run.program("bench-server"), "http", "{port}", "{mode}", "{tools}"]
     rows = {"bare": {"cmd": bare}, "no guard": {"cmd": ours}, "token": {"cmd": ours, "mode": "guard"}}
     for round_ in range(1, opt.rounds + 1):
-        got["guard"].append({row["case"]: row for row in lines("bench-guard", opt, SERVER_CORE)})
-        got["issuer"].append({row["case"]: row["value"] for row in lines("bench-issuer", opt)})
+        got["guard"].append({row["case"]: row for row in run.lines("bench-guard", SERVER_CORE)})
+        got["issuer"].append({row["case"]: row["value"] for row in run.lines("bench-issuer")})
         cpu = {}
         for name, row in rows.items():
             with Server(row) as server:
@@ -130,36 +106,9 @@ def report(got):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--quick", action="store_true", help="short windows, one round")
-    ap.add_argument("--rounds", type=int, help="interleaved rounds (default 5, quick 1)")
-    ap.add_argument("--secs", type=float, help="length of one window (default 1.5, quick 0.4)")
-    ap.add_argument("--quiet", type=float, help="wait at most this long for both cores to be idle before a window")
-    ap.add_argument("--profile", default="dist", help="cargo's profile of our programs")
-    ap.add_argument("--jobs", type=int, help="cargo jobs for the builds")
-    ap.add_argument("--no-build", action="store_true", help="use what was built before")
-    ap.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
-    opt = ap.parse_args()
-    opt.rounds = opt.rounds or (1 if opt.quick else 5)
-    opt.secs = opt.secs or (0.4 if opt.quick else 1.5)
-    opt.warmup = 0.2 if opt.quick else 0.6
-    opt.quiet = opt.quiet if opt.quiet is not None else (0 if opt.quick else 3)
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
-        raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda n, _: sys.exit(128 + n))
-    if not opt.no_build:
-        build(opt)
-    got = measure(opt)
-    text, missed = report(got)
-    print("\n" + text)
-    results = os.path.join(HERE, "results", time.strftime("auth-%Y%m%d-%H%M%S"))
-    os.makedirs(os.path.dirname(results), exist_ok=True)
-    with open(results + ".json", "w") as f:
-        json.dump(got, f)
-    with open(results + ".md", "w") as f:
-        f.write(text)
-    return 1 if opt.strict and missed else 0
+    run = InProcess(__doc__, ["bare"])
+    got = measure(run)
+    return run.end("auth", got, *report(got))
 
 
 if __name__ == "__main__":

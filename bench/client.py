@@ -8,18 +8,17 @@
 All call the same tool on the same bare server (bench/bare), which has a core of its own; the client has the other. CPU
 is the client's own: user and system time of its process, per call. Rounds are interleaved; figures are medians.
 """
-import argparse
 import json
 import os
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
+import commandline  # noqa: E402
 from peers import LOAD_CORE, REPO, Server, fill, load_peers, ours, peers_target, tied_to  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num, times  # noqa: E402
@@ -125,19 +124,11 @@ def report(got, names):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--quick", action="store_true", help="short windows, three rounds")
-    ap.add_argument("--rounds", type=int)
-    ap.add_argument("--secs", type=float)
+    ap = commandline.parser(__doc__, "short windows, three rounds")
     ap.add_argument("--only", help="clients, by the first word of their names")
-    ap.add_argument("--no-build", action="store_true")
     ap.add_argument("--strict", action="store_true", help="exit 1 when the bar is missed")
-    opt = ap.parse_args()
-    opt.rounds = opt.rounds or (3 if opt.quick else 5)
-    opt.secs = opt.secs or (0.5 if opt.quick else 1.5)
+    opt = commandline.options(ap, rounds=(5, 3), secs=(1.5, 0.5), warmup=(0.6, 0.3))
     opt.idle, opt.starts = (50, 5) if opt.quick else (200, 9)
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
-        raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
     bench.raise_file_limit()
     tools = os.environ.get("BENCH_TS_TOOLS")
     node = os.environ.get("BENCH_NODE", "node")
@@ -153,12 +144,7 @@ def main():
     got = measure(opt, chosen)
     text, missed = report(got, list(chosen))
     print("\n" + text)
-    results = os.path.join(HERE, "results", time.strftime("client-%Y%m%d-%H%M%S"))
-    os.makedirs(os.path.dirname(results), exist_ok=True)
-    with open(results + ".json", "w") as f:
-        json.dump([[list(k), v] for k, v in got.items()], f)
-    with open(results + ".md", "w") as f:
-        f.write(text)
+    commandline.keep("client", text, [[list(k), v] for k, v in got.items()])
     return 1 if opt.strict and missed else 0
 
 

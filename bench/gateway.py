@@ -9,8 +9,6 @@ The bridge has one core; the load and the server behind it share the other. CPU 
 time per call, without the server's. Rounds are interleaved; figures are medians. A program that cannot do a pass, or answers
 wrong, is "-" there: no win and no loss.
 """
-import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -22,7 +20,8 @@ sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
-from peers import LOAD_CORE, REPO, Server, mcpload, ours, peers_target, workspace_target  # noqa: E402
+import commandline  # noqa: E402
+from peers import LOAD_CORE, Server, mcpload, ours, peers_target, workspace_target  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num, times  # noqa: E402
 
@@ -266,29 +265,20 @@ def report(got, names):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--quick", action="store_true", help="short windows, two rounds")
-    ap.add_argument("--rounds", type=int)
-    ap.add_argument("--secs", type=float)
+    ap = commandline.parser(__doc__, "short windows, two rounds")
     ap.add_argument("--only", help="programs, by the first words of their names, with commas between")
     ap.add_argument("--cases", type=lambda text: text.split(","), help="passes, by the beginning of their names")
     ap.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND", help="one more program over HTTP, with {url} and {port}")
-    ap.add_argument("--no-build", action="store_true")
     ap.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
-    opt = ap.parse_args()
-    opt.rounds = opt.rounds or (2 if opt.quick else 5)
-    opt.secs = opt.secs or (0.5 if opt.quick else 1.5)
-    opt.warmup = 0.3 if opt.quick else 0.6
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
-        raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
+    opt = commandline.options(ap, rounds=(5, 2), secs=(1.5, 0.5), warmup=(0.6, 0.3))
     bench.raise_file_limit()
     chosen = fronts(os.environ.get("BENCH_NODE", "node"))
     if opt.only:
         wanted = tuple(opt.only.lower().split(","))
         chosen = {n: f for n, f in chosen.items() if n.lower().startswith(wanted)}
     for peer in opt.peer:
-        name, _, command = peer.partition("=")
-        chosen[name] = lambda pass_, command=command: command.split() if pass_ in ("http MM", "http LL") else None
+        name, _, line = peer.partition("=")
+        chosen[name] = lambda pass_, line=line: line.split() if pass_ in ("http MM", "http LL") else None
     if any(n not in ("bare", "linchpin") for n in chosen):
         install()
     if not opt.no_build:
@@ -298,12 +288,7 @@ def main():
     got = measure(opt, chosen)
     text, missed = report(got, list(chosen))
     print("\n" + text)
-    results = os.path.join(HERE, "results", time.strftime("gateway-%Y%m%d-%H%M%S"))
-    os.makedirs(os.path.dirname(results), exist_ok=True)
-    with open(results + ".json", "w") as f:
-        json.dump(got, f)
-    with open(results + ".md", "w") as f:
-        f.write(text)
+    commandline.keep("gateway", text, got)
     return 1 if opt.strict and missed else 0
 
 

@@ -9,10 +9,7 @@ Each server and its published counterpart get the same arguments, equal fixtures
 has one core, this program the other. Rounds are interleaved; figures are medians. A server that does not start or answers
 something else is named with what it said.
 """
-import argparse
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
+import commandline  # noqa: E402
 from pairs import PAIRS, pairs  # noqa: E402
 from peers import LOAD_CORE, REPO  # noqa: E402
 from pipe import Broken, Pipe  # noqa: E402
@@ -126,34 +124,23 @@ def report(rows, ready, failed, missing):
 
 
 def arguments():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--quick", action="store_true", help="short windows, three rounds")
+    ap = commandline.parser(__doc__, "short windows, three rounds")
     ap.add_argument("--only", type=lambda text: text.split(","), default=list(PAIRS), help=f"of {','.join(PAIRS)}")
     ap.add_argument("--sides", type=lambda text: text.split(","), default=list(SIDES), help="ours, published or both")
-    ap.add_argument("--rounds", type=int, help="interleaved rounds (default 5, quick 3)")
-    ap.add_argument("--secs", type=float, help="length of one window (default 1.5, quick 0.5)")
     ap.add_argument("--starts", type=int, help="starts per round (default 5, quick 3)")
-    ap.add_argument("--no-build", action="store_true", help="use what was built before (BENCH_LINCHPIN names another binary)")
     ap.add_argument("--out", help="result files without their ending (default results/servers-<time>)")
-    opt = ap.parse_args()
+    opt = commandline.options(ap, rounds=(5, 3), secs=(1.5, 0.5), warmup=(0.6, 0.3))
     unknown = [name for name in opt.only if name not in PAIRS]
     if unknown:
         ap.error(f"no server {', '.join(unknown)}; there are {', '.join(PAIRS)}")
-    opt.rounds = opt.rounds or (3 if opt.quick else 5)
-    opt.secs = opt.secs or (0.5 if opt.quick else 1.5)
     opt.starts = opt.starts or (3 if opt.quick else 5)
-    opt.warmup = 0.3 if opt.quick else 0.6
     return opt
 
 
 def main():
     opt = arguments()
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
-        raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
     if "published" in opt.sides and not os.path.isdir(os.environ.get("BENCH_PUBLISHED", "")):
         raise SystemExit("BENCH_PUBLISHED does not name the folder of the published servers (cargo xtask bench servers sets it)")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda n, _: sys.exit(128 + n))
     if not opt.no_build:
         print("building linchpin", flush=True)
         subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
@@ -164,15 +151,9 @@ def main():
         text = "\n".join(f"- {k}: {v}" for k, v in dict(about, rounds=opt.rounds, secs=opt.secs).items()) + "\n"
         text += report(rows, ready, failed, missing)
     print("\n" + text)
-    out = opt.out or os.path.join(HERE, "results", time.strftime("servers-%Y%m%d-%H%M%S"))
-    os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-    with open(out + ".json", "w") as f:
-        failures = [{"server": name, "side": side, "why": why} for (name, side), why in failed.items()]
-        failures += [{"server": name, "side": None, "why": why} for name, why in missing.items()]
-        json.dump({"meta": about, "rows": rows, "failed": failures}, f, indent=1)
-    with open(out + ".md", "w") as f:
-        f.write(text)
-    print(f"written to {os.path.relpath(out)}.json and .md")
+    failures = [{"server": name, "side": side, "why": why} for (name, side), why in failed.items()]
+    failures += [{"server": name, "side": None, "why": why} for name, why in missing.items()]
+    commandline.keep("servers", text, {"meta": about, "rows": rows, "failed": failures}, opt.out)
     return 1 if any(side == "ours" for _, side in failed) else 0
 
 
