@@ -52,7 +52,7 @@ pub(crate) fn release(context: &Context) -> Result<Report> {
     Ok(report)
 }
 
-/// The long form of a test that CI runs with twelve tasks and two kills. nextest would stop it after ten minutes.
+/// The long form of a test that CI runs with twelve tasks and two kills. It takes less than a minute.
 pub(crate) fn task_kills(context: &Context) -> Result<Report> {
     stages::ignored_tests(context, "task-kills", "test(a_thousand_tasks_survive_forty_kills)", &[], 900)
 }

@@ -95,7 +95,7 @@ pub const CALLS: &[Call] = &[
             "id team_id name deleted real_name tz is_bot is_app_user is_admin is_owner is_restricted is_ultra_restricted \
              profile.real_name profile.display_name profile.title profile.email profile.status_text profile.status_emoji",
         )
-            .beside("ok")
+        .beside("ok")
         .text(show::page),
     get(
         "slack_get_user_profile",
