@@ -68,6 +68,8 @@ pub(crate) struct Instance {
     /// Changes of the upstream, for streams of stateless clients.
     pub(crate) changes: Arc<ChangeBus>,
     calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
+    /// Requests that have found it, changed under the lock of `calls`: until they are done, it is not closed for another client.
+    holds: AtomicUsize,
     /// The stream of changes that is held for a session of an upstream without sessions.
     pub(crate) held: Held,
     /// Resources that the upstream was asked to tell of, and for how many.
@@ -99,6 +101,7 @@ impl Instance {
             home,
             changes: Arc::default(),
             calls: Mutex::default(),
+            holds: AtomicUsize::new(0),
             held: Held::default(),
             watched: Mutex::default(),
             lowest: Mutex::default(),
@@ -180,8 +183,26 @@ impl Instance {
 
     /// How long it has had nothing to do; `None` while it has.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        let free = lock(&self.calls).is_empty() && self.subscriptions.load(Ordering::Relaxed) == 0;
+        let free = self.is_free(&lock(&self.calls));
         free.then(|| lock(&self.used).elapsed())
+    }
+
+    fn is_free(&self, calls: &BTreeMap<u64, Arc<Outlet>>) -> bool {
+        calls.is_empty() && [&self.holds, &self.subscriptions].iter().all(|count| count.load(Ordering::Relaxed) == 0)
+    }
+
+    /// Keeps it open until [`release`](Self::release), if it is.
+    pub(crate) fn hold(&self) -> bool {
+        let _calls = lock(&self.calls);
+        let open = self.lost.get().is_none();
+        self.holds.fetch_add(usize::from(open), Ordering::Relaxed);
+        open
+    }
+
+    /// A request that has held it is done.
+    pub(crate) fn release(&self) {
+        *lock(&self.used) = Instant::now();
+        self.holds.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How long ago the upstream said something last. Nothing while it works on a call, which has a deadline of its own: some
@@ -240,8 +261,7 @@ impl Instance {
     pub(crate) async fn close_idle(&self, why: &str) -> bool {
         {
             let calls = lock(&self.calls);
-            if !calls.is_empty() || self.subscriptions.load(Ordering::Relaxed) > 0 || self.lost.set(why.into()).is_err()
-            {
+            if !self.is_free(&calls) || self.lost.set(why.into()).is_err() {
                 return false;
             }
         }

@@ -62,6 +62,8 @@ fn prune(lent: &mut HashMap<Box<str>, Waiting>) {
     });
 }
 
+/// How often a connection is opened for a request that loses it to another before it has it.
+const HOLDS_MAX: usize = 8;
 /// Connections of one kind that wait to be lent again.
 const LENT_MAX: usize = 4;
 /// Principals whose owners are remembered although they have no connection.
@@ -121,10 +123,21 @@ impl Core {
         lock(&self.users).values().for_each(|user| user.bus.close());
     }
 
-    async fn shared(&self, caller: &Caller) -> Result<Arc<Instance>, Refusal> {
+    async fn shared(&self, caller: &Caller) -> Result<Held, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
         let who = Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        self.everybody(caller.features()).instance(&self.pool, &who, || Home::Everybody(self.bus.clone())).await
+        self.held(&self.everybody(caller.features()), &who, || Home::Everybody(self.bus.clone())).await
+    }
+
+    /// The owner's connection, which is another's only when the request is done.
+    async fn held(&self, owner: &Owner, who: &Who, home: impl Fn() -> Home) -> Result<Held, Refusal> {
+        for _ in 0..HOLDS_MAX {
+            let instance = owner.instance(&self.pool, who, &home).await?;
+            if let Some(held) = Held::new(&self.pool, instance) {
+                return Ok(held);
+            }
+        }
+        Err(self.pool.full())
     }
 
     /// The connection for a request.
@@ -144,26 +157,22 @@ impl Core {
                 Some(session) => Home::Session(Arc::downgrade(session)),
                 None => Home::Client,
             };
-            return owner.instance(&self.pool, &who(caller), home).await.map(Place::Kept);
+            return self.held(&owner, &who(caller), home).await.map(Place::Kept);
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
         let asks = self.pool.stateless() == Some(false) && can_be_asked(caller);
         if lasts || (isolation == Isolation::Auto && !asks) {
-            let instance = self.shared(caller).await?;
-            if lasts || !lends(caller, &instance) {
-                return Ok(Place::Kept(instance));
+            let held = self.shared(caller).await?;
+            if lasts || !lends(caller, &held.instance) {
+                return Ok(Place::Kept(held));
             }
         }
-        self.lend(request, context).await.map(|(instance, key)| Place::Lent(Lent { core: self.clone(), instance, key }))
+        self.lend(request, context).await.map(|(held, key)| Place::Lent(Lent { core: self.clone(), held, key }))
     }
 
     /// Lends a connection for a call: one that was lent to the same before, or a new one.
-    async fn lend(
-        self: &Arc<Self>,
-        request: &Request,
-        context: &RequestContext,
-    ) -> Result<(Arc<Instance>, Box<str>), Refusal> {
+    async fn lend(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Held, Box<str>), Refusal> {
         let caller = &request.caller;
         let features = caller.features().revision.as_str();
         let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
@@ -173,16 +182,15 @@ impl Core {
         }
         loop {
             let found = lock(&self.lent).get_mut(&key).and_then(|waiting| waiting.ready.pop());
-            match found {
-                Some(instance) if instance.lost().is_some() => {}
-                Some(instance) => return Ok((instance, key)),
-                None => break,
+            let Some(instance) = found else { break };
+            if let Some(held) = Held::new(&self.pool, instance) {
+                return Ok((held, key));
             }
         }
         let owner = Owner::of_many();
-        let instance = owner.instance(&self.pool, &who(caller), || Home::Client).await?;
+        let held = self.held(&owner, &who(caller), || Home::Client).await?;
         owner.give_up();
-        Ok((instance, key))
+        Ok((held, key))
     }
 }
 
@@ -266,8 +274,28 @@ fn who(caller: &Caller) -> Who {
 
 /// The connection of a call.
 pub(crate) enum Place {
-    Kept(Arc<Instance>),
+    Kept(Held),
     Lent(Lent),
+}
+
+/// A connection that a request has: it is not closed in favour of another client.
+pub(crate) struct Held {
+    instance: Arc<Instance>,
+    pool: Arc<Pool>,
+}
+
+impl Held {
+    /// `None` if it was closed.
+    fn new(pool: &Arc<Pool>, instance: Arc<Instance>) -> Option<Held> {
+        instance.hold().then(|| Held { instance, pool: pool.clone() })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.instance.release();
+        self.pool.freed();
+    }
 }
 
 impl Place {
@@ -278,8 +306,7 @@ impl Place {
 
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         match self {
-            Place::Kept(instance) => instance,
-            Place::Lent(lent) => &lent.instance,
+            Place::Kept(held) | Place::Lent(Lent { held, .. }) => &held.instance,
         }
     }
 }
@@ -287,28 +314,29 @@ impl Place {
 /// A connection that is given back after the call.
 pub(crate) struct Lent {
     core: Arc<Core>,
-    instance: Arc<Instance>,
+    held: Held,
     key: Box<str>,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if self.instance.lost().is_some() {
+        let instance = &self.held.instance;
+        if instance.lost().is_some() {
             return;
         }
         if matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh) {
-            return self.instance.clone().close_later("it was for one call");
+            return instance.clone().close_later("it was for one call");
         }
-        if self.instance.is_spoiled() {
-            return self.instance.clone().close_later("a call was given up that may still run");
+        if instance.is_spoiled() {
+            return instance.clone().close_later("a call was given up that may still run");
         }
         let mut lent = lock(&self.core.lent);
         prune(&mut lent);
         let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
         if waiting.ready.len() < LENT_MAX.max(self.core.pool.options.warm) {
-            waiting.ready.push(self.instance.clone());
+            waiting.ready.push(instance.clone());
         } else {
-            self.instance.clone().close_later("it is not needed any more");
+            instance.clone().close_later("it is not needed any more");
         }
     }
 }

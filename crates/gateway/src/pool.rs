@@ -7,10 +7,11 @@ use crate::refusal::Refusal;
 use linchpin_client::raw::{RawConnection, RawOptions};
 use linchpin_client::{Error, ErrorKind};
 use linchpin_core::{Connector, Features, TransportError};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Requests that may wait for a connection.
@@ -42,6 +43,8 @@ pub(crate) struct Pool {
     pub(crate) options: Arc<BridgeOptions>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// A request is done, so that a connection may be idle: one of those that wait for one looks again.
+    freed: Notify,
     all: Mutex<Vec<Weak<Instance>>>,
     trouble: Mutex<Trouble>,
     /// What the upstream spoke last: 0 unknown, 1 sessions, 2 stateless requests.
@@ -67,6 +70,7 @@ impl Pool {
             permits: Arc::new(Semaphore::new(options.instances_max.max(1))),
             options,
             waiting: AtomicUsize::new(0),
+            freed: Notify::new(),
             all: Mutex::default(),
             trouble: Mutex::default(),
             known: AtomicU8::new(0),
@@ -211,22 +215,41 @@ impl Pool {
         if let Ok(permit) = self.permits.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let longest =
-            self.open_ones().into_iter().filter_map(|one| Some((one.idle()?, one))).max_by_key(|(idle, _)| *idle);
-        if let Some((_, one)) = longest {
-            // In a task of its own: a connection that is closed half keeps its place.
-            let closing =
-                tokio::spawn(async move { one.close_idle("its connection was needed by another client").await });
-            let _ = closing.await;
+        let _waits = Waits::new(&self.waiting).ok_or_else(|| self.full())?;
+        let (mut free, late) =
+            (pin!(self.permits.clone().acquire_owned()), Duration::from_millis(self.options.queue_ms_max));
+        let mut late = pin!(tokio::time::sleep(late));
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            // Before the look, so that nothing is missed after it.
+            freed.as_mut().enable();
+            let longest =
+                self.open_ones().into_iter().filter_map(|one| Some((one.idle()?, one))).max_by_key(|(idle, _)| *idle);
+            if let Some((_, one)) = longest {
+                // In a task of its own: a connection that is closed half keeps its place.
+                let closing =
+                    tokio::spawn(async move { one.close_idle("its connection was needed by another client").await });
+                let _ = closing.await;
+            }
+            tokio::select! {
+                biased;
+                permit = free.as_mut() => return permit.map_err(|_| self.full()),
+                () = freed => {}
+                () = late.as_mut() => return Err(self.full()),
+            }
         }
+    }
+
+    /// There is no connection for a request.
+    pub(crate) fn full(&self) -> Refusal {
         let max = self.options.instances_max;
-        let full =
-            || Refusal::unavailable(format!("all {max} connections to the upstream are in use")).retry_after(1_000);
-        let _waits = Waits::new(&self.waiting).ok_or_else(full)?;
-        let free = self.permits.clone().acquire_owned();
-        match tokio::time::timeout(Duration::from_millis(self.options.queue_ms_max), free).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(full()),
+        Refusal::unavailable(format!("all {max} connections to the upstream are in use")).retry_after(1_000)
+    }
+
+    /// A request is done, so that its connection may be another's.
+    pub(crate) fn freed(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.freed.notify_one();
         }
     }
 

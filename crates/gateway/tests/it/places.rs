@@ -141,6 +141,28 @@ async fn connections_are_capped_and_idle_ones_give_way() {
     assert!(first.call("roots", json!({})).await.is_ok());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn more_busy_sessions_than_connections_take_turns_and_no_call_fails() {
+    let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let service = bridge(curious(), false, |options| options.instances_max = 3);
+    let service = service.into_shared().unwrap();
+    let busy: Vec<_> = (0..24)
+        .map(|_| {
+            let mut client = able(crate::serve(service.clone()), legacy);
+            tokio::spawn(async move {
+                client.open().await;
+                for n in 0..25 {
+                    let called = client.call("roots", json!({})).await;
+                    assert!(called.is_ok(), "call {n}: {called:?}");
+                }
+            })
+        })
+        .collect();
+    for one in busy {
+        one.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_upstream_that_cannot_be_reached_is_told_of_with_its_cause() {
     let bridge = Bridge::new(linchpin::transport::child("linchpin-no-such-program").unwrap());

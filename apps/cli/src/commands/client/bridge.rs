@@ -55,9 +55,9 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Shares::Auto)]
     pub(crate) isolation: Shares,
 
-    /// Maximum number of connections to the server; for a command, of its processes.
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    pub(crate) instances: usize,
+    /// Maximum number of connections to the server [default: 1024; for a command, of its processes, 32].
+    #[arg(long, value_name = "N")]
+    pub(crate) instances: Option<usize>,
 
     /// With --isolation call or fresh, number of connections kept open for the next calls.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -220,6 +220,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
         );
     }
     args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
+    let is_url = matches!(target.kind, Kind::Web(..));
     let redactor = Arc::new(target.redactor);
     let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
     let idle = match (args.upstream.idle_stop, args.place.clients()) {
@@ -238,7 +239,8 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
             Shares::Call => Isolation::Call,
             Shares::Fresh => Isolation::Fresh,
         };
-        options.instances_max = upstream.instances;
+        // A process takes memory, a session over HTTP next to none.
+        options.instances_max = upstream.instances.unwrap_or(if is_url { 1_024 } else { 32 });
         options.idle_stop_ms = ms(idle);
         options.memory_bytes_max = upstream.memory_max.unwrap_or_default();
         options.call_ms_max = ms(upstream.call_timeout);
