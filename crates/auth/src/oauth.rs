@@ -14,7 +14,7 @@ use crate::store::{MemoryStore, StoreKey, Stored, TokenStore};
 use crate::token::Endpoint;
 use crate::token_source::{Shared, TokenSource};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use linchpin_core::connector::{Authorizer, BelongsTo};
 use linchpin_core::service::BoxFuture;
 use linchpin_oauth::{Scopes, Signer};
@@ -55,6 +55,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct OAuth {
     shared: Arc<Shared>,
     keepers: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
+    /// The keeper of the server that was asked about last, which is asked about with each request.
+    last: Arc<Mutex<Option<(Uri, Arc<TokenSource>)>>>,
     web: WebOptions,
 }
 
@@ -90,7 +92,7 @@ impl OAuth {
 
     fn of(config: Config, web: WebOptions) -> OAuth {
         let fetch = config.fetch.clone().unwrap_or_else(|| Arc::new(WebFetch::new(&web)));
-        OAuth { shared: Arc::new(Shared::new(config, fetch)), keepers: Arc::default(), web }
+        OAuth { shared: Arc::new(Shared::new(config, fetch)), keepers: Arc::default(), last: Arc::default(), web }
     }
 
     /// A change of the configuration resets all state: it comes before the first request.
@@ -322,14 +324,22 @@ impl OAuth {
         if keepers.len() >= KEEPERS_MAX && !keepers.contains_key(&name) {
             // They start again from the store.
             keepers.clear();
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let new = || Arc::new(TokenSource::new(server, self.shared.clone()));
         Ok(keepers.entry(name).or_insert_with(new).clone())
     }
 
     fn keeper_of(&self, head: &Parts) -> Result<Arc<TokenSource>, Error> {
-        let named = head.extensions.get::<BelongsTo>().map(|server| &server.0);
-        self.keeper(&named.unwrap_or(&head.uri).to_string())
+        let server = head.extensions.get::<BelongsTo>().map_or(&head.uri, |server| &server.0);
+        if let Some((last, keeper)) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner)
+            && last == server
+        {
+            return Ok(keeper.clone());
+        }
+        let keeper = self.keeper(&server.to_string())?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((server.clone(), keeper.clone()));
+        Ok(keeper)
     }
 }
 

@@ -141,12 +141,12 @@ impl Nonces {
     }
 
     /// Stores the nonce of a response; `true` if it is new.
-    pub(crate) fn keep(&self, address: &str, headers: &HeaderMap) -> bool {
+    pub(crate) fn keep(&self, address: impl std::fmt::Display, headers: &HeaderMap) -> bool {
         let nonce = headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
         let Some(nonce) = nonce.filter(|nonce| !nonce.is_empty() && nonce.len() <= NONCE_BYTES_MAX) else {
             return false;
         };
-        let Some(key) = key(address) else { return false };
+        let Some(key) = key(&address.to_string()) else { return false };
         let mut nonces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if nonces.len() >= NONCES_MAX && !nonces.contains_key(&key) {
             nonces.clear();

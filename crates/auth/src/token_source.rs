@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use linchpin_oauth::{AuthorizationServerMetadata, Challenge, OFFLINE_ACCESS, Scopes, Secret, dpop::DpopKey};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,6 +72,8 @@ impl Shared {
 /// The permission for one server.
 pub(crate) struct TokenSource {
     server: Url,
+    /// The same, to compare requests with.
+    address: Option<Uri>,
     shared: Arc<Shared>,
     loaded: OnceCell<()>,
     state: Mutex<State>,
@@ -151,14 +153,22 @@ enum Need {
 
 impl TokenSource {
     pub(crate) fn new(server: Url, shared: Arc<Shared>) -> TokenSource {
-        TokenSource { server, shared, loaded: OnceCell::new(), state: Mutex::default() }
+        let address = server.as_str().parse().ok();
+        TokenSource { server, address, shared, loaded: OnceCell::new(), state: Mutex::default() }
+    }
+
+    /// Whether a request goes to the server: to the same origin.
+    fn is_for(&self, uri: &Uri) -> bool {
+        let same = |own: &Uri| own.scheme() == uri.scheme() && own.authority() == uri.authority();
+        // Written alike in nearly all cases. The server's has no user in it.
+        self.address.as_ref().is_some_and(same)
+            || Url::parse(&uri.to_string()).is_ok_and(|url| url.origin() == self.server.origin())
     }
 
     /// Adds the token to a request, if there is one; renews it first if it expires soon.
     pub(crate) async fn authorize(self: &Arc<Self>, head: &mut Parts) -> Result<(), Error> {
-        let address = head.uri.to_string();
         // The token is never sent to another server.
-        if Url::parse(&address).map(|url| url.origin()).ok() != Some(self.server.origin()) {
+        if !self.is_for(&head.uri) {
             return Ok(());
         }
         self.load().await?;
@@ -181,6 +191,7 @@ impl TokenSource {
         let scheme = if permit.dpop.is_some() { "DPoP" } else { "Bearer" };
         head.headers.insert(AUTHORIZATION, header(&format!("{scheme} {token}"))?);
         if let Some(key) = &permit.dpop {
+            let address = head.uri.to_string();
             let nonce = self.shared.nonces.of(&address);
             let proof = key.proof(head.method.as_str(), &address, nonce.as_deref(), Some(token), now);
             head.headers.insert(DPOP, header(&proof)?);
@@ -195,11 +206,10 @@ impl TokenSource {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<bool, Error> {
-        let address = request.uri.to_string();
-        if Url::parse(&address).map(|url| url.origin()).ok() != Some(self.server.origin()) {
+        if !self.is_for(&request.uri) {
             return Ok(false);
         }
-        self.shared.nonces.keep(&address, headers);
+        self.shared.nonces.keep(&request.uri, headers);
         let sent = sent_token(request);
         match status {
             StatusCode::UNAUTHORIZED => self.turned_away(request, sent, Challenge::of(headers)).await,

@@ -1,8 +1,9 @@
 //! Response bodies, read in chunks and never beyond their limit.
 
-use super::WebError;
+use super::{Address, WebError};
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,16 +23,45 @@ use std::time::Instant;
 /// }
 /// ```
 pub struct WebBody {
-    body: reqwest::Body,
-    host: String,
+    body: Source,
+    address: Address,
     /// Bytes that may still come.
     left: Option<usize>,
     deadline: Option<Instant>,
 }
 
+/// Whose body it is.
+pub(super) enum Source {
+    Reqwest(reqwest::Body),
+    Direct(Incoming),
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>, host: &str) -> Poll<Option<Result<Frame<Bytes>, WebError>>> {
+        match self {
+            Source::Reqwest(body) => Pin::new(body).poll_frame(cx).map_err(|e| WebError::broken(&e, host)),
+            Source::Direct(body) => Pin::new(body).poll_frame(cx).map_err(|e| WebError::broken(&e, host)),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Source::Reqwest(body) => body.size_hint(),
+            Source::Direct(body) => body.size_hint(),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Source::Reqwest(body) => body.is_end_stream(),
+            Source::Direct(body) => body.is_end_stream(),
+        }
+    }
+}
+
 impl WebBody {
-    pub(super) fn new(body: reqwest::Body, host: String, left: Option<usize>, deadline: Option<Instant>) -> WebBody {
-        WebBody { body, host, left, deadline }
+    pub(super) fn new(body: Source, address: Address, left: Option<usize>, deadline: Option<Instant>) -> WebBody {
+        WebBody { body, address, left, deadline }
     }
 
     /// Returns the next chunk; `None` at the end.
@@ -44,17 +74,16 @@ impl WebBody {
         let Some(at) = self.deadline else { return poll_fn(|cx| self.poll_chunk(cx)).await };
         match tokio::time::timeout_at(at.into(), poll_fn(|cx| self.poll_chunk(cx))).await {
             Ok(chunk) => chunk,
-            Err(_) => Err(WebError::timeout(&self.host)),
+            Err(_) => Err(WebError::timeout(self.address.host())),
         }
     }
 
     /// The same without a deadline.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, WebError>> {
         loop {
-            let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            let frame = match std::task::ready!(self.body.poll_frame(cx, self.address.host())) {
                 None => return Poll::Ready(Ok(None)),
-                Some(Err(e)) => return Poll::Ready(Err(WebError::broken(&e, &self.host))),
-                Some(Ok(frame)) => frame,
+                Some(frame) => frame?,
             };
             // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
@@ -63,7 +92,7 @@ impl WebBody {
             }
             if let Some(left) = &mut self.left {
                 if data.len() > *left {
-                    let why = format!("the response of {} exceeds the limit", self.host);
+                    let why = format!("the response of {} exceeds the limit", self.address.host());
                     return Poll::Ready(Err(WebError::too_long(why)));
                 }
                 *left -= data.len();
@@ -87,19 +116,22 @@ impl WebBody {
         let too_long =
             |host: &str| WebError::too_long(format!("the response of {host} exceeds the limit of {bytes_max} bytes"));
         if self.body.size_hint().lower() > bytes_max as u64 {
-            return Err(too_long(&self.host));
+            return Err(too_long(self.address.host()));
         }
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
         if first.len() > bytes_max {
-            return Err(too_long(&self.host));
+            return Err(too_long(self.address.host()));
         }
+        // What a server says of the length reserves memory, but not much.
+        let hint = usize::try_from(self.body.size_hint().lower()).unwrap_or_default();
         let mut whole = BytesMut::new();
         while let Some(more) = self.chunk().await? {
             if whole.is_empty() {
+                whole.reserve(hint.saturating_add(first.len()).min(bytes_max).min(RESERVED));
                 whole.extend_from_slice(&first);
             }
             if whole.len() + more.len() > bytes_max {
-                return Err(too_long(&self.host));
+                return Err(too_long(self.address.host()));
             }
             whole.extend_from_slice(&more);
         }
@@ -107,8 +139,11 @@ impl WebBody {
     }
 }
 
+/// The most memory that is reserved for a body whose length was said.
+const RESERVED: usize = 2 << 20;
+
 impl fmt::Debug for WebBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebBody").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("WebBody").field("host", &self.address.host()).finish_non_exhaustive()
     }
 }

@@ -82,20 +82,19 @@ impl WebError {
     }
 
     /// The error of a failed request.
-    pub(super) fn of(error: reqwest::Error, url: &Url) -> WebError {
-        let host = host(url);
+    pub(super) fn of(error: reqwest::Error, host: &str) -> WebError {
         let error = error.without_url();
         if let Some(vetoed) = find::<super::resolve::Vetoed>(&error) {
-            return WebError::refused(&host, vetoed.why);
+            return WebError::refused(host, vetoed.why);
         }
         let (kind, text) = if let Some(tls) = find::<rustls::Error>(&error) {
-            (WebErrorKind::Tls, tls_text(&host, tls))
+            (WebErrorKind::Tls, tls_text(host, tls))
         } else if error.is_connect() && error.is_timeout() {
             (WebErrorKind::Timeout, format!("connecting to {host} took too long"))
         } else if error.is_timeout() {
             (WebErrorKind::Timeout, format!("{host} did not respond in time"))
         } else if error.is_connect() {
-            (WebErrorKind::Unreachable, connect_text(&host, &error))
+            (WebErrorKind::Unreachable, connect_text(host, &error))
         } else if error.is_builder() {
             (WebErrorKind::Invalid, format!("the request to {host} cannot be sent: {}", deepest(&error)))
         } else {
@@ -104,8 +103,24 @@ impl WebError {
         WebError { kind, text: text.into() }
     }
 
+    /// The same for a request without TLS and without a proxy.
+    pub(super) fn of_direct(error: &hyper_util::client::legacy::Error, host: &str) -> WebError {
+        if let Some(vetoed) = find::<super::resolve::Vetoed>(error) {
+            return WebError::refused(host, vetoed.why);
+        }
+        let timed_out = find::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
+        let (kind, text) = if error.is_connect() && timed_out {
+            (WebErrorKind::Timeout, format!("connecting to {host} took too long"))
+        } else if error.is_connect() {
+            (WebErrorKind::Unreachable, connect_text(host, error))
+        } else {
+            (WebErrorKind::Broken, format!("the request to {host} failed: {}", deepest(error)))
+        };
+        WebError { kind, text: text.into() }
+    }
+
     /// The error of a body that ends early.
-    pub(super) fn broken(error: &reqwest::Error, host: &str) -> WebError {
+    pub(super) fn broken(error: &(dyn StdError + 'static), host: &str) -> WebError {
         let text = format!("the response of {host} was cut off: {}", deepest(error));
         WebError { kind: WebErrorKind::Broken, text: text.into() }
     }
@@ -166,8 +181,8 @@ fn tls_text(host: &str, error: &rustls::Error) -> String {
     }
 }
 
-fn connect_text(host: &str, error: &reqwest::Error) -> String {
-    if error.is_dns() {
+fn connect_text(host: &str, error: &(dyn StdError + 'static)) -> String {
+    if find::<super::resolve::Unknown>(error).is_some() {
         return format!("the name of {host} cannot be found: {}", deepest(error));
     }
     match find::<io::Error>(error).map(io::Error::kind) {

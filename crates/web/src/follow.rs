@@ -1,6 +1,6 @@
 //! Following redirects, one checked hop after the other.
 
-use super::{Web, WebError, WebResponse, error};
+use super::{Address, Web, WebError, WebResponse, error};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
@@ -18,7 +18,9 @@ impl Web {
         let mut url = error::parsed(&uri.to_string())?;
         let mut headers = headers;
         for _ in 0..=hops_max {
-            let answer = self.request_until(Method::GET, &url, headers.clone(), Bytes::new(), self.deadline()).await?;
+            let address = Address::of(url.clone())?;
+            let answer =
+                self.request_until(Method::GET, &address, headers.clone(), Bytes::new(), self.deadline()).await?;
             if !redirects(answer.parts.status) {
                 return Ok(answer);
             }

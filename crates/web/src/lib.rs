@@ -11,7 +11,9 @@
 //! [`WebOptions::proxy_trusts_dns`] off, names are also resolved and checked here before they are passed to the proxy.
 //! Loopback hosts (`localhost`, loopback addresses) are never requested through a proxy.
 
+mod address;
 mod body;
+mod direct;
 mod error;
 mod follow;
 #[cfg(feature = "forward-proxy")]
@@ -23,6 +25,7 @@ mod retry;
 mod rules;
 mod tls;
 
+pub use address::Address;
 pub use body::WebBody;
 pub use error::{WebError, WebErrorKind};
 #[cfg(feature = "forward-proxy")]
@@ -154,6 +157,8 @@ struct Inner {
     /// Built on the first request: an unused client costs nothing. The first is the usual one; the second,
     /// if there are proxies, is for loopback hosts, which are never proxied; then the same two for trusted hosts.
     clients: [OnceLock<Result<reqwest::Client, WebError>>; 4],
+    /// The same without TLS and without a proxy: the usual one, and that for trusted hosts.
+    direct: [OnceLock<direct::Direct>; 2],
 }
 
 /// A response whose body is not yet read. `Debug` shows the status only: headers may contain credentials.
@@ -171,13 +176,13 @@ pub struct WebResponse {
     pub parts: http::response::Parts,
     /// The body, not yet read.
     pub body: WebBody,
-    url: Url,
+    address: Address,
 }
 
 impl WebResponse {
     /// Returns the URL of the request.
     pub fn url(&self) -> &str {
-        self.url.as_str()
+        self.address.url().as_str()
     }
 
     /// Returns the absolute URL that the response redirects to, if any.
@@ -188,7 +193,7 @@ impl WebResponse {
         if !follow::redirects(self.parts.status) {
             return Ok(None);
         }
-        Ok(follow::target(&self.url, &self.parts.headers)?.map(String::from))
+        Ok(follow::target(self.address.url(), &self.parts.headers)?.map(String::from))
     }
 }
 
@@ -205,8 +210,8 @@ impl Web {
 
     fn build(options: WebOptions, lookup: Option<Arc<dyn Lookup>>) -> Web {
         let proxy_hosts = proxy::hosts(options.proxy.as_ref(), options.proxies);
-        let clients = [const { OnceLock::new() }; 4];
-        Web { inner: Arc::new(Inner { options, lookup, proxy_hosts, clients }) }
+        let (clients, direct) = ([const { OnceLock::new() }; 4], [const { OnceLock::new() }; 2]);
+        Web { inner: Arc::new(Inner { options, lookup, proxy_hosts, clients, direct }) }
     }
 
     /// Returns the options.
@@ -238,7 +243,21 @@ impl Web {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<WebResponse, WebError> {
-        self.request_until(method, &error::parsed(url)?, headers, body, self.deadline()).await
+        self.request_at(method, &url.parse()?, headers, body).await
+    }
+
+    /// Sends a request like [`Web::send`], to an address that was parsed before.
+    ///
+    /// # Errors
+    /// As [`Web::send`].
+    pub async fn request_at(
+        &self,
+        method: Method,
+        address: &Address,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<WebResponse, WebError> {
+        self.request_until(method, address, headers, body, self.deadline()).await
     }
 
     /// Sends a request like [`Web::request`], with a deadline that applies if it is the earlier one.
@@ -256,7 +275,7 @@ impl Web {
         by: Instant,
     ) -> Result<WebResponse, WebError> {
         let by = self.deadline().map_or(by, |own| own.min(by));
-        self.request_until(method, &error::parsed(url)?, headers, body, Some(by)).await
+        self.request_until(method, &url.parse()?, headers, body, Some(by)).await
     }
 
     /// Whether the rules allow this URL, as far as that can be told without a name lookup. Connects to nothing.
@@ -317,40 +336,44 @@ impl Web {
     async fn request_until(
         &self,
         method: Method,
-        url: &Url,
+        address: &Address,
         headers: HeaderMap,
         body: Bytes,
         deadline: Option<Instant>,
     ) -> Result<WebResponse, WebError> {
-        let options = &self.inner.options;
+        let (options, url) = (&self.inner.options, address.url());
         self.check(url)?;
-        let client = self.client(url)?;
-        self.check_for_proxy(url, deadline).await?;
-        let mut request = reqwest::Request::new(method, url.clone());
-        *request.headers_mut() = headers;
-        if !body.is_empty() {
-            *request.body_mut() = Some(body.into());
-        }
-        let sending = client.execute(request);
+        let sending = async {
+            if self.inner.is_direct(url) {
+                let answer = self.inner.direct(url).send(method, address, headers, body).await?;
+                return Ok(answer.map(body::Source::Direct));
+            }
+            let client = self.client(url)?;
+            self.check_for_proxy(url, deadline).await?;
+            let mut request = reqwest::Request::new(method, url.clone());
+            *request.headers_mut() = headers;
+            if !body.is_empty() {
+                *request.body_mut() = Some(body.into());
+            }
+            let answer = client.execute(request).await.map_err(|e| WebError::of(e, address.host()))?;
+            Ok(http::Response::from(answer).map(body::Source::Reqwest))
+        };
         let answer = match deadline {
-            None => sending.await,
+            None => sending.await?,
             Some(at) => match tokio::time::timeout_at(at.into(), sending).await {
-                Ok(answer) => answer,
-                Err(_) => return Err(WebError::timeout(&error::host(url))),
+                Ok(answer) => answer?,
+                Err(_) => return Err(WebError::timeout(address.host())),
             },
         };
-        let answer = answer.map_err(|e| WebError::of(e, url))?;
-        let (parts, body) = http::Response::from(answer).into_parts();
+        let (parts, body) = answer.into_parts();
         let bytes: usize = parts.headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
         if bytes > options.header_bytes_max {
             let most = options.header_bytes_max;
-            return Err(WebError::too_long(format!(
-                "the response headers of {} exceed {most} bytes",
-                error::host(url)
-            )));
+            let host = address.host();
+            return Err(WebError::too_long(format!("the response headers of {host} exceed {most} bytes")));
         }
-        let body = WebBody::new(body, error::host(url), options.body_bytes_max, deadline);
-        Ok(WebResponse { parts, body, url: url.clone() })
+        let body = WebBody::new(body, address.clone(), options.body_bytes_max, deadline);
+        Ok(WebResponse { parts, body, address: address.clone() })
     }
 
     /// Checks the URL alone, without name lookup.
@@ -424,10 +447,29 @@ impl Inner {
         if self.is_trusted(url) { Reach::Any } else { self.options.reach }
     }
 
+    /// Whether nothing is needed of reqwest: neither TLS nor a proxy, credentials of the URL or decompression.
+    fn is_direct(&self, url: &Url) -> bool {
+        let options = &self.options;
+        let may_have_proxy =
+            !self.proxy_hosts.is_empty() || (options.proxies && cfg!(any(windows, target_os = "macos")));
+        let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
+        plain && !options.decompress && (!may_have_proxy || is_local(url))
+    }
+
+    fn direct(&self, url: &Url) -> &direct::Direct {
+        let trusted = self.is_trusted(url);
+        let connect = Duration::from_millis(self.options.connect_ms_max);
+        self.direct[usize::from(trusted)].get_or_init(|| direct::Direct::new(self.resolver(trusted), connect))
+    }
+
+    fn resolver(&self, trusted: bool) -> resolve::Vetted {
+        let reach = if trusted { Reach::Any } else { self.options.reach };
+        resolve::Vetted::new(reach, self.lookup.clone(), self.proxy_hosts.clone())
+    }
+
     fn build(&self, proxies: bool, trusted: bool) -> Result<reqwest::Client, WebError> {
         let options = &self.options;
-        let reach = if trusted { Reach::Any } else { options.reach };
-        let resolver = resolve::Vetted::new(reach, self.lookup.clone(), self.proxy_hosts.clone());
+        let resolver = self.resolver(trusted);
         let builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(&options.extra_roots)?)
             .dns_resolver(resolver)

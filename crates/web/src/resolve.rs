@@ -1,11 +1,14 @@
 //! Name lookup that returns only allowed addresses, so that the client connects to the address that was checked.
 
 use super::{BoxFuture, Reach};
+use hyper_util::client::legacy::connect::dns;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower_service::Service;
 
 /// Resolves names. By default a client uses the system's lookup.
 ///
@@ -35,6 +38,7 @@ pub trait Lookup: Send + Sync + 'static {
 }
 
 /// The lookup that is handed to the HTTP client.
+#[derive(Clone)]
 pub(super) struct Vetted {
     reach: Reach,
     lookup: Option<Arc<dyn Lookup>>,
@@ -56,25 +60,59 @@ impl fmt::Display for Vetoed {
 
 impl std::error::Error for Vetoed {}
 
+/// A name has no address that is known.
+#[derive(Debug)]
+pub(super) struct Unknown(Box<dyn std::error::Error + Send + Sync>);
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name is unknown")
+    }
+}
+
+impl std::error::Error for Unknown {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
 impl Vetted {
     pub(super) fn new(reach: Reach, lookup: Option<Arc<dyn Lookup>>, exempt: Vec<String>) -> Vetted {
         Vetted { reach, lookup, exempt: exempt.into() }
     }
 }
 
-impl Resolve for Vetted {
-    fn resolve(&self, name: Name) -> Resolving {
-        let reach = if self.exempt.iter().any(|host| host.eq_ignore_ascii_case(name.as_str())) {
-            Reach::Any
-        } else {
-            self.reach
-        };
-        let (lookup, name) = (self.lookup.clone(), name.as_str().to_owned());
+impl Vetted {
+    fn addresses(&self, name: &str) -> Resolving {
+        let reach =
+            if self.exempt.iter().any(|host| host.eq_ignore_ascii_case(name)) { Reach::Any } else { self.reach };
+        let (lookup, name) = (self.lookup.clone(), name.to_owned());
         Box::pin(async move {
-            let found = vetted(reach, lookup.as_deref(), &name).await?;
+            let found = vetted(reach, lookup.as_deref(), &name).await;
+            let found = found.map_err(|e| if e.is::<Vetoed>() { e } else { Unknown(e).into() })?;
             let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
             Ok(addresses)
         })
+    }
+}
+
+impl Resolve for Vetted {
+    fn resolve(&self, name: Name) -> Resolving {
+        self.addresses(name.as_str())
+    }
+}
+
+impl Service<dns::Name> for Vetted {
+    type Response = Addrs;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Resolving;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: dns::Name) -> Resolving {
+        self.addresses(name.as_str())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Retries when a server is busy.
 
-use super::{Web, WebError, WebResponse, error};
+use super::{Web, WebError, WebResponse};
 use bytes::Bytes;
 use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method};
@@ -40,9 +40,9 @@ impl Web {
         headers: HeaderMap,
         deadline: Option<Instant>,
     ) -> Result<WebResponse, WebError> {
-        let url = error::parsed(url)?;
+        let address = url.parse()?;
         for tried in 0.. {
-            let answer = self.request_until(Method::GET, &url, headers.clone(), Bytes::new(), deadline).await?;
+            let answer = self.request_until(Method::GET, &address, headers.clone(), Bytes::new(), deadline).await?;
             let busy = matches!(answer.parts.status.as_u16(), 429 | 502 | 503 | 504);
             if !busy || tried >= self.options().retries_max.min(RETRIES_MAX) {
                 return Ok(answer);

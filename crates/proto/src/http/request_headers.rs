@@ -6,12 +6,11 @@ use linchpin_core::connector::Outgoing;
 use linchpin_core::json::{Scanner, Span, read_str};
 use linchpin_core::service::{HeaderParam, HeaderParamKind};
 
-/// The headers that repeat what a message says: its version, and in revisions whose requests are stateless the method,
-/// what it is about and the arguments that its tool wants mirrored. Nothing about content types, sessions or
+/// Inserts the headers that repeat what a message says: its version, and in revisions whose requests are stateless the
+/// method, what it is about and the arguments that its tool wants mirrored. Nothing about content types, sessions or
 /// credentials.
-pub fn headers(out: &Outgoing) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8 + out.mirrored.len());
-    let Some(features) = out.features else { return headers };
+pub fn insert(headers: &mut HeaderMap, out: &Outgoing) {
+    let Some(features) = out.features else { return };
     if features.version_header {
         headers.insert(VERSION, HeaderValue::from_static(features.revision.as_str()));
     }
@@ -32,7 +31,6 @@ pub fn headers(out: &Outgoing) -> HeaderMap {
             insert(NAME, &encode(about));
         }
     }
-    headers
 }
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -4,7 +4,7 @@ use super::head::{self, Heads};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use linchpin_core::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
-use linchpin_web::{Web, WebBody, WebError, WebErrorKind, WebResponse};
+use linchpin_web::{Address, Web, WebBody, WebError, WebErrorKind, WebResponse};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,6 +14,8 @@ use url::Url;
 /// A server's address with everything that requests to it need.
 pub(super) struct Endpoint {
     pub(super) url: Url,
+    /// The same for the client, parsed on the first request.
+    address: OnceLock<Address>,
     /// The address as it may be shown.
     pub(super) name: Arc<str>,
     pub(super) web: Web,
@@ -41,7 +43,19 @@ impl Endpoint {
     ) -> Endpoint {
         let runtime = tokio::runtime::Handle::current();
         let (moved, worked) = (OnceLock::new(), AtomicBool::new(false));
-        Endpoint { url, name, web, heads, options, runtime, authorizer, asking: AtomicUsize::new(0), moved, worked }
+        Endpoint {
+            url,
+            address: OnceLock::new(),
+            name,
+            web,
+            heads,
+            options,
+            runtime,
+            authorizer,
+            asking: AtomicUsize::new(0),
+            moved,
+            worked,
+        }
     }
 
     /// Sends a request and returns the response, after handling redirects and rejected credentials. `head` builds the
@@ -110,19 +124,19 @@ impl Endpoint {
         headers: HeaderMap,
     ) -> Result<(WebResponse, bool), TransportError> {
         let tapped = self.options.tap.is_some();
-        let uri = if tapped || self.authorizer.is_some() { uri(url) } else { Uri::default() };
+        let address = self.address(url)?;
         let Some(authorizer) = &self.authorizer else {
             if tapped {
-                self.show_request(method, &uri, &headers);
+                self.show_request(method, address.uri(), &headers);
             }
             return self
-                .answer(self.web.request(method.clone(), url.as_str(), headers, body).await)
+                .answer(self.web.request_at(method.clone(), &address, headers, body).await)
                 .map(|answer| (answer, false));
         };
         let mut parts = http::Request::new(()).into_parts().0;
-        (parts.method, parts.uri, parts.headers) = (method.clone(), uri, headers);
+        (parts.method, parts.uri, parts.headers) = (method.clone(), address.uri().clone(), headers);
         // Permission is for the server, wherever a redirect or an endpoint that it named leads.
-        parts.extensions.insert(BelongsTo(self.url.as_str().parse().unwrap_or_default()));
+        parts.extensions.insert(BelongsTo(self.address(&self.url)?.uri().clone()));
         let asking = Asking::of(&self.asking);
         authorizer.authorize(&mut parts).await.map_err(TransportError::Unauthorized)?;
         drop(asking);
@@ -130,10 +144,22 @@ impl Endpoint {
         if tapped {
             self.show_request(method, &parts.uri, &parts.headers);
         }
-        let answer = self.answer(self.web.request(method.clone(), url.as_str(), parts.headers.clone(), body).await)?;
+        let answer = self.answer(self.web.request_at(method.clone(), &address, parts.headers.clone(), body).await)?;
         let _asking = Asking::of(&self.asking);
         let seen = authorizer.answered(&parts, answer.parts.status, &answer.parts.headers).await;
         seen.map(|again| (answer, again)).map_err(TransportError::Unauthorized)
+    }
+
+    /// The address of a URL: that of the server is parsed once.
+    fn address(&self, url: &Url) -> Result<Address, TransportError> {
+        let parsed = || url.as_str().parse::<Address>().map_err(|e| self.failed(&e));
+        if *url != self.url {
+            return parsed();
+        }
+        match self.address.get() {
+            Some(address) => Ok(address.clone()),
+            None => parsed().map(|address| self.address.get_or_init(|| address).clone()),
+        }
     }
 
     fn answer(&self, answer: Result<WebResponse, WebError>) -> Result<WebResponse, TransportError> {
@@ -212,10 +238,6 @@ impl Endpoint {
 /// Origin and path of a URL, for display.
 pub(super) fn without_secrets(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
-}
-
-fn uri(url: &Url) -> Uri {
-    url.as_str().parse().unwrap_or_default()
 }
 
 /// The error for a response that will not come.

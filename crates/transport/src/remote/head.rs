@@ -32,8 +32,12 @@ impl Heads {
 
     /// For a message.
     pub(super) fn post(&self, out: &Outgoing, session: Option<HeaderValue>) -> HeaderMap {
-        let mut headers = self.post.clone();
-        headers.extend(request_headers::headers(out));
+        // A clone would have no room for more.
+        let mut headers = HeaderMap::with_capacity(self.post.len() + out.mirrored.len() + ADDED);
+        for (name, value) in &self.post {
+            headers.append(name, value.clone());
+        }
+        request_headers::insert(&mut headers, out);
         with(headers, session, "")
     }
 
@@ -62,7 +66,7 @@ fn versioned(mut headers: HeaderMap, features: Option<&'static Features>) -> Hea
         features,
         frame: bytes::Bytes::new(),
     };
-    headers.extend(request_headers::headers(&nothing));
+    request_headers::insert(&mut headers, &nothing);
     headers
 }
 
@@ -101,5 +105,8 @@ pub(super) fn is_credential(name: &HeaderName) -> bool {
             .iter()
             .any(|part| name.contains(part))
 }
+
+/// Headers that a message has beside those of all, and those that the HTTP client adds.
+const ADDED: usize = 8;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
