@@ -45,17 +45,18 @@ pub fn visible(text: &str, bytes_max: usize) -> String {
 /// ```
 #[must_use]
 pub fn without_hidden(text: &str) -> Cow<'_, str> {
-    match text.contains(is_hidden) {
-        true => Cow::Owned(text.chars().filter(|c| !is_hidden(*c)).collect()),
-        false => Cow::Borrowed(text),
+    // Most texts, and at once.
+    if text.bytes().all(|b| matches!(b, b' '..=b'~' | b'\n' | b'\t')) || !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
     }
+    Cow::Owned(text.chars().filter(|c| !is_hidden(*c)).collect())
 }
 
 /// Whether the character is not seen, or changes how its neighbours are: controls, format characters (category Cf), line
 /// and paragraph separators, and what else renderers ignore (`Default_Ignorable_Code_Point`).
 fn is_hidden(c: char) -> bool {
-    if matches!(c, '\n' | '\t') {
-        return false;
+    if c.is_ascii() {
+        return c.is_ascii_control() && !matches!(c, '\n' | '\t');
     }
     c.is_control()
         || matches!(c,

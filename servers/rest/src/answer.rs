@@ -326,18 +326,22 @@ impl Position {
     ) -> (Vec<Value>, Paging) {
         let mut budget = Budget::of(TEXT_BYTES_MAX).beside(BESIDE_BYTES, BESIDE_BYTES);
         let mut kept = Vec::new();
+        // Most lists fit for certain, and their items need not be measured one by one.
+        let rest = items.get(self.at[0]..).unwrap_or_default();
+        let fits = keep.fits(rest, TEXT_BYTES_MAX - 2 * BESIDE_BYTES, pretty);
         for (n, item) in items.iter().enumerate().skip(self.at[0]) {
             let mut cuts = Vec::new();
-            let item = match keep.chars_for(item, ITEM_BYTES_MAX, pretty) {
+            let chars = if fits { Some(TEXT_CHARS) } else { keep.chars_for(item, ITEM_BYTES_MAX, pretty) };
+            let item = match chars {
                 Some(chars) => keep.of(item, Window::first(chars), &mut cuts),
                 None => {
                     cuts.push(Cut { path: String::new(), end: 0, total: json_len(item), texts: 1 });
                     json!({ "too_long": true })
                 }
             };
-            let json = json_len(&item) + 1;
+            let json = if fits { 0 } else { json_len(&item) + 1 };
             // Two levels of two blanks for each line.
-            let text = if pretty {
+            let text = if pretty && !fits {
                 serde_json::to_string_pretty(&item).map_or(json, |text| text.len() + 4 * text.lines().count())
             } else {
                 json

@@ -105,6 +105,16 @@ impl Keep {
         CHARS.into_iter().find(|chars| self.longest(value, *chars, if pretty { 2 } else { 0 }) <= bytes)
     }
 
+    /// Whether these fit for certain with all of their texts that are kept, as items of a list in an object.
+    pub(crate) fn fits(&self, items: &[&Value], bytes: usize, pretty: bool) -> bool {
+        let indent = if pretty { 6 } else { 0 };
+        let mut left = bytes;
+        items.iter().all(|item| {
+            let longest = self.longest(item, TEXT_CHARS, indent) + 2 * indent + 3;
+            left.checked_sub(longest).inspect(|rest| left = *rest).is_some()
+        })
+    }
+
     /// At least the bytes of the longest window.
     fn longest(&self, value: &Value, chars: usize, indent: usize) -> usize {
         // Of a line: its end, a comma, blanks, and those of the bracket that closes.
