@@ -303,6 +303,8 @@ pub struct Reply {
     pub body: Bytes,
     pub(crate) title: &'static str,
     pub(crate) key: Option<Secret>,
+    /// The body as JSON, if it was looked at.
+    pub(crate) parsed: Option<Value>,
 }
 
 impl Reply {
@@ -319,6 +321,9 @@ impl Reply {
     /// # Errors
     /// When it is something else.
     pub fn json(&self) -> Result<Value, ToolError> {
+        if let Some(parsed) = &self.parsed {
+            return Ok(parsed.clone());
+        }
         let text = String::from_utf8_lossy(&self.body);
         if text.trim().is_empty() {
             return Ok(json!({ "status": self.status.as_u16() }));

@@ -57,9 +57,9 @@ impl Problems {
         self.advise.and_then(|advise| advise(&serde_json::from_str(body).ok()?))
     }
 
-    /// The kind of failure that an answer with a status of success is.
-    pub(crate) fn of_success(&self, answer: &Value) -> Option<ErrorKind> {
-        self.failed.and_then(|failed| failed(answer))
+    /// What says of which kind the failure is that an answer with a status of success may be.
+    pub(crate) fn of_success(&self) -> Option<fn(&Value) -> Option<ErrorKind>> {
+        self.failed
     }
 
     /// The error for a status; the API's words are a block of their own.

@@ -275,8 +275,9 @@ impl Rest {
                 let pages = call.pages.unwrap_or(inner.api.pages);
                 let ask = position.apply(Ask::of(call, &args), pages)?;
                 let current = if let Pages::Count { param, .. } = pages { ask.parameter(param) } else { None };
-                let reply = self.send(ask).await?;
-                Answer { value: reply.json()?, reply: Some((reply.headers, current)), blocks: Vec::new() }
+                let mut reply = self.send(ask).await?;
+                let value = reply.parsed.take().map_or_else(|| reply.json(), Ok)?;
+                Answer { value, reply: Some((reply.headers, current)), blocks: Vec::new() }
             }
         };
         if let Some(after) = call.after {
@@ -516,15 +517,18 @@ impl Rest {
     /// A success, unless its body says otherwise.
     fn succeeded(&self, response: Response<Bytes>, ask: &Ask) -> Result<Reply, ToolError> {
         let (parts, body) = response.into_parts();
-        let reply = Reply {
+        let mut reply = Reply {
             status: parts.status,
             headers: parts.headers,
             body,
             title: self.inner.api.title,
             key: self.inner.key.clone(),
+            parsed: None,
         };
-        let failed =
-            reply.json().ok().and_then(|answer| ask.problems.unwrap_or(self.inner.api.problems).of_success(&answer));
+        let failed = ask.problems.unwrap_or(self.inner.api.problems).of_success().and_then(|failed| {
+            reply.parsed = reply.json().ok();
+            failed(reply.parsed.as_ref()?)
+        });
         match failed {
             None => Ok(reply),
             Some(kind) => {
