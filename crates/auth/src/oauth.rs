@@ -56,9 +56,12 @@ pub struct OAuth {
     shared: Arc<Shared>,
     keepers: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
     /// The keeper of the server that was asked about last, which is asked about with each request.
-    last: Arc<Mutex<Option<(Uri, Arc<TokenSource>)>>>,
+    last: Arc<Mutex<Last>>,
     web: WebOptions,
 }
+
+/// A server and its keeper.
+type Last = Option<(Uri, Arc<TokenSource>)>;
 
 impl Default for OAuth {
     fn default() -> OAuth {

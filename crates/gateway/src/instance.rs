@@ -92,7 +92,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// An instance that is not open yet. Must be called within a tokio runtime.
+    /// An instance that is not open yet, held by who opens it. Must be called within a tokio runtime.
     pub(crate) fn new(home: Home, permit: OwnedSemaphorePermit) -> Instance {
         Instance {
             raw: OnceLock::new(),
@@ -101,7 +101,7 @@ impl Instance {
             home,
             changes: Arc::default(),
             calls: Mutex::default(),
-            holds: AtomicUsize::new(0),
+            holds: AtomicUsize::new(1),
             held: Held::default(),
             watched: Mutex::default(),
             lowest: Mutex::default(),

@@ -41,6 +41,7 @@ mod call;
 mod exchange;
 mod forward;
 mod instance;
+mod lease;
 mod listen;
 mod mirrored;
 mod options;

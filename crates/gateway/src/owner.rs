@@ -1,6 +1,7 @@
 //! Who a connection to the upstream is for, over time: it is opened when it is needed, and again when it was lost.
 
 use crate::instance::{Home, Instance, Opened};
+use crate::lease::Lease;
 use crate::lock;
 use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
@@ -64,21 +65,23 @@ impl Owner {
         lost.clone().close_later(why);
     }
 
-    /// The connection; opens one if there is none.
-    pub(crate) async fn instance(
+    /// The connection for a request; opens one if there is none.
+    pub(crate) async fn lease(
         &self,
         pool: &Arc<Pool>,
         who: &Who,
         home: impl FnOnce() -> Home,
-    ) -> Result<Arc<Instance>, Refusal> {
-        if let Some(instance) = self.current() {
-            return Ok(instance);
+    ) -> Result<Lease, Refusal> {
+        let current = || Lease::new(pool, self.current()?);
+        if let Some(lease) = current() {
+            return Ok(lease);
         }
         let _once = self.opening.lock().await;
-        if let Some(instance) = self.current() {
-            return Ok(instance);
+        if let Some(lease) = current() {
+            return Ok(lease);
         }
-        let instance = pool.open(home(), who).await?;
+        let lease = Lease::opened(pool, pool.open(home(), who).await?);
+        let instance = lease.instance().clone();
         *lock(&self.slot) = Some(instance.clone());
         let tells = self.ready.load(Ordering::Acquire) && begins_to_tell(&instance);
         let again = self.opened.swap(true, Ordering::AcqRel);
@@ -98,7 +101,7 @@ impl Owner {
             // Who has waited for so long waits on within the time of the call.
             let _ = tokio::time::timeout(RESTORE, prepared).await;
         }
-        Ok(instance)
+        Ok(lease)
     }
 
     /// The client is ready: tells the upstream, before any other request of the session.

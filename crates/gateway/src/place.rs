@@ -1,6 +1,7 @@
 //! Which connection to the upstream a request goes to.
 
 use crate::instance::{Home, Instance};
+use crate::lease::Lease;
 use crate::lock;
 use crate::mirrored::Mirrored;
 use crate::options::Isolation;
@@ -62,8 +63,6 @@ fn prune(lent: &mut HashMap<Box<str>, Waiting>) {
     });
 }
 
-/// How often a connection is opened for a request that loses it to another before it has it.
-const HOLDS_MAX: usize = 8;
 /// Connections of one kind that wait to be lent again.
 const LENT_MAX: usize = 4;
 /// Principals whose owners are remembered although they have no connection.
@@ -123,21 +122,10 @@ impl Core {
         lock(&self.users).values().for_each(|user| user.bus.close());
     }
 
-    async fn shared(&self, caller: &Caller) -> Result<Held, Refusal> {
+    async fn shared(&self, caller: &Caller) -> Result<Lease, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
         let who = Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        self.held(&self.everybody(caller.features()), &who, || Home::Everybody(self.bus.clone())).await
-    }
-
-    /// The owner's connection, which is another's only when the request is done.
-    async fn held(&self, owner: &Owner, who: &Who, home: impl Fn() -> Home) -> Result<Held, Refusal> {
-        for _ in 0..HOLDS_MAX {
-            let instance = owner.instance(&self.pool, who, &home).await?;
-            if let Some(held) = Held::new(&self.pool, instance) {
-                return Ok(held);
-            }
-        }
-        Err(self.pool.full())
+        self.everybody(caller.features()).lease(&self.pool, &who, || Home::Everybody(self.bus.clone())).await
     }
 
     /// The connection for a request.
@@ -157,22 +145,22 @@ impl Core {
                 Some(session) => Home::Session(Arc::downgrade(session)),
                 None => Home::Client,
             };
-            return self.held(&owner, &who(caller), home).await.map(Place::Kept);
+            return owner.lease(&self.pool, &who(caller), home).await.map(Place::Kept);
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
         let asks = self.pool.stateless() == Some(false) && can_be_asked(caller);
         if lasts || (isolation == Isolation::Auto && !asks) {
-            let held = self.shared(caller).await?;
-            if lasts || !lends(caller, &held.instance) {
-                return Ok(Place::Kept(held));
+            let lease = self.shared(caller).await?;
+            if lasts || !lends(caller, lease.instance()) {
+                return Ok(Place::Kept(lease));
             }
         }
-        self.lend(request, context).await.map(|(held, key)| Place::Lent(Lent { core: self.clone(), held, key }))
+        self.lend(request, context).await.map(|(lease, key)| Place::Lent(Lent { core: self.clone(), lease, key }))
     }
 
     /// Lends a connection for a call: one that was lent to the same before, or a new one.
-    async fn lend(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Held, Box<str>), Refusal> {
+    async fn lend(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Lease, Box<str>), Refusal> {
         let caller = &request.caller;
         let features = caller.features().revision.as_str();
         let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
@@ -183,14 +171,14 @@ impl Core {
         loop {
             let found = lock(&self.lent).get_mut(&key).and_then(|waiting| waiting.ready.pop());
             let Some(instance) = found else { break };
-            if let Some(held) = Held::new(&self.pool, instance) {
-                return Ok((held, key));
+            if let Some(lease) = Lease::new(&self.pool, instance) {
+                return Ok((lease, key));
             }
         }
         let owner = Owner::of_many();
-        let held = self.held(&owner, &who(caller), || Home::Client).await?;
+        let lease = owner.lease(&self.pool, &who(caller), || Home::Client).await?;
         owner.give_up();
-        Ok((held, key))
+        Ok((lease, key))
     }
 }
 
@@ -215,12 +203,12 @@ impl Core {
                     }
                 }
                 let owner = Owner::of_many();
-                let opened = owner.instance(&core.pool, &who, || Home::Client).await;
+                let opened = owner.lease(&core.pool, &who, || Home::Client).await;
                 owner.give_up();
                 let mut lent = lock(&core.lent);
                 let waiting = lent.entry(key.clone()).or_default();
                 match opened {
-                    Ok(instance) => waiting.ready.push(instance),
+                    Ok(lease) => waiting.ready.push(lease.instance().clone()),
                     Err(_) => {
                         waiting.filling = false;
                         return prune(&mut lent);
@@ -274,28 +262,8 @@ fn who(caller: &Caller) -> Who {
 
 /// The connection of a call.
 pub(crate) enum Place {
-    Kept(Held),
+    Kept(Lease),
     Lent(Lent),
-}
-
-/// A connection that a request has: it is not closed in favour of another client.
-pub(crate) struct Held {
-    instance: Arc<Instance>,
-    pool: Arc<Pool>,
-}
-
-impl Held {
-    /// `None` if it was closed.
-    fn new(pool: &Arc<Pool>, instance: Arc<Instance>) -> Option<Held> {
-        instance.hold().then(|| Held { instance, pool: pool.clone() })
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.instance.release();
-        self.pool.freed();
-    }
 }
 
 impl Place {
@@ -306,7 +274,7 @@ impl Place {
 
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         match self {
-            Place::Kept(held) | Place::Lent(Lent { held, .. }) => &held.instance,
+            Place::Kept(lease) | Place::Lent(Lent { lease, .. }) => lease.instance(),
         }
     }
 }
@@ -314,13 +282,13 @@ impl Place {
 /// A connection that is given back after the call.
 pub(crate) struct Lent {
     core: Arc<Core>,
-    held: Held,
+    lease: Lease,
     key: Box<str>,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let instance = &self.held.instance;
+        let instance = self.lease.instance();
         if instance.lost().is_some() {
             return;
         }

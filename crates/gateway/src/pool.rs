@@ -241,7 +241,7 @@ impl Pool {
     }
 
     /// There is no connection for a request.
-    pub(crate) fn full(&self) -> Refusal {
+    fn full(&self) -> Refusal {
         let max = self.options.instances_max;
         Refusal::unavailable(format!("all {max} connections to the upstream are in use")).retry_after(1_000)
     }

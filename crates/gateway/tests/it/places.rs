@@ -144,9 +144,9 @@ async fn connections_are_capped_and_idle_ones_give_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_busy_sessions_than_connections_take_turns_and_no_call_fails() {
     let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
-    let service = bridge(curious(), false, |options| options.instances_max = 3);
+    let service = bridge(curious(), false, |options| options.instances_max = 8);
     let service = service.into_shared().unwrap();
-    let busy: Vec<_> = (0..24)
+    let busy: Vec<_> = (0..48)
         .map(|_| {
             let mut client = able(crate::serve(service.clone()), legacy);
             tokio::spawn(async move {
