@@ -29,6 +29,7 @@
 // listen  rounds
 // place
 // mirrored  owner
+// lease
 // exchange  parked  pool
 // subscribed  visits
 // instance

@@ -129,6 +129,7 @@ const RULES: &[(&str, Rule)] = &[
             "rustls",
             "rustls-platform-verifier",
             "tokio",
+            "tower-service",
             "url",
         ]),
     ),
