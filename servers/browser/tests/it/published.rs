@@ -11,7 +11,8 @@ use linchpin::transport::Child;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-const PAGE: &str = r#"<!doctype html><title>Fixture</title>
+/// With an icon, which browsers with a window ask for even where they have none.
+const PAGE: &str = r#"<!doctype html><title>Fixture</title><link rel=icon href="data:,">
 <input id=i><select id=s><option value=a>A<option value=b>B</select>
 <button id=b onclick="this.textContent='clicked'">Press</button><button id=h style="display:none">hidden</button>
 <script>console.log('hello')</script>"#;
