@@ -131,6 +131,10 @@ pub(crate) fn start(config: &Config, profile: &Path, proxy: &ForwardProxy) -> Re
     command.args.push(program.clone().into_os_string());
     command.args.extend(flags(config, &program, profile, proxy));
     command.cwd = Some(profile.to_owned());
+    if config.profile.is_none() {
+        // A whole Chromium has a folder for its socket there, which a killed one leaves behind.
+        command.environment.set("TMPDIR".into(), profile.into());
+    }
     command.start(STDERR_BYTES, |_| ()).map_err(|e| ToolError::new("The browser could not be started").detail(e))
 }
 
