@@ -526,3 +526,23 @@ impl Drop for Pending {
         transport.notify_detached(out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::Semaphore;
+
+    #[tokio::test]
+    async fn what_a_request_holds_is_not_closed_for_another_and_what_is_closed_cannot_be_held() {
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let instance = Instance::new(Home::Client, permit);
+        // Held by who opened it.
+        assert!(instance.idle().is_none() && !instance.close_idle("another").await);
+        assert!(instance.hold());
+        instance.release();
+        assert!(!instance.close_idle("another").await);
+        instance.release();
+        assert!(instance.idle().is_some() && instance.close_idle("another").await);
+        assert!(!instance.hold());
+    }
+}

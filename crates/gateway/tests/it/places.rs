@@ -2,6 +2,7 @@
 
 use crate::{able, bridge, curious, revisions, stream};
 use linchpin::client::Client;
+use linchpin::prelude::{NoArgs, Server};
 use linchpin::transport::{Bind, Connector, IntoService, Service, http, in_process, remote, unix};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::version::Revision;
@@ -141,26 +142,27 @@ async fn connections_are_capped_and_idle_ones_give_way() {
     assert!(first.call("roots", json!({})).await.is_ok());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn more_busy_sessions_than_connections_take_turns_and_no_call_fails() {
+#[tokio::test]
+async fn a_session_without_a_connection_gets_the_one_whose_call_ends() {
     let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
-    let service = bridge(curious(), false, |options| options.instances_max = 8);
+    let service = bridge(Server::new("slow", "1").tool("slow", slow), false, |options| {
+        options.instances_max = 1;
+        options.queue_ms_max = 20_000;
+    });
     let service = service.into_shared().unwrap();
-    let busy: Vec<_> = (0..48)
-        .map(|_| {
-            let mut client = able(crate::serve(service.clone()), legacy);
-            tokio::spawn(async move {
-                client.open().await;
-                for n in 0..25 {
-                    let called = client.call("roots", json!({})).await;
-                    assert!(called.is_ok(), "call {n}: {called:?}");
-                }
-            })
-        })
-        .collect();
-    for one in busy {
-        one.await.unwrap();
-    }
+    let [mut first, mut second] = [(), ()].map(|()| able(crate::serve(service.clone()), legacy));
+    first.open().await;
+    let busy = tokio::spawn(async move { (first.call("slow", json!({})).await, first) });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    second.open().await;
+    assert!(second.call("slow", json!({})).await.is_ok());
+    let (called, _first) = busy.await.unwrap();
+    assert!(called.is_ok(), "{called:?}");
+}
+
+async fn slow(_: &(), _: NoArgs) -> String {
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    "done".to_owned()
 }
 
 #[tokio::test]
