@@ -108,7 +108,7 @@ impl WebBody {
 
     /// Reads the rest of the body, at most `bytes_max` bytes. A body of one chunk is not copied.
     ///
-    /// Dropping the future loses what was read.
+    /// What the server says of the length reserves memory, at most 2 MiB ahead. Dropping the future loses what was read.
     ///
     /// # Errors
     /// As [`WebBody::chunk`], and if the body is longer than `bytes_max`, which is checked while reading.

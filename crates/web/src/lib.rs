@@ -246,7 +246,7 @@ impl Web {
         self.request_at(method, &url.parse()?, headers, body).await
     }
 
-    /// Sends a request like [`Web::send`], to an address that was parsed before.
+    /// Sends a request like [`Web::send`], to an address that was parsed before; [`Address`] has an example. Cancel-safe.
     ///
     /// # Errors
     /// As [`Web::send`].

@@ -176,6 +176,29 @@ async fn deadlines_and_limits_of_a_client_hold() {
     }
 }
 
+/// Never says anything.
+struct Silent;
+
+impl Lookup for Silent {
+    fn lookup(&self, _: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn the_time_to_connect_holds_for_the_lookup_of_the_name_too() {
+    let hurried = options(Reach::Any).with(|options| options.connect_ms_max = 50);
+    let web = Web::with_lookup(hurried, Silent);
+    for scheme in ["http", "https"] {
+        let error = web.send(get(&format!("{scheme}://slow.test/"))).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (WebErrorKind::Timeout, "connecting to slow.test took too long".to_owned()),
+            "{scheme}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_server_without_tls_is_told_apart_from_one_that_is_not_there() {
     let server = Server::new(|_, _| vec![]).await;
