@@ -1,12 +1,14 @@
 //! Where credentials of AWS are looked for: as AWS's own tools do, and nothing else is reached for them.
 
 use crate::Config;
+use crate::exported::{EXPORTED, Source};
 use bytes::Bytes;
 use http::{Request, Response};
 use linchpin::transport::web::{HostRule, Web};
 use linchpin_kit::ToolError;
 use reqsign_aws_v4::DefaultCredentialProvider;
 use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, Result, StaticEnv};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -41,7 +43,7 @@ const METADATA: &str = "http://169.254.169.254";
 const CONTAINER: &str = "http://169.254.170.2";
 
 /// What [`DefaultCredentialProvider`] tries, in its order; the metadata service only where the operator wants it.
-pub(crate) fn provider(config: &Config) -> DefaultCredentialProvider {
+fn provider(config: &Config) -> DefaultCredentialProvider {
     let mut chain = DefaultCredentialProvider::builder();
     if let Some(profile) = &config.profile {
         chain = chain.with_profile(profile);
@@ -69,7 +71,7 @@ pub(crate) fn context(config: &Config) -> std::result::Result<Context, ToolError
     Ok(Context::new()
         .with_env(env)
         .with_file_read(Files)
-        .with_command_execute(Programs)
+        .with_command_execute(Programs { environment: config.environment.clone() })
         .with_http_send(Http::new(config)?))
 }
 
@@ -91,9 +93,10 @@ fn of_profile(config: &Config) -> Option<String> {
     settings(config)?.get("region").map(str::to_owned)
 }
 
-/// Whether there is anything that credentials could come from. Nothing is run, and nobody is asked: what does not exist is
+/// What credentials could come from, if there is anything. Nothing is run, and nobody is asked: what does not exist is
 /// known at start, and what has expired when a request is signed.
-pub(crate) fn check(config: &Config) -> std::result::Result<(), ToolError> {
+pub(crate) fn source(config: &Config) -> std::result::Result<Source, ToolError> {
+    let chain = || Source::Chain(Box::new(provider(config)));
     let is_set = |name: &str| config.environment.get(name).is_some_and(|value| !value.is_empty());
     let all = |names: &[&str]| names.iter().all(|name| is_set(name));
     if all(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
@@ -102,7 +105,7 @@ pub(crate) fn check(config: &Config) -> std::result::Result<(), ToolError> {
         || is_set("AWS_CONTAINER_CREDENTIALS_FULL_URI")
         || config.instance_metadata
     {
-        return Ok(());
+        return Ok(chain());
     }
     let (known, keys) = (settings(config), keys(config));
     let has = |one: &Option<ini::Properties>, names: &[&str]| {
@@ -111,17 +114,11 @@ pub(crate) fn check(config: &Config) -> std::result::Result<(), ToolError> {
     let key = ["aws_access_key_id", "aws_secret_access_key"];
     let login = ["sso_start_url", "sso_region", "sso_account_id", "sso_role_name"];
     if has(&keys, &key) || has(&known, &key) || has(&known, &login) || has(&known, &["credential_process"]) {
-        return Ok(());
+        return Ok(chain());
     }
-    let profile = config.profile.as_deref().unwrap_or("default");
     // What AWS's own tools can read and the library cannot.
-    for word in ["sso_session", "role_arn"] {
-        if has(&known, &[word]) {
-            return Err(ToolError::new(format!("The profile {profile} has {word}, which is not read here")).hint(format!(
-                "Add a profile with `credential_process = aws configure export-credentials --profile {profile}`, and name it \
-                 with --profile."
-            )));
-        }
+    if EXPORTED.iter().any(|word| has(&known, &[word])) {
+        return Ok(Source::exported(config));
     }
     Err(ToolError::new("No credentials of AWS are set").hint(
         "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (IAM console, Security credentials), or AWS_PROFILE to a profile of \
@@ -167,15 +164,17 @@ impl FileRead for Files {
     }
 }
 
-/// The `credential_process` of a profile.
+/// The `credential_process` of a profile, and AWS's own program, with the variables that credentials are looked up with.
 #[derive(Debug)]
-struct Programs;
+struct Programs {
+    environment: BTreeMap<String, String>,
+}
 
 impl CommandExecute for Programs {
     async fn command_execute<'a>(&'a self, program: &'a str, args: &'a [&'a str]) -> Result<CommandOutput> {
         let mut command = tokio::process::Command::new(program);
-        command.args(args).stdin(std::process::Stdio::null()).kill_on_drop(true);
-        let bad = |why: String| Error::config_invalid(format!("credential_process {program}: {why}"));
+        command.args(args).envs(&self.environment).stdin(std::process::Stdio::null()).kill_on_drop(true);
+        let bad = |why: String| Error::config_invalid(format!("the program {program}: {why}"));
         let ran = tokio::time::timeout(TIME, command.output()).await;
         let ran = ran.map_err(|_| bad("it takes too long".to_owned()))?.map_err(|e| bad(e.to_string()))?;
         Ok(CommandOutput { status: ran.status.code().unwrap_or(-1), stdout: ran.stdout, stderr: ran.stderr })

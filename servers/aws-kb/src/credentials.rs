@@ -1,6 +1,8 @@
 //! Signs requests with AWS Signature Version 4.
 
-use crate::{Config, chain};
+use crate::Config;
+use crate::chain;
+use crate::exported::Source;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request};
@@ -16,9 +18,9 @@ use sha2::{Digest, Sha256};
 pub(crate) struct Signing(Signer<Credential>);
 
 impl Signing {
-    pub(crate) fn new(config: &Config, region: &str) -> Result<Signing, ToolError> {
+    pub(crate) fn new(config: &Config, source: Source, region: &str) -> Result<Signing, ToolError> {
         let signer = RequestSigner::new("bedrock", region).with_standard_session_token();
-        Ok(Signing(Signer::new(chain::context(config)?, chain::provider(config), signer)))
+        Ok(Signing(Signer::new(chain::context(config)?, source, signer)))
     }
 }
 
@@ -45,7 +47,8 @@ impl Authorize for Signing {
 /// The library's errors name providers and files, and hide secrets.
 fn no_credentials(error: &reqsign_core::Error) -> ToolError {
     ToolError::new("No credentials of AWS can be used").kind(ErrorKind::Denied).detail(error.to_string()).hint(
-        "The operator must set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE after `aws sso login`; on EC2 add \
+        "The operator must set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE after `aws sso login` (a profile with \
+         sso_session or role_arn needs AWS's own program `aws` in PATH); on EC2 add \
          --instance-metadata.",
     )
 }

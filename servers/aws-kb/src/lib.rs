@@ -12,6 +12,7 @@
 
 mod chain;
 mod credentials;
+mod exported;
 mod passages;
 
 use linchpin_kit::{Given, Service, ToolError, Vars, flag};
@@ -100,7 +101,7 @@ impl Config {
 /// When the configuration is invalid, or no region or no credentials are set.
 pub fn open(config: Config) -> Result<Rest, ToolError> {
     let region = chain::region(&config)?;
-    chain::check(&config)?;
+    let source = chain::source(&config)?;
     let mut api = config.api.clone();
     api.only.clone_from(&config.knowledge_bases);
     if let Some(odd) = api.only.iter().find(|id| !is_id(id)) {
@@ -111,7 +112,7 @@ pub fn open(config: Config) -> Result<Rest, ToolError> {
     // Another URL is one for both, as in AWS's own clients.
     api.base_urls.push((AGENT, api.api_url.clone().unwrap_or_else(|| of("bedrock-agent"))));
     api.api_url = Some(api.api_url.unwrap_or_else(|| of("bedrock-agent-runtime")));
-    let signer = credentials::Signing::new(&config, &region)?;
+    let signer = credentials::Signing::new(&config, source, &region)?;
     Ok(Rest::open(&API, api)?.authorize(signer))
 }
 

@@ -85,6 +85,53 @@ async fn credentials_of_variables_profiles_and_programs_sign_the_request() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn sessions_and_roles_of_profiles_are_read_by_the_program_of_aws() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let known = "[sso-session s]\nsso_region = eu-west-1\n[profile session]\nsso_session = s\n\
+                 [profile role]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = session\n[profile out]\nsso_session = s\n\
+                 [profile odd]\nrole_arn = x\n";
+    let known = written(folder.path(), "config", known);
+    let given = format!(r#""SecretAccessKey":"{KEY}","SessionToken":"{KEY}-t""#);
+    let program = format!(
+        "#!/bin/sh\n[ \"$1 $2 $3 $5 $6\" = \"configure export-credentials --profile --format process\" ] || exit 9\n\
+         [ \"$AWS_CONFIG_FILE\" = {known} ] || exit 8\n\
+         case $4 in\n\
+         session) echo '{{\"Version\":1,\"AccessKeyId\":\"FROMSESSION\",{given},\"Expiration\":\"2100-01-01T00:00:00+00:00\"}}';;\n\
+         role) echo '{{\"Version\":1,\"AccessKeyId\":\"FROMROLE\",{given}}}';;\n\
+         odd) echo '{{\"Version\":1}}';;\n\
+         *) echo 'The SSO session has expired: run aws sso login' >&2; exit 255;;\nesac\n"
+    );
+    let program = written(folder.path(), "aws", &program);
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (profile, folder, want) in [
+        ("session", path, "FROMSESSION"),
+        ("role", path, "FROMROLE"),
+        ("out", path, "run aws sso login"),
+        ("odd", path, "has no credentials"),
+        ("role", "/nonexistent", "the program aws"),
+    ] {
+        let site = suite().site().await;
+        let environment =
+            [("AWS_CONFIG_FILE", known.as_str()), ("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent"), ("PATH", folder)];
+        let config = config(&site, &environment).with(|config| config.profile = Some(profile.to_owned()));
+        let connection = connected(config).await;
+        let answer = call(&connection, "retrieve_from_aws_kb", arguments()).await;
+        assert!(!answer.result.to_string().contains(KEY), "{}", answer.result);
+        if want.starts_with("FROM") {
+            assert!(!answer.failed, "{want}: {}", answer.result);
+            let seen = &site.requests()[0];
+            assert_eq!(signer(seen), want);
+            assert_eq!(header(seen, "x-amz-security-token"), format!("{KEY}-t"));
+        } else {
+            assert!(answer.failed && answer.result.to_string().contains(want), "{profile} {}", answer.result);
+        }
+    }
+}
+
 #[tokio::test]
 async fn credentials_of_a_container_are_asked_for_once_and_again_before_they_expire() {
     let site = suite().site().await;
@@ -142,8 +189,8 @@ fn without_credentials_the_server_does_not_start_and_says_where_they_come_from()
         (vec![("HOME", home)], Some("keys"), ""),
         (vec![("HOME", home)], Some("odd"), none),
         (vec![("HOME", home)], Some("nobody"), none),
-        (vec![("HOME", home)], Some("session"), "The profile session has sso_session, which is not read here"),
-        (vec![("HOME", home)], Some("role"), "The profile role has role_arn, which is not read here"),
+        (vec![("HOME", home)], Some("session"), ""),
+        (vec![("HOME", home)], Some("role"), ""),
     ] {
         let config = Config::default().with(|config| {
             config.region = Some("us-east-1".to_owned());
