@@ -205,6 +205,11 @@ impl Guard {
         self.config.resources.iter().map(String::as_str)
     }
 
+    /// Returns the URLs of the issuers that it trusts.
+    pub fn issuers(&self) -> impl Iterator<Item = &str> {
+        self.config.issuers.iter().map(|issuer| issuer.url.as_str())
+    }
+
     /// Verifies an access token without a request, for other protocols. Tokens that are bound to a key are refused.
     ///
     /// # Errors

@@ -184,7 +184,7 @@ pub(crate) fn metadata(shared: &Shared) -> Answer {
         ),
         introspection_endpoint_auth_methods_supported: list(&methods[1..]),
         dpop_signing_alg_values_supported: list(&PROOF_ALGS),
-        protected_resources: Some(config.resources.clone()),
+        protected_resources: Some(config.resources.iter().chain(&config.also_at).cloned().collect()),
         client_id_metadata_document_supported: true,
         authorization_response_iss_parameter_supported: true,
         ..AuthorizationServerMetadata::default()

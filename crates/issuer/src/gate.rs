@@ -62,6 +62,7 @@ impl Started {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Started, SetupError> {
         let config = &shared.config;
         let guards: Vec<Guard> = config.resources.iter().map(|resource| guard_of(&shared, resource)).collect();
+        let issuers: Vec<String> = guards.first().into_iter().flat_map(Guard::issuers).map(str::to_owned).collect();
         for guard in &guards {
             guard.check().map_err(SetupError::new)?;
         }
@@ -89,13 +90,13 @@ impl Started {
             pages.insert(format!("{path}/device_authorization"), served(Endpoint::DeviceAuthorization));
             pages.insert(format!("{path}/device"), served(Endpoint::Device));
         }
-        for resource in &config.resources {
-            let document = resource_metadata(&shared, resource);
+        for resource in config.resources.iter().chain(&config.also_at) {
+            let document = resource_metadata(&shared, resource, &issuers);
             let at = Url::parse(resource).ok();
             if at.as_ref().is_some_and(|url| url.origin().ascii_serialization() == config.origin) {
                 let path = at.map(|url| url.path().trim_end_matches('/').to_owned()).unwrap_or_default();
                 pages.insert(format!("{RESOURCE}{path}"), document.clone());
-                if config.resources.len() == 1 {
+                if config.resources.len() == 1 && resource == &config.resources[0] {
                     pages.insert(RESOURCE.to_owned(), document);
                 }
             }
@@ -134,6 +135,10 @@ fn guard_of(shared: &Arc<Shared>, resource: &str) -> Guard {
         .keys_from(move || keys.keys.known().map(|ring| ring.set().clone()).unwrap_or_default())
         .revoked("family", move |family| revoked.has(family));
     let guard = Guard::new(resource).issuer(issuer).require(&shared.config.required);
+    let is_first = shared.config.resources.first().is_some_and(|first| first == resource);
+    let further = shared.config.also_at.iter().filter(|_| is_first);
+    let guard = further.fold(guard, |guard, url| guard.also_at(url));
+    let guard = shared.config.accepts.iter().fold(guard, |guard, accept| accept(guard));
     // Where nothing is required, clients ask for all at once; otherwise for more when they meet it.
     let all = shared.config.scopes.iter().map(|(scope, _)| scope.as_str());
     let guard = if shared.config.required.is_empty() { guard.ask_for(all) } else { guard };
@@ -147,13 +152,13 @@ fn guard_of(shared: &Arc<Shared>, resource: &str) -> Guard {
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-fn resource_metadata(shared: &Shared, resource: &str) -> Arc<dyn Page> {
+fn resource_metadata(shared: &Shared, resource: &str, issuers: &[String]) -> Arc<dyn Page> {
     let required: Scopes = shared.config.required.iter().collect();
     let all = || shared.config.scopes.iter().map(|(scope, _)| scope.as_str()).collect();
     let scopes = if required.is_empty() { all() } else { required };
     let metadata = ResourceMetadata {
         resource: resource.to_owned(),
-        authorization_servers: vec![shared.config.issuer.clone()],
+        authorization_servers: issuers.to_vec(),
         scopes_supported: (!scopes.is_empty()).then_some(scopes),
         bearer_methods_supported: Some(vec!["header".to_owned()]),
         dpop_signing_alg_values_supported: Some(PROOF_ALGS.map(str::to_owned).to_vec()),

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::gate::{self, Started};
 use crate::pages::Site;
 use crate::person::{Allow, SetupError};
-use crate::shared::{Config, Login, Shared};
+use crate::shared::{Accept, Config, Login, Shared};
 use crate::trusted::{self, IdentityProvider, Workload};
 use crate::upstream::Upstream;
 use crate::users::Users;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::request;
 use linchpin_core::gate::{Admit, Gate, Page, Refusal};
 use linchpin_core::{Principal, RequestContext};
-use linchpin_guard::TrustedProxies;
+use linchpin_guard::{Guard, TrustedProxies};
 use linchpin_store::{Clock, Store, SystemClock};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -51,6 +51,8 @@ struct Options {
     issuer: String,
     name: Option<String>,
     resources: Vec<String>,
+    also_at: Vec<String>,
+    accepts: Vec<Accept>,
     scopes: Vec<(String, String)>,
     required: Vec<String>,
     clients: Vec<Client>,
@@ -81,6 +83,8 @@ impl Issuer {
             issuer: url.into(),
             name: None,
             resources: Vec::new(),
+            also_at: Vec::new(),
+            accepts: Vec::new(),
             scopes: Vec::new(),
             required: Vec::new(),
             clients: Vec::new(),
@@ -175,6 +179,30 @@ impl Issuer {
     #[must_use]
     pub fn resource(self, url: impl Into<String>) -> Issuer {
         self.with(|options| options.resources.push(url.into()))
+    }
+
+    /// Adds a second URL of the same server, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`. Clients
+    /// can ask for tokens for it, and tokens for either URL are accepted at both.
+    #[must_use]
+    pub fn also_at(self, url: impl Into<String>) -> Issuer {
+        self.with(|options| options.also_at.push(url.into()))
+    }
+
+    /// Lets in others too, beside those who log in here: with keys, or with tokens of another authorization server. The function
+    /// gets the guard of each resource. The servers' metadata names all issuers, this one first.
+    ///
+    /// ```
+    /// use linchpin_guard::{Keys, Scopes};
+    /// use linchpin_issuer::{Issuer, Users};
+    ///
+    /// let (keys, token) = Keys::once("nightly-job", Scopes::new());
+    /// let issuer = Issuer::new("http://127.0.0.1:8931").users(Users::once()).accept(move |guard| guard.keys(keys.clone()));
+    /// assert!(issuer.check().is_ok());
+    /// # drop(token);
+    /// ```
+    #[must_use]
+    pub fn accept(self, change: impl Fn(Guard) -> Guard + Send + Sync + 'static) -> Issuer {
+        self.with(|options| options.accepts.push(Arc::new(change)))
     }
 
     /// Sets the name that users are shown.
@@ -314,7 +342,7 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
     }
     let (origin, path) = Config::place(&options.issuer)?;
     let resources = if options.resources.is_empty() { vec![format!("{origin}/mcp")] } else { options.resources };
-    for resource in &resources {
+    for resource in resources.iter().chain(&options.also_at) {
         let fine = Url::parse(resource).is_ok_and(|url| url.has_host() && url.fragment().is_none());
         if !fine {
             return Err(SetupError::new(format!("the resource {resource:?} is no URL of a server")));
@@ -343,6 +371,8 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
         path,
         origin,
         resources,
+        also_at: options.also_at,
+        accepts: options.accepts,
         scopes: options.scopes,
         required: options.required,
         clients: options.clients.into_iter().map(|client| (client.id.clone(), client)).collect(),

@@ -15,6 +15,7 @@ use crate::upstream::{Openness, Upstream};
 use crate::users::{Source, Users};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linchpin_guard::Guard;
 use linchpin_guard::TrustedProxies;
 use linchpin_oauth::{OFFLINE_ACCESS, Scopes};
 use linchpin_store::{Clock, Store};
@@ -30,6 +31,10 @@ pub(crate) struct Config {
     pub(crate) path: String,
     pub(crate) origin: String,
     pub(crate) resources: Vec<String>,
+    /// Further URLs of the first of them.
+    pub(crate) also_at: Vec<String>,
+    /// Who else is let in.
+    pub(crate) accepts: Vec<Accept>,
     /// Scopes, with a sentence each for users.
     pub(crate) scopes: Vec<(String, String)>,
     /// What every request needs.
@@ -50,6 +55,9 @@ pub(crate) struct Config {
     pub(crate) site: Site,
     pub(crate) cookies: Cookies,
 }
+
+/// Changes a guard.
+pub(crate) type Accept = Arc<dyn Fn(Guard) -> Guard + Send + Sync>;
 
 /// Where users log in.
 #[derive(Clone)]
@@ -151,7 +159,7 @@ impl Shared {
         if named.any(|other| other != first) {
             return None;
         }
-        all.iter().find(|own| is_same_resource(own, first)).map(String::as_str)
+        all.iter().chain(&self.config.also_at).find(|own| is_same_resource(own, first)).map(String::as_str)
     }
 
     /// The scopes to ask the user about. `None`: none of those that were asked for exists.

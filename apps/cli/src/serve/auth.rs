@@ -3,10 +3,13 @@
 #[cfg(feature = "web")]
 use super::issuer::{IssuerArgs, Place};
 use super::place::Clients;
+use super::url::{host, origin};
 use crate::fail::Failure;
 use clap::Args;
 use linchpin::Server;
-use linchpin::guard::{Guard, Keys, Scopes};
+use linchpin::guard::{Guard, Keys, Scopes, TrustedIssuer};
+#[cfg(feature = "web")]
+use linchpin::issuer::Issuer;
 use linchpin::transport::Gate;
 use std::fmt;
 use std::net::IpAddr;
@@ -54,7 +57,8 @@ pub(crate) struct AuthArgs {
     /// Require a token: token (a random one, printed at start), keys:FILE (see `linchpin auth key new`), or the
     /// URL of an authorization server; may be repeated. Or require a login: login (with a code that is printed),
     /// login:USERS.toml, or at a provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL,
-    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET.
+    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. With these, the URL of an
+    /// authorization server is also asked about tokens that are no JWT.
     #[arg(long, value_name = "HOW", requires = "http")]
     auth: Vec<Auth>,
 
@@ -62,6 +66,11 @@ pub(crate) struct AuthArgs {
     /// authorization server must be for it.
     #[arg(long, value_name = "URL", requires = "http")]
     public_url: Option<String>,
+
+    /// Also accept tokens of the authorization server for this audience, beside those for the public URL: an app id of Entra, an
+    /// API identifier of Auth0. May be repeated.
+    #[arg(long, value_name = "NAME", requires = "auth")]
+    audience: Vec<String>,
 
     /// With auto, require the scope `read` for tools that only read, and `write` for all others.
     #[arg(long, value_name = "auto", value_parser = ["auto"], requires = "auth")]
@@ -158,44 +167,68 @@ impl AuthArgs {
             return Ok(None);
         }
         let url = self.url(addr, tls)?;
-        #[cfg(feature = "web")]
-        if let Some(place) =
-            self.auth.iter().find_map(|auth| if let Auth::Login(place) = auth { Some(place) } else { None })
-        {
-            if self.auth.len() > 1 {
-                return Err(Failure::usage("--auth with a login cannot be combined with another --auth"));
-            }
-            let url = url.unwrap_or_default();
-            let gate = self.issuer.gate(place, &url, &self.all_scopes(), &self.trusted_proxy)?;
-            let host = host(&url).map(str::to_owned);
-            return Ok(Some(Door { gate, host, pass: Pass::Login(url) }));
-        }
-        let guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
-        let mut guard = guard.trusted_proxies(self.trusted_proxy.iter().copied());
+        let mut accepted = Accepted::default();
         let mut pass = Pass::Nothing;
         for auth in &self.auth {
-            let (with, own) = match auth {
+            let own = match auth {
                 Auth::Token => {
                     let (keys, token) = Keys::once("token", self.all_scopes());
-                    (guard.keys(keys), Pass::Token(token.expose().to_owned()))
+                    accepted.keys.push(keys);
+                    Pass::Token(token.expose().to_owned())
                 }
-                Auth::Keys(file) => (guard.keys(Keys::file(file).map_err(Failure::usage)?), Pass::Key),
+                Auth::Keys(file) => {
+                    accepted.keys.push(Keys::file(file).map_err(Failure::usage)?);
+                    Pass::Key
+                }
                 #[cfg(feature = "web")]
-                Auth::Login(_) => continue,
-                Auth::Issuer(issuer) => (guard.issuer(issuer.as_str()), Pass::Login(url.clone().unwrap_or_default())),
+                Auth::Login(_) => Pass::Login(url.clone().unwrap_or_default()),
+                Auth::Issuer(issuer) => {
+                    accepted.issuers.push(self.trusted(issuer)?);
+                    Pass::Login(url.clone().unwrap_or_default())
+                }
             };
-            guard = with;
-            // The first that fits.
+            // What clients are told is the first.
             pass = if pass == Pass::Nothing { own } else { pass };
         }
-        if let Some(url) = url.as_deref().filter(|_| sse) {
-            let end = url.find("://").map_or(0, |at| at + 3);
-            let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
-            guard = guard.also_at(format!("{origin}/sse"));
+        let sse = url.as_deref().filter(|_| sse).map(|url| format!("{}/sse", origin(url)));
+        #[cfg(feature = "web")]
+        if let Some(place) = self.login()? {
+            let url = url.unwrap_or_default();
+            let accept = move |issuer: Issuer| {
+                sse.into_iter().fold(issuer, Issuer::also_at).accept(move |guard| accepted.clone().by(guard))
+            };
+            let gate = self.issuer.gate(place, &url, &self.all_scopes(), &self.trusted_proxy, accept)?;
+            let host = host(&url).map(str::to_owned);
+            return Ok(Some(Door { gate, host, pass }));
         }
+        let guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
+        let guard = accepted.by(guard.trusted_proxies(self.trusted_proxy.iter().copied()));
+        let guard = sse.into_iter().fold(guard, Guard::also_at);
         guard.check().map_err(Failure::usage)?;
         let host = self.public_url.as_deref().and_then(host).map(str::to_owned);
         Ok(Some(Door { gate: Arc::new(guard), host, pass }))
+    }
+
+    /// Where users log in, if they do.
+    #[cfg(feature = "web")]
+    fn login(&self) -> Result<Option<&Place>, Failure> {
+        let mut places =
+            self.auth.iter().filter_map(|auth| if let Auth::Login(place) = auth { Some(place) } else { None });
+        let first = places.next();
+        match places.next() {
+            None => Ok(first),
+            Some(_) => Err(Failure::usage("users can log in at one place only: two --auth are logins")
+                .hint("oidc:URL of a provider that brokers others, such as Keycloak, lets them choose")),
+        }
+    }
+
+    /// An authorization server, and what is known of its tokens.
+    fn trusted(&self, issuer: &str) -> Result<TrustedIssuer, Failure> {
+        let issuer = self.audience.iter().fold(TrustedIssuer::new(issuer), TrustedIssuer::audience);
+        #[cfg(feature = "web")]
+        return super::issuer::introspected(issuer);
+        #[cfg(not(feature = "web"))]
+        Ok(issuer)
     }
 
     /// The public URL. On this machine it is the address.
@@ -220,21 +253,26 @@ impl AuthArgs {
     }
 }
 
+/// Who is let in without a login here.
+#[derive(Clone, Default)]
+struct Accepted {
+    keys: Vec<Keys>,
+    issuers: Vec<TrustedIssuer>,
+}
+
+impl Accepted {
+    fn by(self, guard: Guard) -> Guard {
+        let guard = self.keys.into_iter().fold(guard, Guard::keys);
+        self.issuers.into_iter().fold(guard, Guard::issuer)
+    }
+}
+
 /// Whether only programs of this machine reach an address.
 fn is_local(addr: &str) -> bool {
     let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     // What has no port is no address at all, which is said elsewhere.
     host == "localhost" || !addr.contains(':') || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The host of a URL, without its port.
-pub(super) fn host(url: &str) -> Option<&str> {
-    let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
-    match authority.strip_prefix('[') {
-        Some(v6) => authority.get(..v6.find(']')? + 2),
-        None => authority.split(':').next().filter(|host| !host.is_empty()),
-    }
 }
 
 #[cfg(test)]
@@ -272,19 +310,6 @@ mod tests {
         ];
         for (addr, expected) in rows {
             assert_eq!(is_local(addr), expected, "{addr}");
-        }
-    }
-
-    #[test]
-    fn the_host_of_a_public_url_is_accepted() {
-        let rows = [
-            ("https://mcp.example.com/mcp", Some("mcp.example.com")),
-            ("https://mcp.example.com:8443/mcp", Some("mcp.example.com")),
-            ("https://[2001:db8::1]:8443/mcp", Some("[2001:db8::1]")),
-            ("mcp.example.com", None),
-        ];
-        for (url, expected) in rows {
-            assert_eq!(host(url), expected, "{url}");
         }
     }
 }

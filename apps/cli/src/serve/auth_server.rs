@@ -198,7 +198,7 @@ pub(crate) fn run(args: &AuthServerArgs) -> Result<(), Failure> {
     let service = Server::new("authorization server", env!("CARGO_PKG_VERSION")).into_shared().map_err(Failure::new)?;
     let gate: Arc<dyn Gate> = Arc::new(PagesOnly(issuer));
     let mut place = http(args.http.as_str()).health().with_graceful_shutdown(shutdown_signal()).guard(gate);
-    if let Some(host) = super::auth::host(&args.issuer) {
+    if let Some(host) = super::url::host(&args.issuer) {
         place = place.allow_host(host);
     }
     if let Some(tls) = tls {

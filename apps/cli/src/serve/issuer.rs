@@ -2,9 +2,10 @@
 
 use super::keyring::keyring;
 use super::store::StoreArgs;
+use super::url::origin;
 use crate::fail::Failure;
 use clap::Args;
-use linchpin::guard::Scopes;
+use linchpin::guard::{Introspection, Scopes, TrustedIssuer};
 use linchpin::issuer::{Issuer, Upstream, Users};
 use linchpin::transport::Gate;
 use linchpin_kit::Vars;
@@ -64,17 +65,16 @@ pub(crate) struct IssuerArgs {
 }
 
 impl IssuerArgs {
-    /// Returns the gate of a server at `url`, whose tools demand these scopes.
+    /// Returns the gate of a server at `url`, whose tools demand these scopes; `accept` says who else is let in.
     pub(crate) fn gate(
         &self,
         place: &Place,
         url: &str,
         scopes: &Scopes,
         proxies: &[IpAddr],
+        accept: impl FnOnce(Issuer) -> Issuer,
     ) -> Result<Arc<dyn Gate>, Failure> {
-        let end = url.find("://").map_or(0, |at| at + 3);
-        let origin = url[end..].find('/').map_or(url, |at| &url[..end + at]);
-        let issuer = Issuer::new(origin).resource(url).trusted_proxies(proxies.iter().copied());
+        let issuer = Issuer::new(origin(url)).resource(url).trusted_proxies(proxies.iter().copied());
         let mut issuer = self.store.of(issuer)?;
         for scope in scopes.iter() {
             let sentence = match scope {
@@ -87,7 +87,7 @@ impl IssuerArgs {
         for rule in &self.allow {
             issuer = issuer.allow(rule);
         }
-        let issuer = place.logs_in(issuer)?;
+        let issuer = place.logs_in(accept(issuer))?;
         issuer.check().map_err(Failure::usage)?;
         Ok(Arc::new(issuer))
     }
@@ -104,18 +104,36 @@ impl Place {
     }
 }
 
-/// The provider, with the client that this program is there.
-fn provider(name: &str, at: &str) -> Result<Upstream, Failure> {
+/// The client that this program is elsewhere: its identifier, and its secret.
+fn own_client() -> Result<(Option<String>, Option<String>), Failure> {
     let get = |name: &str| std::env::var(name).ok();
     let vars = Vars::new(&get).keyring(&keyring);
+    let secret = vars.secret("LINCHPIN_CLIENT_SECRET").map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((vars.text("LINCHPIN_CLIENT_ID"), secret.map(|secret| secret.reveal().to_owned())))
+}
+
+/// Asks the issuer about tokens that are no JWT, if this program is a client there.
+pub(super) fn introspected(issuer: TrustedIssuer) -> Result<TrustedIssuer, Failure> {
+    match own_client()? {
+        (Some(id), Some(secret)) => Ok(issuer.introspection(Introspection::secret(id, secret))),
+        (None, None) => Ok(issuer),
+        (id, _) => {
+            let missing = if id.is_some() { "LINCHPIN_CLIENT_SECRET" } else { "LINCHPIN_CLIENT_ID" };
+            Err(Failure::usage(format!("{missing} is not set"))
+                .hint("set both, and the issuer is asked about tokens that are no JWT; or none of them"))
+        }
+    }
+}
+
+/// The provider, with the client that this program is there.
+fn provider(name: &str, at: &str) -> Result<Upstream, Failure> {
     let missing = |what: &str| {
         Failure::usage(format!("{what} is not set: it is that of the client which {name} knows this program by"))
             .hint("register one there, with the callback URL ORIGIN/callback, and set LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET")
     };
-    let id = vars.text("LINCHPIN_CLIENT_ID").ok_or_else(|| missing("LINCHPIN_CLIENT_ID"))?;
-    let secret = vars.secret("LINCHPIN_CLIENT_SECRET").map_err(|error| Failure::usage(error.to_string()))?;
+    let (id, secret) = own_client()?;
+    let id = id.ok_or_else(|| missing("LINCHPIN_CLIENT_ID"))?;
     let secret = secret.ok_or_else(|| missing("LINCHPIN_CLIENT_SECRET"))?;
-    let secret = secret.reveal();
     Ok(match name {
         "github" => Upstream::github(id, secret),
         "google" => Upstream::google(id, secret),

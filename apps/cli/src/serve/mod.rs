@@ -25,6 +25,7 @@ pub(crate) mod several;
 pub(crate) mod store;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod trim;
+mod url;
 pub(crate) mod words;
 
 pub(crate) use entry::{Alone, Tools};

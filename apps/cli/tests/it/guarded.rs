@@ -89,6 +89,85 @@ fn a_server_with_an_issuer_tells_clients_where_to_log_in() {
     assert!(out.contains("resource is this URL") && out.contains("usable keys") && !out.contains("problem"), "{out}");
 }
 
+#[test]
+fn a_login_goes_with_tokens_keys_another_issuer_and_both_transports() {
+    let home = tempfile::tempdir().unwrap();
+    let other = Issuer::start(|_, _| {});
+    let (_, key, _) = run(home.path(), &["auth", "key", "new", "laptop"]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (addr, users) = (format!("127.0.0.1:{port}"), "users.toml");
+    std::fs::write(home.path().join(users), "").unwrap();
+    let mut program = command(program(), home.path());
+    let auth = ["--auth", "login:users.toml", "--auth", "token", "--auth", "keys:keys.toml", "--auth", &other.url];
+    let served = Served::start(program.args(["serve", "memory", "--http", &addr, "--sse"]).args(auth));
+    let (code, out, err) = run(home.path(), &["auth", "check", &served.url]);
+    assert!(code == Some(0) && !out.contains("problem"), "{out}{err}");
+    // Clients of either transport find the document of theirs, which names both issuers.
+    for path in ["mcp", "sse"] {
+        let document = get(&addr, &format!("/.well-known/oauth-protected-resource/{path}"));
+        assert_eq!(document["resource"], format!("http://{addr}/{path}"));
+        assert_eq!(document["authorization_servers"], json!([format!("http://{addr}"), other.url]));
+    }
+    let document = get(&addr, "/.well-known/oauth-authorization-server");
+    assert_eq!(document["protected_resources"], json!([format!("http://{addr}/mcp"), format!("http://{addr}/sse")]));
+    for target in [served.url.clone(), format!("http://{addr}/sse")] {
+        let call = |token: &str| {
+            let header = format!("Authorization: Bearer {token}");
+            run(home.path(), &["call", &target, "read_graph", "--header", &header]).0
+        };
+        assert_eq!(call(key.trim()), Some(0), "{target}");
+        assert_ne!(call("lp_laptop_guessed"), Some(0), "{target}");
+    }
+    let two = ["serve", "memory", "--http", &addr, "--auth", "login", "--auth", "login:users.toml"];
+    let (code, _, err) = run(home.path(), &two);
+    assert!(code == Some(2) && err.contains("one place only"), "{err}");
+}
+
+#[test]
+fn an_issuer_is_asked_about_tokens_that_are_no_jwt_and_may_name_the_server_in_another_way() {
+    let home = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start(|path, answer| {
+        if path.starts_with("/.well-known/oauth-authorization-server") {
+            let base = answer.document["issuer"].as_str().unwrap_or_default();
+            answer.document["introspection_endpoint"] = json!(format!("{base}/introspect"));
+        }
+        if path == "/introspect" {
+            answer.status = 200;
+            answer.document = json!({ "active": true, "sub": "ada", "aud": "api://files", "exp": 4_000_000_000_u64 });
+        }
+    });
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let addr = format!("127.0.0.1:{port}");
+    let words = ["serve", "memory", "--http", &addr, "--auth", &issuer.url];
+    for (audience, client, works) in [
+        (&["--audience", "api://files"][..], true, true),
+        (&[], true, false),
+        (&["--audience", "api://files"], false, false),
+    ] {
+        let mut program = command(program(), home.path());
+        program.args(words).args(audience);
+        if client {
+            program.env("LINCHPIN_CLIENT_ID", "files").env("LINCHPIN_CLIENT_SECRET", "a-secret");
+        }
+        let served = Served::start(&mut program);
+        let call = ["call", &served.url, "read_graph", "--header", "Authorization: Bearer opaque"];
+        let (code, out, err) = run(home.path(), &call);
+        assert_eq!(code == Some(0), works, "{audience:?} {client}: {out}{err}");
+    }
+    let half = command(program(), home.path()).args(words).env("LINCHPIN_CLIENT_ID", "files").output().unwrap();
+    let said = String::from_utf8(half.stderr).unwrap();
+    assert!(half.status.code() == Some(2) && said.contains("LINCHPIN_CLIENT_SECRET is not set"), "{said}");
+}
+
+/// The JSON document at a path.
+fn get(addr: &str, path: &str) -> Value {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|_| panic!("{answer}"))
+}
+
 /// An authorization server, and an MCP server that names it, with a mistake.
 struct Issuer {
     url: String,
