@@ -319,6 +319,16 @@ impl Caller {
         Caller(Source::Session(session))
     }
 
+    /// The same caller, described by a copy of the message it was described by.
+    pub(crate) fn described_by(&self, message: &ByteString, copy: &ByteString) -> Caller {
+        let mut caller = self.clone();
+        if let Source::Request { frame, .. } = &mut caller.0 {
+            let same = frame.as_ptr() == message.as_ptr() && frame.len() == message.len();
+            *frame = if same { copy.clone() } else { String::from(&**frame).into() };
+        }
+        caller
+    }
+
     /// A caller described by its own request.
     pub fn of_request(
         features: &'static Features,

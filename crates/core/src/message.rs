@@ -256,6 +256,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns a copy in memory of its own. As it came, a request is a part of the transport's read buffer and keeps all of
+    /// that, 8 KiB over HTTP: too much for what lives long.
+    ///
+    /// ```
+    /// # use linchpin_core::Request;
+    /// fn keep(request: &Request, kept: &mut Vec<Request>) {
+    ///     kept.push(request.detached());
+    /// }
+    /// ```
+    #[must_use]
+    pub fn detached(&self) -> Request {
+        let frame = ByteString::from(String::from(&*self.frame));
+        let caller = self.caller.described_by(&self.frame, &frame);
+        Request { frame, caller, ..self.clone() }
+    }
+
     /// The method, if the specification has it.
     pub fn known(&self) -> Option<Method> {
         match self.method {

@@ -29,6 +29,15 @@ pub(crate) enum Source {
 }
 
 impl Args {
+    /// The same arguments of a request that may be a copy of the one that they came with.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn of(self, request: &Request) -> Args {
+        match self.0 {
+            Source::Json(frame, span) if *frame == *request.frame => Args(Source::Json(request.frame.clone(), span)),
+            other => Args(other),
+        }
+    }
+
     /// Returns the arguments as JSON text. Variables are an object of strings.
     pub(crate) fn json(&self) -> std::borrow::Cow<'_, str> {
         match &self.0 {

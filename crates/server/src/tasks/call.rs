@@ -17,6 +17,7 @@ use crate::tasks::recovery;
 use crate::tasks::runner;
 use crate::tasks::storage::{NewTask, Storage, TaskError};
 use crate::tool::Registered;
+use http::HeaderValue;
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
 use linchpin_core::{CallEvent, Cancel, Reply, ReplyKind, RunningCall};
@@ -109,6 +110,12 @@ pub(crate) fn start(
         answered: Vec::new(),
     };
     let link = Arc::new(Link::new(mode));
+    let (request, door) = match mode {
+        // The task keeps all of this for its whole life.
+        Mode::Must => &(Arc::new(request.detached()), owned_context(door)),
+        Mode::May | Mode::Later => &(request.clone(), door.clone()),
+    };
+    let args = args.of(request);
     let layers = core.layers(&tool.target.layers);
     let started =
         match dispatch::start_linked(&core.shared, layers, &tool.target, (request, door.clone()), args, link.clone()) {
@@ -146,6 +153,18 @@ pub(crate) fn start(
 
 fn sleep_ms(ms: u64) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
+}
+
+/// What is known about the request, with headers in memory of their own: as they came they keep the transport's read buffer.
+fn owned_context(context: &RequestContext) -> Arc<RequestContext> {
+    let mut owned = context.clone();
+    for value in owned.headers.values_mut() {
+        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.set_sensitive(value.is_sensitive());
+            *value = copy;
+        }
+    }
+    Arc::new(owned)
 }
 
 /// What is needed to start the call again. Of `_meta` only what the protocol defines is kept: the rest may be secret.

@@ -2,12 +2,14 @@
 
 use crate::cx::Cx;
 use crate::tasks::live::Handled;
+use crate::tasks::options::IsRevoked;
 use crate::tasks::record::{Kept, Record};
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, TaskError, failed};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Principal, Reply, ReplyKind};
 use linchpin_proto::task::{Change, EXPIRED, End, Event, error_parts};
 use serde_json::value::RawValue;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -25,9 +27,10 @@ pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Re
     // What the handler holds goes first, as it does when a call ends.
     drop(future);
     if let Some(end) = end {
-        finish(&handled, end).await;
+        // Boxed: while the handler runs, a task is no larger for how it will end.
+        Box::pin(finish(&handled, end)).await;
     } else if live.stopped() == Some(Stop::Leave) {
-        release(&live).await;
+        Box::pin(release(&live)).await;
     }
     cx.0.close();
     live.leave();
@@ -42,7 +45,8 @@ async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>, principa
         }
     });
     let mut deadline = pin!(tokio::time::sleep_until(live.deadline()));
-    let mut revoked = pin!(cancel_when_revoked(live, principal));
+    let watched = live.storage.is_revoked.as_ref().zip(principal);
+    let mut revoked = watched.map(|(is_revoked, principal)| Box::pin(cancel_when_revoked(live, is_revoked, principal)));
     let mut handler = |task: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled.map(|reply| of_reply(live, &reply)),
         Err(panic) => {
@@ -60,17 +64,16 @@ async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>, principa
             return Poll::Ready(Some(end));
         }
         // It stops once it is cancelled.
-        let _ = revoked.as_mut().poll(task);
+        if let Some(revoked) = &mut revoked {
+            let Poll::Pending = revoked.as_mut().poll(task);
+        }
         deadline.as_mut().poll(task).map(|()| Some(failed(EXPIRED)))
     })
     .await
 }
 
 /// Cancels a task once its principal is revoked.
-async fn cancel_when_revoked(live: &Live, principal: Option<&Principal>) {
-    let (Some(is_revoked), Some(principal)) = (&live.storage.is_revoked, principal) else {
-        return std::future::pending().await;
-    };
+async fn cancel_when_revoked(live: &Live, is_revoked: &IsRevoked, principal: &Principal) -> Infallible {
     loop {
         tokio::time::sleep(REVOKED_AGAIN).await;
         let mut cancel = |record: &mut Record| record.state.apply(&Event::Cancel, live.storage.now_ms());

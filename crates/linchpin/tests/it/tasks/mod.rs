@@ -7,6 +7,7 @@ mod faulty;
 mod kills;
 mod legacy;
 mod limits;
+mod memory;
 mod modern;
 #[cfg(unix)]
 mod node;
