@@ -181,7 +181,7 @@ impl Issuer {
         self.with(|options| options.resources.push(url.into()))
     }
 
-    /// Adds a second URL of the same server, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`. Clients
+    /// Adds a second URL of the first resource, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`. Clients
     /// can ask for tokens for it, and tokens for either URL are accepted at both.
     #[must_use]
     pub fn also_at(self, url: impl Into<String>) -> Issuer {
@@ -189,7 +189,8 @@ impl Issuer {
     }
 
     /// Lets in others too, beside those who log in here: with keys, or with tokens of another authorization server. The function
-    /// gets the guard of each resource. The servers' metadata names all issuers, this one first.
+    /// gets the guard of each resource. The servers' metadata names all issuers, this one first. The rules of
+    /// [`Issuer::allow`] are for those who log in here only.
     ///
     /// ```
     /// use linchpin_guard::{Keys, Scopes};

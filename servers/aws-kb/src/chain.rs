@@ -164,7 +164,7 @@ impl FileRead for Files {
     }
 }
 
-/// The `credential_process` of a profile, and AWS's own program, with the variables that credentials are looked up with.
+/// The `credential_process` of a profile, and the AWS CLI, with the variables that credentials are looked up with.
 #[derive(Debug)]
 struct Programs {
     environment: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Profiles that AWS's own program reads for us: with a session of single sign-on, or with a role to assume.
+//! Profiles that the AWS CLI reads for us: with a session of single sign-on, or with a role to assume.
 
 use crate::Config;
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider};
@@ -15,7 +15,7 @@ pub(crate) enum Source {
     Exported(String),
 }
 
-/// What only AWS's own program makes credentials of.
+/// Settings of profiles that only the AWS CLI makes credentials of.
 pub(crate) const EXPORTED: [&str; 2] = ["sso_session", "role_arn"];
 
 impl Source {

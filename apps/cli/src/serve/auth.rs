@@ -57,8 +57,8 @@ pub(crate) struct AuthArgs {
     /// Require a token: token (a random one, printed at start), keys:FILE (see `linchpin auth key new`), or the
     /// URL of an authorization server; may be repeated. Or require a login: login (with a code that is printed),
     /// login:USERS.toml, or at a provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL,
-    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. With these, the URL of an
-    /// authorization server is also asked about tokens that are no JWT.
+    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. An authorization server is also
+    /// asked about opaque tokens if LINCHPIN_INTROSPECTION_CLIENT_ID and LINCHPIN_INTROSPECTION_CLIENT_SECRET are set.
     #[arg(long, value_name = "HOW", requires = "http")]
     auth: Vec<Auth>,
 
@@ -166,6 +166,9 @@ impl AuthArgs {
             }
             return Ok(None);
         }
+        if !self.audience.is_empty() && !self.auth.iter().any(|auth| matches!(auth, Auth::Issuer(_))) {
+            return Err(Failure::usage("--audience is for tokens of an authorization server: add --auth URL"));
+        }
         let url = self.url(addr, tls)?;
         let mut accepted = Accepted::default();
         let mut pass = Pass::Nothing;
@@ -217,8 +220,8 @@ impl AuthArgs {
         let first = places.next();
         match places.next() {
             None => Ok(first),
-            Some(_) => Err(Failure::usage("users can log in at one place only: two --auth are logins")
-                .hint("oidc:URL of a provider that brokers others, such as Keycloak, lets them choose")),
+            Some(_) => Err(Failure::usage("only one --auth can be a login")
+                .hint("to offer several providers, name one that brokers them, such as Keycloak: --auth keycloak:URL")),
         }
     }
 
@@ -226,8 +229,14 @@ impl AuthArgs {
     fn trusted(&self, issuer: &str) -> Result<TrustedIssuer, Failure> {
         let issuer = self.audience.iter().fold(TrustedIssuer::new(issuer), TrustedIssuer::audience);
         #[cfg(feature = "web")]
-        return super::issuer::introspected(issuer);
-        #[cfg(not(feature = "web"))]
+        if let Some(introspection) = super::issuer::introspection()? {
+            // The secret, and tokens, would go to both.
+            if self.auth.iter().filter(|auth| matches!(auth, Auth::Issuer(_))).count() > 1 {
+                let why = "introspection is for one authorization server, and --auth names several";
+                return Err(Failure::usage(why).hint("serve twice, or unset LINCHPIN_INTROSPECTION_CLIENT_ID"));
+            }
+            return Ok(issuer.introspection(introspection));
+        }
         Ok(issuer)
     }
 

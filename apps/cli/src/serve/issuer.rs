@@ -5,7 +5,7 @@ use super::store::StoreArgs;
 use super::url::origin;
 use crate::fail::Failure;
 use clap::Args;
-use linchpin::guard::{Introspection, Scopes, TrustedIssuer};
+use linchpin::guard::{Introspection, Scopes};
 use linchpin::issuer::{Issuer, Upstream, Users};
 use linchpin::transport::Gate;
 use linchpin_kit::Vars;
@@ -104,23 +104,25 @@ impl Place {
     }
 }
 
-/// The client that this program is elsewhere: its identifier, and its secret.
-fn own_client() -> Result<(Option<String>, Option<String>), Failure> {
+/// A client identifier and its secret, from these variables.
+fn client(id: &str, secret: &str) -> Result<(Option<String>, Option<String>), Failure> {
     let get = |name: &str| std::env::var(name).ok();
     let vars = Vars::new(&get).keyring(&keyring);
-    let secret = vars.secret("LINCHPIN_CLIENT_SECRET").map_err(|error| Failure::usage(error.to_string()))?;
-    Ok((vars.text("LINCHPIN_CLIENT_ID"), secret.map(|secret| secret.reveal().to_owned())))
+    let known = vars.secret(secret).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((vars.text(id), known.map(|secret| secret.reveal().to_owned())))
 }
 
-/// Asks the issuer about tokens that are no JWT, if this program is a client there.
-pub(super) fn introspected(issuer: TrustedIssuer) -> Result<TrustedIssuer, Failure> {
-    match own_client()? {
-        (Some(id), Some(secret)) => Ok(issuer.introspection(Introspection::secret(id, secret))),
-        (None, None) => Ok(issuer),
+/// How an authorization server is asked about opaque tokens, if the variables for that are set. They are not those of a login's
+/// provider, whose secret no other server may see.
+pub(super) fn introspection() -> Result<Option<Introspection>, Failure> {
+    const ID: &str = "LINCHPIN_INTROSPECTION_CLIENT_ID";
+    const SECRET: &str = "LINCHPIN_INTROSPECTION_CLIENT_SECRET";
+    match client(ID, SECRET)? {
+        (Some(id), Some(secret)) => Ok(Some(Introspection::secret(id, secret))),
+        (None, None) => Ok(None),
         (id, _) => {
-            let missing = if id.is_some() { "LINCHPIN_CLIENT_SECRET" } else { "LINCHPIN_CLIENT_ID" };
-            Err(Failure::usage(format!("{missing} is not set"))
-                .hint("set both, and the issuer is asked about tokens that are no JWT; or none of them"))
+            let missing = if id.is_some() { SECRET } else { ID };
+            Err(Failure::usage(format!("{missing} is not set")).hint(format!("set both {ID} and {SECRET}, or neither")))
         }
     }
 }
@@ -131,7 +133,7 @@ fn provider(name: &str, at: &str) -> Result<Upstream, Failure> {
         Failure::usage(format!("{what} is not set: it is that of the client which {name} knows this program by"))
             .hint("register one there, with the callback URL ORIGIN/callback, and set LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET")
     };
-    let (id, secret) = own_client()?;
+    let (id, secret) = client("LINCHPIN_CLIENT_ID", "LINCHPIN_CLIENT_SECRET")?;
     let id = id.ok_or_else(|| missing("LINCHPIN_CLIENT_ID"))?;
     let secret = secret.ok_or_else(|| missing("LINCHPIN_CLIENT_SECRET"))?;
     Ok(match name {

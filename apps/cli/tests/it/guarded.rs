@@ -120,7 +120,9 @@ fn a_login_goes_with_tokens_keys_another_issuer_and_both_transports() {
     }
     let two = ["serve", "memory", "--http", &addr, "--auth", "login", "--auth", "login:users.toml"];
     let (code, _, err) = run(home.path(), &two);
-    assert!(code == Some(2) && err.contains("one place only"), "{err}");
+    assert!(code == Some(2) && err.contains("only one --auth can be a login"), "{err}");
+    let (code, _, err) = run(home.path(), &["serve", "memory", "--http", &addr, "--auth", "token", "--audience", "x"]);
+    assert!(code == Some(2) && err.contains("add --auth URL"), "{err}");
 }
 
 #[test]
@@ -139,6 +141,7 @@ fn an_issuer_is_asked_about_tokens_that_are_no_jwt_and_may_name_the_server_in_an
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let addr = format!("127.0.0.1:{port}");
     let words = ["serve", "memory", "--http", &addr, "--auth", &issuer.url];
+    let (id, secret) = ("LINCHPIN_INTROSPECTION_CLIENT_ID", "LINCHPIN_INTROSPECTION_CLIENT_SECRET");
     for (audience, client, works) in [
         (&["--audience", "api://files"][..], true, true),
         (&[], true, false),
@@ -147,16 +150,22 @@ fn an_issuer_is_asked_about_tokens_that_are_no_jwt_and_may_name_the_server_in_an
         let mut program = command(program(), home.path());
         program.args(words).args(audience);
         if client {
-            program.env("LINCHPIN_CLIENT_ID", "files").env("LINCHPIN_CLIENT_SECRET", "a-secret");
+            program.env(id, "files").env(secret, "a-secret");
         }
         let served = Served::start(&mut program);
         let call = ["call", &served.url, "read_graph", "--header", "Authorization: Bearer opaque"];
         let (code, out, err) = run(home.path(), &call);
         assert_eq!(code == Some(0), works, "{audience:?} {client}: {out}{err}");
     }
-    let half = command(program(), home.path()).args(words).env("LINCHPIN_CLIENT_ID", "files").output().unwrap();
-    let said = String::from_utf8(half.stderr).unwrap();
-    assert!(half.status.code() == Some(2) && said.contains("LINCHPIN_CLIENT_SECRET is not set"), "{said}");
+    let refused = |more: &[&str], variables: &[&str]| {
+        let mut program = command(program(), home.path());
+        let ended = program.args(words).args(more).envs(variables.iter().map(|name| (name, "x"))).output().unwrap();
+        assert_eq!(ended.status.code(), Some(2));
+        String::from_utf8(ended.stderr).unwrap()
+    };
+    assert!(refused(&[], &[id]).contains("LINCHPIN_INTROSPECTION_CLIENT_SECRET is not set"));
+    // A secret of one server is not sent to another.
+    assert!(refused(&["--auth", "https://other.example.com"], &[id, secret]).contains("for one authorization server"));
 }
 
 /// The JSON document at a path.

@@ -110,11 +110,8 @@ pub(crate) fn start(
         answered: Vec::new(),
     };
     let link = Arc::new(Link::new(mode));
-    let (request, door) = match mode {
-        // The task keeps all of this for its whole life.
-        Mode::Must => &(Arc::new(request.detached()), owned_context(door)),
-        Mode::May | Mode::Later => &(request.clone(), door.clone()),
-    };
+    // A task keeps all of this for its whole life.
+    let (request, door) = &(Arc::new(request.detached()), owned_context(door));
     let args = args.of(request);
     let layers = core.layers(&tool.target.layers);
     let started =

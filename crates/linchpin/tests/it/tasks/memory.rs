@@ -25,7 +25,13 @@ async fn wait(cx: &Cx, note: Note) -> Text {
 /// A transport's read buffer is 8 KiB, and a task may wait for days.
 #[tokio::test]
 async fn a_task_that_waits_keeps_nothing_of_the_transports_buffer() {
-    let server = Server::new("test", "1").tool(Tool::new("wait", "Wait").task_required(), wait).tasks(Tasks::memory());
+    keeps_nothing(Tool::new("wait", "Wait").task_required()).await;
+    // One that becomes a task because it takes long.
+    keeps_nothing(Tool::new("wait", "Wait").task()).await;
+}
+
+async fn keeps_nothing(tool: Tool) {
+    let server = Server::new("test", "1").tool(tool, wait).tasks(Tasks::memory());
     let service = server.into_service_with(HttpOptions::default()).unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
