@@ -85,7 +85,8 @@ const STAGES: &[Stage] = &[
     long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),
     long("outside", &["release"], "a program outside of the workspace extends the SDK", longer::outside),
     long("publish", &["release"], "cargo publish --dry-run of every crate, in order", release::check),
-    long("deny", &[], "cargo deny: advisories, licences, sources", longer::deny),
+    long("deny", &[], "cargo deny: licences, sources, duplicates", longer::deny),
+    long("advisories", &[], "cargo deny: advisories of RustSec", longer::advisories),
     long("semver", &["features"], "cargo semver-checks against what is published", longer::semver),
     long("external-types", &["features"], "types of other crates in the public API", longer::external_types),
     long("windows", &["release"], "the workspace compiles for Windows", longer::windows),
@@ -144,7 +145,17 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     std::fs::write(context.results("test")?.join("times.md"), times).context("cannot write the times")?;
     println!("in {} s; times by stage: target/xtask/test/times.md", started.elapsed().as_secs());
     println!("{total}");
-    Ok(total.failed == 0)
+    let unmade = unmade(&done, &skip);
+    if context.all && !unmade.is_empty() {
+        println!("not all of it ran: {}; `--skip STAGE` says that this is meant", unmade.join(", "));
+    }
+    Ok(total.failed == 0 && (!context.all || unmade.is_empty()))
+}
+
+/// Stages that made no check, though nobody said `--skip`.
+fn unmade(done: &[Done], skip: &[&str]) -> Vec<&'static str> {
+    let none = |done: &&Done| matches!(done.report.counts, Counts { passed: 0, failed: 0, .. });
+    done.iter().filter(none).map(|done| done.stage).filter(|stage| !skip.contains(stage)).collect()
 }
 
 /// What a run from nothing writes under `target/`, in GiB: `du` of a fresh clone says 7.7.
@@ -351,6 +362,18 @@ mod tests {
         let nextest = "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
         let expected = Counts { passed: 5, failed: 2, skipped: 3 };
         assert_eq!(test_counts(nextest), expected);
+    }
+
+    #[test]
+    fn stages_that_made_no_check_are_named_but_those_skipped_on_purpose() {
+        let done = |stage, report| Done { stage, began: Duration::ZERO, took: Duration::ZERO, report };
+        let all = [
+            done("fmt", Report::one(true, String::new())),
+            done("windows", Report::skipped("no C compiler".into())),
+            done("msrv-build", Report::skipped("--skip was given".into())),
+            done("docs", Report::one(false, String::new())),
+        ];
+        assert_eq!(unmade(&all, &["msrv-build"]), ["windows"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum Source {
     BaseUri,
 }
 
-/// A content security policy, and what of the page's wishes is not in it.
+/// A content security policy, and what the page asked for that is not in it.
 ///
 /// ```
 /// use linchpin_apps::{Grant, PageMeta, View};

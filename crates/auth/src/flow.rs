@@ -140,8 +140,8 @@ impl Flow<'_> {
         let server = &ground.server;
         let redirect_uri = redirect_uri(&**login).await?;
         let to_register = register::scopes(scopes.as_ref(), ground.scopes_supported.as_ref());
-        let wishes = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
-        let client = register::client(self.config, &self.asker, server, stored, &wishes).await?;
+        let metadata = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
+        let client = register::client(self.config, &self.asker, server, stored, &metadata).await?;
 
         // The issuer is recorded together with verifier and state before the user is redirected.
         let request = Request::new(server, &redirect_uri);

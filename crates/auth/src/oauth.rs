@@ -55,12 +55,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct OAuth {
     shared: Arc<Shared>,
     keepers: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
-    /// The keeper of the server that was asked about last, which is asked about with each request.
+    /// The source of the server that was asked about last, which is asked about with each request.
     last: Arc<Mutex<Last>>,
     web: WebOptions,
 }
 
-/// A server and its keeper.
+/// A server and its source.
 type Last = Option<(Uri, Arc<TokenSource>)>;
 
 impl Default for OAuth {
@@ -237,7 +237,7 @@ impl OAuth {
     /// # Errors
     /// If no token was obtained: why, and what to do.
     pub async fn login_to(&self, address: &str) -> Result<(), Error> {
-        self.keeper(address)?.log_in_now().await
+        self.source(address)?.log_in_now().await
     }
 
     /// Removes every token and registration for a server, and returns how many there were.
@@ -247,20 +247,20 @@ impl OAuth {
     /// # Errors
     /// If the URL is invalid or the store cannot be read or written.
     pub async fn logout(&self, address: &str) -> Result<usize, Error> {
-        let keeper = self.keeper(address)?;
-        let keys = keeper.keys().await?;
+        let source = self.source(address)?;
+        let keys = source.keys().await?;
         for key in &keys {
             let stored = self.shared.config.store.load(key).await.unwrap_or_default();
             self.shared.config.store.forget(key).await.map_err(|e| {
                 Error::new(crate::error::Kind::Store, format!("the stored tokens cannot be removed: {e}"))
             })?;
             if let Some(stored) = stored
-                && let Err(error) = self.revoke(&keeper, key, &stored).await
+                && let Err(error) = self.revoke(&source, key, &stored).await
             {
                 tracing::info!(%error, issuer = key.issuer, "the tokens could not be revoked");
             }
         }
-        keeper.drop_permit();
+        source.drop_permit();
         Ok(keys.len())
     }
 
@@ -290,13 +290,13 @@ impl OAuth {
     }
 
     /// Revokes a token (RFC 7009), best effort.
-    async fn revoke(&self, keeper: &TokenSource, key: &StoreKey, stored: &Stored) -> Result<(), Error> {
+    async fn revoke(&self, source: &TokenSource, key: &StoreKey, stored: &Stored) -> Result<(), Error> {
         let Some(tokens) = &stored.tokens else { return Ok(()) };
         let (token, hint) = match &tokens.refresh_token {
             Some(token) => (token, "refresh_token"),
             None => (&tokens.access_token, "access_token"),
         };
-        let asker = keeper.asker();
+        let asker = source.asker();
         let server = metadata::server(&asker, &key.issuer).await?;
         let Some(address) = &server.revocation_endpoint else { return Ok(()) };
         let config = &self.shared.config;
@@ -320,7 +320,7 @@ impl OAuth {
         }
     }
 
-    fn keeper(&self, address: &str) -> Result<Arc<TokenSource>, Error> {
+    fn source(&self, address: &str) -> Result<Arc<TokenSource>, Error> {
         let server = address::server(address)?;
         let name = server.as_str().trim_end_matches('/').to_owned();
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,16 +333,16 @@ impl OAuth {
         Ok(keepers.entry(name).or_insert_with(new).clone())
     }
 
-    fn keeper_of(&self, head: &Parts) -> Result<Arc<TokenSource>, Error> {
+    fn source_of(&self, head: &Parts) -> Result<Arc<TokenSource>, Error> {
         let server = head.extensions.get::<BelongsTo>().map_or(&head.uri, |server| &server.0);
-        if let Some((last, keeper)) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some((last, source)) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner)
             && last == server
         {
-            return Ok(keeper.clone());
+            return Ok(source.clone());
         }
-        let keeper = self.keeper(&server.to_string())?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((server.clone(), keeper.clone()));
-        Ok(keeper)
+        let source = self.source(&server.to_string())?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((server.clone(), source.clone()));
+        Ok(source)
     }
 }
 
@@ -350,8 +350,8 @@ impl Authorizer for OAuth {
     fn authorize<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async move {
             // No tokens for URLs that must not get any; if the server requires one, `answered` explains why.
-            let Ok(keeper) = self.keeper_of(head) else { return Ok(()) };
-            Ok(keeper.authorize(head).await?)
+            let Ok(source) = self.source_of(head) else { return Ok(()) };
+            Ok(source.authorize(head).await?)
         })
     }
 
@@ -362,8 +362,8 @@ impl Authorizer for OAuth {
         headers: &'a HeaderMap,
     ) -> BoxFuture<'a, Result<bool, Arc<str>>> {
         Box::pin(async move {
-            match self.keeper_of(request) {
-                Ok(keeper) => Ok(keeper.answered(request, status, headers).await?),
+            match self.source_of(request) {
+                Ok(source) => Ok(source.answered(request, status, headers).await?),
                 Err(error) if status == StatusCode::UNAUTHORIZED => Err(error.into()),
                 Err(_) => Ok(false),
             }

@@ -27,16 +27,16 @@ pub(crate) async fn client(
     asker: &Asker,
     server: &Server,
     stored: Option<&Registered>,
-    wishes: &RegistrationMetadata<'_>,
+    metadata: &RegistrationMetadata<'_>,
 ) -> Result<Client, Error> {
     if let Some(client) = standing(config, server)? {
         return Ok(client);
     }
-    let fits = |client: &&Registered| client.redirect_uris.iter().any(|uri| uri == wishes.redirect_uri);
+    let fits = |client: &&Registered| client.redirect_uris.iter().any(|uri| uri == metadata.redirect_uri);
     if let Some(client) = stored.filter(fits).and_then(|stored| remembered(stored, config.now())) {
         return Ok(client);
     }
-    register(config, asker, server, wishes).await
+    register(config, asker, server, metadata).await
 }
 
 /// The client that tokens were given to, for asking for more of them.
@@ -118,7 +118,7 @@ async fn register(
     config: &Config,
     asker: &Asker,
     server: &Server,
-    wishes: &RegistrationMetadata<'_>,
+    metadata: &RegistrationMetadata<'_>,
 ) -> Result<Client, Error> {
     let Some(endpoint) = &server.registration_endpoint else {
         let document =
@@ -132,15 +132,15 @@ async fn register(
     let method = wanted_method(server)?;
     let mut request = json!({
         "client_name": config.client_name,
-        "redirect_uris": [wishes.redirect_uri],
+        "redirect_uris": [metadata.redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "application_type": application_type(wishes.redirect_uri),
+        "application_type": application_type(metadata.redirect_uri),
     });
     if let Some(method) = method {
         request["token_endpoint_auth_method"] = json!(method.name());
     }
-    if let Some(scopes) = wishes.scopes {
+    if let Some(scopes) = metadata.scopes {
         request["scope"] = json!(scopes.to_string());
     }
     let what = "the registration endpoint";
@@ -161,7 +161,7 @@ async fn register(
         client_secret: text("client_secret").map(Secret::from),
         token_endpoint_auth_method: method,
         client_secret_expires_at: document.get("client_secret_expires_at").and_then(Value::as_u64),
-        redirect_uris: vec![wishes.redirect_uri.to_owned()],
+        redirect_uris: vec![metadata.redirect_uri.to_owned()],
     })
 }
 

@@ -315,11 +315,11 @@ impl TokenSource {
         let (tell, outcome) = watch::channel(None);
         let flight = Refresh { kind: std::mem::discriminant(&need), outcome };
         state.flight = Some(flight.clone());
-        let keeper = self.clone();
+        let this = self.clone();
         tokio::spawn(async move {
             // Cleared before waiters are woken, and also after a panic.
-            let landing = RefreshGuard(keeper.clone());
-            let outcome = keeper.meet(need).await;
+            let landing = RefreshGuard(this.clone());
+            let outcome = this.meet(need).await;
             drop(landing);
             let _ = tell.send(Some(outcome));
         });

@@ -3,6 +3,15 @@
 //! Use them through the crate `linchpin` (`linchpin::register`, also in `linchpin::prelude`). The documentation there has a
 //! complete example.
 
+// Files import downwards, in this order:
+//
+// ```text
+// register
+// method
+// options
+// text
+// ```
+
 // This crate owns syntax, and nothing else: users could write the same builder calls themselves. It must never look into a
 // method's body, and must never know what the builder does with its arguments.
 

@@ -19,11 +19,15 @@
 //!
 //! Layers of requests run before those of handlers: here the audit also records the calls that the rate limit refuses.
 
-// This crate owns what stands around handlers and is the same for every server. It must never know HTTP, transports, or
-// revisions, and it uses only the public API of the server crate. Files import downwards:
+// Files import downwards, in this order:
 //
-//   rate_limit  audit  metrics
-//   caller  time
+// ```text
+// audit  rate_limit
+// caller  metrics  time
+// ```
+
+// This crate owns what stands around handlers and is the same for every server. It must never know HTTP, transports, or
+// revisions, and it uses only the public API of the server crate.
 
 mod audit;
 mod caller;

@@ -28,13 +28,17 @@
 //! default `http://localhost:4318`. Names and attributes are those of the OpenTelemetry conventions for MCP. Arguments,
 //! results and URIs are never part of them.
 
-// This crate owns how what linchpin-core tells observers becomes OpenTelemetry's. It must never know servers, clients or
-// transports. Files import downwards:
+// Files import downwards, in this order:
 //
-//   otel
-//   export  observer
-//   client
-//   conventions
+// ```text
+// otel
+// export
+// client  observer
+// conventions
+// ```
+
+// This crate owns how what linchpin-core tells observers becomes OpenTelemetry's. It must never know servers, clients or
+// transports.
 
 mod client;
 mod conventions;

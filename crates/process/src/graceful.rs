@@ -10,7 +10,7 @@ const GRACE_STEPS: u32 = 100;
 
 /// A child that leads a process group of its own. To end it, and when this is dropped, the group is asked to end
 /// (SIGTERM), so that programs remove lock files and the like, and killed two seconds later. For short runs of programs
-/// that are trusted to that point; it has no keeper, so that starting it costs nothing more.
+/// that are trusted to that point; it has no watchdog, so that starting it costs nothing more.
 #[derive(Debug)]
 pub struct Graceful {
     child: Option<Child>,

@@ -1,18 +1,18 @@
 //! A child process and its descendants, which are killed together and cannot outlive this process.
 //!
-//! Every child has a process group of its own, and a *keeper*: a `sh` whose input is a pipe that only this process can
+//! Every child has a process group of its own, and a *watchdog*: a `sh` whose input is a pipe that only this process can
 //! write to. It waits for the end of that pipe, which comes when this process is gone in whatever way, and then kills
 //! the group.
 //!
 //! **On Linux** it also kills the descendants that have left the group. All of them have inherited the *mark* of the
 //! child, a number, in two places: their environment, and their limit on file locks, of which the kernel has made no
 //! use since 2.4.25. The first may be replaced. The second is placed a moment after the start, and not at all where
-//! this program has inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is
-//! found; where the group is over before this process is, that needs no keeper. It is in a group of its own, where
+//! this program has inherited one itself. The watchdog kills whoever has the mark in either place, until nobody new is
+//! found; where the group is over before this process is, that needs no watchdog. It is in a group of its own, where
 //! signals that a server sends to its group do not reach it. The child leads the other one, and is not reaped before
 //! that is over, so that its number cannot come to mean other processes.
 //!
-//! **On other systems** the keeper leads the group itself, and is what is not reaped.
+//! **On other systems** the watchdog leads the group itself, and is what is not reaped.
 //!
 //! Rejected: a child subreaper, to which orphans are given. It would have to be the parent of the child and to outlive
 //! this process, and a library has no program for that: a `sh` as the parent passes on neither every variable nor the
@@ -22,10 +22,10 @@
 //! library does not have.
 
 #[cfg(unix)]
-pub(crate) use unix::{Group, Keeper, pid};
+pub(crate) use unix::{Group, Watchdog, pid};
 
 #[cfg(not(unix))]
-pub(crate) use elsewhere::{Group, Keeper};
+pub(crate) use elsewhere::{Group, Watchdog};
 
 #[cfg(unix)]
 mod unix {
@@ -45,7 +45,7 @@ mod unix {
     /// Kills the group that its first line names once its input ends, then whoever has the mark, if it is given one. A
     /// look at all processes may miss one that ends meanwhile and leaves a new one behind, so it ends with two looks at
     /// those not seen before that find nobody.
-    const KEEP: &str = r#"
+    const WATCH: &str = r#"
         trap '' HUP INT TERM
         read -r group && { read -r _; kill -KILL "-$group"; }
         [ -n "$1" ] || exit
@@ -62,22 +62,22 @@ mod unix {
             done
         done"#;
 
-    /// The keeper of a group that has no members yet.
-    pub(crate) struct Keeper {
+    /// The watchdog of a group that has no members yet.
+    pub(crate) struct Watchdog {
         process: Child,
         /// The other end of its input: dropping it has the work done.
         life: io::PipeWriter,
         mark: Option<u64>,
     }
 
-    impl Keeper {
-        /// Starts a keeper for the command; an error if there is no `sh`.
-        pub(crate) fn start(command: &mut Command) -> io::Result<Keeper> {
+    impl Watchdog {
+        /// Starts a watchdog for the command; an error if there is no `sh`.
+        pub(crate) fn start(command: &mut Command) -> io::Result<Watchdog> {
             command.process_group(0);
             let mark = mark::environment(command);
             let (input, life) = io::pipe()?;
             let process = Command::new("/bin/sh")
-                .args(["-c", KEEP, "linchpin-keeper"])
+                .args(["-c", WATCH, "linchpin-watchdog"])
                 .args(mark.map(|mark| mark.to_string()))
                 .env_clear()
                 .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
@@ -90,11 +90,11 @@ mod unix {
             if !cfg!(target_os = "linux") {
                 command.process_group(process.id().and_then(|id| id.try_into().ok()).unwrap_or(0));
             }
-            Ok(Keeper { process, life, mark })
+            Ok(Watchdog { process, life, mark })
         }
 
-        /// Tells the keeper its group.
-        fn keep(mut self, child: &Child, group: Option<Pid>) -> Keeper {
+        /// Tells the watchdog its group.
+        fn keep(mut self, child: &Child, group: Option<Pid>) -> Watchdog {
             if let Some((mark, child)) = self.mark.zip(pid(child)) {
                 mark::limit(child, mark);
             }
@@ -104,7 +104,7 @@ mod unix {
             self
         }
 
-        /// Kills whoever has the mark, which takes no other program while this one lives, and ends the keeper. It goes
+        /// Kills whoever has the mark, which takes no other program while this one lives, and ends the watchdog. It goes
         /// on by itself where this is cut short.
         pub(crate) async fn finish(self) {
             let swept = match self.mark {
@@ -130,12 +130,12 @@ mod unix {
     }
 
     impl Group {
-        /// The group of a started child, and its keeper, which cleans up when the group ends.
-        pub(crate) fn of(child: &Child, keeper: Option<Keeper>) -> (Group, Option<Keeper>) {
-            let leader = keeper.as_ref().map(|keeper| &keeper.process).filter(|_| !cfg!(target_os = "linux"));
+        /// The group of a started child, and its watchdog, which cleans up when the group ends.
+        pub(crate) fn of(child: &Child, watchdog: Option<Watchdog>) -> (Group, Option<Watchdog>) {
+            let leader = watchdog.as_ref().map(|watchdog| &watchdog.process).filter(|_| !cfg!(target_os = "linux"));
             let id = pid(leader.unwrap_or(child));
-            let keeper = keeper.map(|keeper| keeper.keep(child, id));
-            (Group { id: Mutex::new(id), over: Notify::new() }, keeper)
+            let watchdog = watchdog.map(|watchdog| watchdog.keep(child, id));
+            (Group { id: Mutex::new(id), over: Notify::new() }, watchdog)
         }
 
         /// Sends SIGTERM to all members.
@@ -168,7 +168,7 @@ mod unix {
 
         /// Waits for the end of the child; where its number is that of the group, it is left to be reaped.
         #[cfg(target_os = "linux")]
-        pub(crate) async fn ended(&self, child: &mut Child, keeper: Option<&Keeper>) -> io::Result<ExitStatus> {
+        pub(crate) async fn ended(&self, child: &mut Child, watchdog: Option<&Watchdog>) -> io::Result<ExitStatus> {
             use rustix::process::{WaitId, WaitIdOptions, waitid};
             // A process that was just being forked when its parent was limited is not, and is found a little later.
             let mut looks = [1, 10, 100].map(Duration::from_millis).into_iter();
@@ -185,14 +185,14 @@ mod unix {
                     continue;
                 };
                 let _ = timeout(look, ends.recv()).await;
-                if let Some(mark) = keeper.and_then(|keeper| keeper.mark) {
+                if let Some(mark) = watchdog.and_then(|watchdog| watchdog.mark) {
                     mark::limit(id, mark);
                 }
             }
         }
 
         #[cfg(not(target_os = "linux"))]
-        pub(crate) async fn ended(&self, child: &mut Child, _: Option<&Keeper>) -> io::Result<ExitStatus> {
+        pub(crate) async fn ended(&self, child: &mut Child, _: Option<&Watchdog>) -> io::Result<ExitStatus> {
             child.wait().await
         }
     }
@@ -249,7 +249,7 @@ mod unix {
             children.for_each(|child| place(child, mark));
         }
 
-        /// Kills all processes with the mark, as [`KEEP`](super::KEEP) does.
+        /// Kills all processes with the mark, as [`WATCH`](super::WATCH) does.
         pub(super) fn sweep(mark: u64) {
             let mark = mark.to_string();
             let has = |id: Pid, file: &str| {
@@ -290,11 +290,11 @@ mod elsewhere {
     use tokio::process::{Child, Command};
     use tokio::sync::Notify;
 
-    /// No process groups on this system, so no keeper.
-    pub(crate) struct Keeper;
+    /// No process groups on this system, so no watchdog.
+    pub(crate) struct Watchdog;
 
-    impl Keeper {
-        pub(crate) fn start(_: &mut Command) -> io::Result<Keeper> {
+    impl Watchdog {
+        pub(crate) fn start(_: &mut Command) -> io::Result<Watchdog> {
             Err(io::ErrorKind::Unsupported.into())
         }
 
@@ -309,7 +309,7 @@ mod elsewhere {
     }
 
     impl Group {
-        pub(crate) fn of(_: &Child, _: Option<Keeper>) -> (Group, Option<Keeper>) {
+        pub(crate) fn of(_: &Child, _: Option<Watchdog>) -> (Group, Option<Watchdog>) {
             (Group { killed: Notify::new() }, None)
         }
 
@@ -330,7 +330,7 @@ mod elsewhere {
         pub(crate) async fn ended(
             &self,
             child: &mut Child,
-            _: Option<&Keeper>,
+            _: Option<&Watchdog>,
         ) -> io::Result<std::process::ExitStatus> {
             tokio::select! {
                 status = child.wait() => return status,

@@ -10,6 +10,15 @@
 //!
 //! This crate must not know what the processes say to each other: `linchpin-transport` has the protocol.
 
+// Files import downwards, in this order:
+//
+// ```text
+// confined
+// command  graceful  process  stderr
+// environment  group
+// find  mask  memory
+// ```
+
 mod command;
 mod confined;
 mod environment;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Event};
 use crate::find;
-use crate::group::{Group, Keeper};
+use crate::group::{Group, Watchdog};
 use crate::mask::Secrets;
 use crate::stderr::Stderr;
 use std::io;
@@ -61,23 +61,23 @@ pub(crate) fn start(
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
 
-    let keeper = Keeper::start(&mut command);
-    if let Err(e) = &keeper
+    let watchdog = Watchdog::start(&mut command);
+    if let Err(e) = &watchdog
         && cfg!(unix)
     {
         seen(Event::Unkept);
-        tracing::warn!(error = %e, "no keeper could be started");
+        tracing::warn!(error = %e, "no watchdog could be started");
     }
     let mut process = match command.spawn() {
         Ok(process) => process,
         Err(e) => {
-            if let Ok(keeper) = keeper {
-                tokio::spawn(keeper.dismiss());
+            if let Ok(watchdog) = watchdog {
+                tokio::spawn(watchdog.dismiss());
             }
             return Err(failed(find::explain(&file, child.cwd.as_deref(), &e)));
         }
     };
-    let (group, keeper) = Group::of(&process, keeper.ok());
+    let (group, watchdog) = Group::of(&process, watchdog.ok());
     let group = Arc::new(group);
     let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
     let (Some(stdin), Some(stdout), Some(errors)) = streams else {
@@ -88,26 +88,26 @@ pub(crate) fn start(
     let drained = stderr.clone();
     tokio::spawn(async move { drained.drain(errors, seen).await });
     let (sender, exit) = watch::channel(None);
-    tokio::spawn(reap(process, keeper, group.clone(), sender));
+    tokio::spawn(reap(process, watchdog, group.clone(), sender));
     Ok(Running { process: Process { group, exit, stderr, secrets }, stdin, stdout })
 }
 
 /// Waits for the child to exit, kills its descendants, and reaps all.
 async fn reap(
     mut child: tokio::process::Child,
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
     group: Arc<Group>,
     exit: watch::Sender<Option<Exit>>,
 ) {
-    let status = group.ended(&mut child, keeper.as_ref()).await;
+    let status = group.ended(&mut child, watchdog.as_ref()).await;
     exit.send_replace(Some(status.map_err(Arc::new)));
-    if keeper.is_some() {
+    if watchdog.is_some() {
         let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
     }
-    // Without a keeper at once: the group id may be reused when its last member has ended.
+    // Without a watchdog at once: the group id may be reused when its last member has ended.
     group.kill();
-    if let Some(keeper) = keeper {
-        keeper.finish().await;
+    if let Some(watchdog) = watchdog {
+        watchdog.finish().await;
     }
     let _ = child.wait().await;
 }

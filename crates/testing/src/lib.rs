@@ -21,6 +21,13 @@
 //! # }
 //! ```
 
+// Files import downwards, in this order:
+//
+// ```text
+// client  script
+// clock  lines  logged  site  store
+// ```
+
 mod client;
 mod clock;
 mod lines;

@@ -37,6 +37,19 @@
 //! has a handwritten deserializer: first the member that identifies the variant, then the variant. Types that contain raw JSON
 //! are compared by the JSON they would write, so two spellings of the same value are not equal.
 
+// Files import downwards, in this order:
+//
+// ```text
+// prompt  resource  task
+// mrtr  sample  tool
+// progress  request_meta  root
+// jsonrpc
+// complete  error  lifecycle  subscribe
+// content  elicit  logging  page
+// capability  meta
+// read  setters  skill  version
+// ```
+
 pub mod capability;
 pub mod complete;
 pub mod content;
@@ -50,6 +63,7 @@ pub mod mrtr;
 pub mod page;
 pub mod progress;
 pub mod prompt;
+pub mod request_meta;
 pub mod resource;
 pub mod root;
 pub mod sample;

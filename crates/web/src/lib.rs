@@ -11,6 +11,15 @@
 //! [`WebOptions::proxy_trusts_dns`] off, names are also resolved and checked here before they are passed to the proxy.
 //! Loopback hosts (`localhost`, loopback addresses) are never requested through a proxy.
 
+// Files import downwards, in this order:
+//
+// ```text
+// address  follow
+// direct  proxy
+// error
+// body  forward  reach  resolve  retry  rules  tls
+// ```
+
 mod address;
 mod body;
 mod direct;

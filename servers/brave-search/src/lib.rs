@@ -9,6 +9,12 @@
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
 //! against doubles, never against the live service.
 
+// Files import downwards, in this order:
+//
+// ```text
+// local  show  summary
+// ```
+
 mod local;
 mod show;
 mod summary;

@@ -10,6 +10,13 @@
 //! This crate must not know how requests to the API are sent: that is `linchpin-rest`'s. It was written from descriptions and
 //! tested against doubles, never against the live service, of which it is not known whether it still answers.
 
+// Files import downwards, in this order:
+//
+// ```text
+// generate  show
+// images
+// ```
+
 mod generate;
 mod images;
 mod show;

@@ -10,6 +10,14 @@
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
 //! against doubles, never against the live service.
 
+// Files import downwards, in this order:
+//
+// ```text
+// more
+// files  trace
+// original  people
+// ```
+
 mod files;
 mod more;
 mod original;

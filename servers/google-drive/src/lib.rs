@@ -11,6 +11,14 @@
 //! This crate must not know how requests are sent (that is `linchpin-rest`'s) nor the steps of OAuth (those are
 //! `linchpin::auth`'s). It was written from descriptions and tested against doubles, never against the live service.
 
+// Files import downwards, in this order:
+//
+// ```text
+// calls
+// content  credentials  share  write
+// files  keep  listing  show
+// ```
+
 mod calls;
 mod content;
 mod credentials;

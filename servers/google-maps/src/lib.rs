@@ -12,6 +12,14 @@
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
 //! against doubles, never against the live service.
 
+// Files import downwards, in this order:
+//
+// ```text
+// legacy
+// calls  routes
+// fail  place  shape
+// ```
+
 mod calls;
 mod fail;
 mod legacy;

@@ -19,6 +19,14 @@
 //! The shared HTTP client is `linchpin::transport::web`. This crate must not depend on transports, protocol revisions,
 //! command lines or any single server.
 
+// Files import downwards, in this order:
+//
+// ```text
+// cli  error  tool_options
+// choice  flag  output  setting  toolset
+// budget  cut  json  names  near  new_file  options  output_schema  redact  roots  vars  visible
+// ```
+
 mod budget;
 mod choice;
 #[cfg(feature = "cli")]

@@ -10,6 +10,13 @@
 //! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
 //! against doubles, never against the live service.
 
+// Files import downwards, in this order:
+//
+// ```text
+// calls  table
+// message  problems  show  workspace
+// ```
+
 mod calls;
 mod message;
 mod problems;

@@ -1,4 +1,4 @@
-//! Where packages are published. Nothing is published yet: a maintainer sets these before the first release.
+//! Where packages are published. Nothing is published yet: a maintainer sets these, and `homepage` and `repository` in the workspace's `Cargo.toml`, before the first release.
 
 /// Names and addresses of the project outside of this repository.
 pub(crate) struct Places {
@@ -24,8 +24,8 @@ pub(crate) struct Places {
 
 /// The places that every package names.
 pub(crate) const PLACES: Places = Places {
-    homepage: "https://linchpin.example",
-    repository: "https://git.linchpin.example/linchpin/linchpin",
+    homepage: env!("CARGO_PKG_HOMEPAGE"),
+    repository: env!("CARGO_PKG_REPOSITORY"),
     downloads: "https://linchpin.example/releases",
     npm: "linchpin",
     npm_scope: "@linchpin",

@@ -8,14 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const KNOT_MAX: usize = 3;
 const SERVER_KNOT_MAX: usize = 2;
 
-/// Crates with larger knots, and how large they may be at most: to be lowered, never raised. The types of the
-/// specification refer to each other as it does.
-const KNOWN: &[(&str, usize)] = &[("crates/types", 9)];
-
 /// The line in a `lib.rs` or `main.rs` after which its layers are shown, one a line, the highest first.
 const HEADING: &str = "Files import downwards, in this order:";
 
-/// Knots of more than [`KNOT_MAX`] files, and imports against the order that a `lib.rs` shows.
+/// Knots of more than [`KNOT_MAX`] files, imports against the order that a `lib.rs` shows, and roots that show none.
 pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in &tree.sources {
@@ -29,14 +25,17 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
         let root = |file: &str| tree.read(&format!("{name}/src/{file}.rs"));
         let shown = root("lib").or_else(|| root("main")).unwrap_or_default();
         let imports = imports(name, &sources);
-        let usual = if name.starts_with("servers/") { SERVER_KNOT_MAX } else { KNOT_MAX };
-        let max = KNOWN.iter().find(|(known, _)| *known == name).map_or(usual, |(_, max)| *max);
+        let max = if name.starts_with("servers/") { SERVER_KNOT_MAX } else { KNOT_MAX };
         findings.extend(knots(&imports).into_iter().filter(|knot| knot.len() > max).map(|knot| {
             let what =
                 format!("{} files import one another: {}; move what they share down", knot.len(), knot.join(", "));
             Finding::new(name, what)
         }));
-        findings.extend(against(&imports, &layers(&shown)).into_iter().map(|what| Finding::new(name, what)));
+        let layers = layers(&shown);
+        if layers.is_empty() && imports.values().any(|targets| !targets.is_empty()) {
+            findings.push(Finding::new(name, format!("its root does not show the layers of its files: {HEADING}")));
+        }
+        findings.extend(against(&imports, &layers).into_iter().map(|what| Finding::new(name, what)));
     }
     findings
 }

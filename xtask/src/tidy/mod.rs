@@ -3,6 +3,7 @@
 //! Each rule is a function from text to findings, so that it is tested with small strings.
 
 mod docs;
+mod face;
 mod guide;
 mod layers;
 mod manifests;
@@ -57,6 +58,7 @@ type Rule = (&'static str, fn(&Tree<'_>) -> Vec<Finding>);
 const RULES: &[Rule] = &[
     ("no crate depends on what it must not know", |tree| manifests::check(tree)),
     ("files import downwards, and few import one another", layers::check),
+    ("most items that are not private are restricted to their crate", face::check),
     ("files are at most 800 production lines long", |tree| rules::each(tree, rules::long_files)),
     ("functions are at most 100 lines long", |tree| rules::each(tree, rules::long_functions)),
     ("no todo!, unimplemented!, dbg! or unwrap() outside tests", |tree| rules::each(tree, rules::banned_calls)),

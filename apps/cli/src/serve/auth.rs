@@ -102,7 +102,7 @@ fn tool_scope(text: &str) -> Result<(String, String), String> {
 }
 
 /// The gate of a server, and what clients need to pass it.
-pub(crate) struct Door {
+pub(crate) struct Protection {
     pub(crate) gate: Arc<dyn Gate>,
     /// The host of the public URL.
     pub(crate) host: Option<String>,
@@ -123,9 +123,9 @@ pub(crate) enum Pass {
     Login(String),
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Protection").field("host", &self.host).finish_non_exhaustive()
     }
 }
 
@@ -152,7 +152,13 @@ impl AuthArgs {
     }
 
     /// Returns the gate for a server at this address. `None` if everybody may use it.
-    pub(crate) fn door(&self, clients: Clients, addr: &str, tls: bool, sse: bool) -> Result<Option<Door>, Failure> {
+    pub(crate) fn protection(
+        &self,
+        clients: Clients,
+        addr: &str,
+        tls: bool,
+        sse: bool,
+    ) -> Result<Option<Protection>, Failure> {
         #[cfg(feature = "web")]
         if self.issuer.store.is_given() && !self.auth.iter().any(|auth| matches!(auth, Auth::Login(_))) {
             return Err(Failure::usage("--store and --key-file are for logins: add --auth login, or a provider"));
@@ -202,14 +208,14 @@ impl AuthArgs {
             };
             let gate = self.issuer.gate(place, &url, &self.all_scopes(), &self.trusted_proxy, accept)?;
             let host = host(&url).map(str::to_owned);
-            return Ok(Some(Door { gate, host, pass }));
+            return Ok(Some(Protection { gate, host, pass }));
         }
         let guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
         let guard = accepted.by(guard.trusted_proxies(self.trusted_proxy.iter().copied()));
         let guard = sse.into_iter().fold(guard, Guard::also_at);
         guard.check().map_err(Failure::usage)?;
         let host = self.public_url.as_deref().and_then(host).map(str::to_owned);
-        Ok(Some(Door { gate: Arc::new(guard), host, pass }))
+        Ok(Some(Protection { gate: Arc::new(guard), host, pass }))
     }
 
     /// Where users log in, if they do.

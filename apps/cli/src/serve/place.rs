@@ -1,6 +1,6 @@
 //! The transports of a server.
 
-use super::auth::{AuthArgs, Door};
+use super::auth::{AuthArgs, Protection};
 use super::paste::{self, Card, Front};
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -62,7 +62,7 @@ pub(crate) struct PlaceArgs {
 
     /// Authorization.
     #[arg(skip)]
-    door: Option<Door>,
+    protection: Option<Protection>,
 
     /// What /readyz says: why requests cannot be served now.
     #[arg(skip)]
@@ -131,8 +131,8 @@ impl PlaceArgs {
     /// Sets the authorization over HTTP.
     pub(crate) fn guard(&mut self, auth: &AuthArgs) -> Result<(), Failure> {
         let addr = self.http.as_deref().unwrap_or_default();
-        self.door = auth.door(self.clients(), addr, self.tls_cert.is_some(), self.sse)?;
-        if let Some(host) = self.door.as_ref().and_then(|door| door.host.clone()) {
+        self.protection = auth.protection(self.clients(), addr, self.tls_cert.is_some(), self.sse)?;
+        if let Some(host) = self.protection.as_ref().and_then(|protection| protection.host.clone()) {
             self.accept_host.insert(0, host);
         }
         Ok(())
@@ -141,7 +141,7 @@ impl PlaceArgs {
     /// Whether anybody who reaches it is let in without saying who it is. Known after [`PlaceArgs::guard`].
     #[cfg(feature = "client")]
     pub(crate) fn is_public(&self) -> bool {
-        self.clients() == Clients::Anybody && self.door.is_none()
+        self.clients() == Clients::Anybody && self.protection.is_none()
     }
 
     /// Serves until end of input or a termination signal.
@@ -226,10 +226,10 @@ impl PlaceArgs {
         for origin in &self.allow_origin {
             place = place.allow_origin(origin);
         }
-        if let Some(door) = &self.door {
-            place = place.guard(door.gate.clone());
+        if let Some(protection) = &self.protection {
+            place = place.guard(protection.gate.clone());
         }
-        let pass = self.door.as_ref().map(|door| door.pass.clone()).unwrap_or_default();
+        let pass = self.protection.as_ref().map(|protection| protection.pass.clone()).unwrap_or_default();
         let mut options = HttpOptions::default();
         self.change.iter().for_each(|Change(change)| change(&mut options));
         let paths = (options.path, Some(options.sse_paths.0));

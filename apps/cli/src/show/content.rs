@@ -9,22 +9,22 @@ use linchpin::types::content::{ContentBlock, ResourceContents};
 use std::path::{Path, PathBuf};
 
 /// Shows content, and saves non-text content.
-pub(crate) struct Keeper<'a> {
+pub(crate) struct ContentPrinter<'a> {
     folder: Option<&'a Path>,
     stem: String,
     saved: usize,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> ContentPrinter<'a> {
     /// Saves non-text content to `folder`, if given, under names that begin like `about`.
-    pub(crate) fn new(folder: Option<&'a Path>, about: &str) -> Result<Keeper<'a>, Failure> {
+    pub(crate) fn new(folder: Option<&'a Path>, about: &str) -> Result<ContentPrinter<'a>, Failure> {
         if let Some(folder) = folder {
             std::fs::create_dir_all(folder).map_err(|e| Failure::usage(format!("--save {}: {e}", folder.display())))?;
         }
         // Names from the server must not escape the directory.
         let stem: String =
             about.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
-        Ok(Keeper {
+        Ok(ContentPrinter {
             folder,
             stem: stem.trim_matches('_').chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect(),
             saved: 0,

@@ -60,7 +60,7 @@ fn no_process_of_a_browser_outlives_the_server() {
         assert_eq!(there["result"]["content"][0]["text"], "Navigated to about:blank", "{there}");
         let server_id = server.id();
         let all: Vec<u32> = below(server_id).into_iter().filter(|id| *id != server_id).collect();
-        assert!(all.len() > 3, "a keeper and the processes of a browser: {all:?}");
+        assert!(all.len() > 3, "a watchdog and the processes of a browser: {all:?}");
         match end {
             "EOF" => drop(server.ended()),
             signal => {

@@ -181,4 +181,4 @@ impl fmt::Debug for Child {
     }
 }
 
-const UNKEPT: &str = "no keeper could be started: the server may outlive this program when it is killed";
+const UNKEPT: &str = "no watchdog could be started: the server may outlive this program when it is killed";

@@ -25,7 +25,7 @@ async fn start(script: &str, side: &Side) -> Arc<dyn ClientTransport> {
 /// Tells its own process id and that of a descendant, which both stay for long.
 const FAMILY: &str = r#"sleep 1000 & printf '{"jsonrpc":"2.0","method":"pids","params":[%d,%d]}\n' $$ $!;"#;
 
-/// The two ids of [`FAMILY`], and that of the keeper, which has the child's mark for its last argument.
+/// The two ids of [`FAMILY`], and that of the watchdog, which has the child's mark for its last argument.
 async fn family(side: &Side) -> Vec<u32> {
     let heard = side.inbox.first("heard {\"jsonrpc\":\"2.0\",\"method\":\"pids\"").await;
     let mut pids = numbers(&heard);
@@ -34,7 +34,7 @@ async fn family(side: &Side) -> Vec<u32> {
     let words = format!("\0{}\0", mark.rsplit(' ').next().unwrap());
     let deadline = Instant::now() + Duration::from_secs(20);
     while pids.len() < 3 {
-        assert!(Instant::now() < deadline, "there is no keeper: {heard}");
+        assert!(Instant::now() < deadline, "there is no watchdog: {heard}");
         // A program that is about to be executed has no words yet.
         pids.extend(with_words(&words));
     }

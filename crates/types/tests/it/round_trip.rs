@@ -9,11 +9,12 @@ use linchpin_types::error::ErrorObject;
 use linchpin_types::jsonrpc::{CancelledNotificationParams, JSONRPCMessage, RequestId};
 use linchpin_types::lifecycle::{DiscoverResult, InitializeRequestParams, InitializeResult};
 use linchpin_types::logging::{LoggingMessageNotificationParams, SetLevelRequestParams};
-use linchpin_types::meta::{Meta, RequestMetaObject};
+use linchpin_types::meta::Meta;
 use linchpin_types::mrtr::{InputRequest, InputRequiredResult, InputResponse};
 use linchpin_types::page::{CacheableResult, PaginatedRequestParams};
 use linchpin_types::progress::ProgressNotificationParams;
 use linchpin_types::prompt::{GetPromptRequestParams, GetPromptResult, ListPromptsResult};
+use linchpin_types::request_meta::RequestMetaObject;
 use linchpin_types::resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceRequestParams, ReadResourceResult,
 };

@@ -78,11 +78,11 @@ fn merge_entities(edit: &mut Edit, names: &[String], into: &str) -> Result<Merge
     let (entities, _) = edit.graph.around(|entity| sources.contains(&*entity.name));
     let merged = entities.len();
     let texts = entities.iter().flat_map(|item| item.value().observations.iter().cloned());
-    let keeper = &edit.graph.entities()[target].record;
-    let (more, _) = with_observations(&keeper.value, texts);
-    let keeper = entities.iter().fold(keeper.with(more), |keeper, item| keeper.adopting(&item.record));
-    let entity = keeper.value.clone();
-    edit.replace_entity(target, keeper);
+    let kept = &edit.graph.entities()[target].record;
+    let (more, _) = with_observations(&kept.value, texts);
+    let kept = entities.iter().fold(kept.with(more), |kept, item| kept.adopting(&item.record));
+    let entity = kept.value.clone();
+    edit.replace_entity(target, kept);
 
     let touched = |relation: &Relation| sources.contains(&*relation.from) || sources.contains(&*relation.to);
     let affected: Vec<Written<Relation>> =

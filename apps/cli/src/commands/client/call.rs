@@ -7,7 +7,7 @@ use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::bar::{Bar, waiting};
-use crate::show::content::Keeper;
+use crate::show::content::ContentPrinter;
 use crate::show::describe;
 use crate::show::exact;
 use crate::show::out::{Out, near, note};
@@ -254,7 +254,7 @@ pub(crate) fn show(result: &RawCallToolResult, name: &str, json: bool, save: Opt
         out.json(&exact::read(result.as_json()).unwrap_or_default())?;
     }
     if !json || save.is_some() {
-        let mut quiet = Keeper::new(save, name)?;
+        let mut quiet = ContentPrinter::new(save, name)?;
         let content = match result.content() {
             Ok(content) => content,
             Err(e) => return Err(Failure::new(e).exit(Exit::Protocol).hint("--json shows the raw result")),

@@ -59,11 +59,11 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
         if args.wanted.print_json(&mut out, result.as_json())? {
             return Ok(out.flush()?);
         }
-        let mut keeper = args.wanted.keeper(&name)?;
+        let mut printer = args.wanted.printer(&name)?;
         for message in &result.messages {
             let who = if message.role == Role::User { "user:" } else { "assistant:" };
             out.line(out.style.bold(who))?;
-            keeper.show(&mut out, &message.content)?;
+            printer.show(&mut out, &message.content)?;
         }
         Ok(out.flush()?)
     })

@@ -51,9 +51,9 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
             return Ok(out.flush()?);
         }
         let about = uri.rsplit(['/', ':']).next().unwrap_or(uri);
-        let mut keeper = args.wanted.keeper(about)?;
+        let mut printer = args.wanted.printer(about)?;
         for contents in &result.contents {
-            keeper.contents(&mut out, contents)?;
+            printer.contents(&mut out, contents)?;
         }
         Ok(out.flush()?)
     })

@@ -3,7 +3,7 @@
 use crate::client::session::{Session, TalkArgs};
 use crate::client::target::{Target, TargetArgs};
 use crate::fail::Failure;
-use crate::show::content::Keeper;
+use crate::show::content::ContentPrinter;
 use crate::show::exact;
 use crate::show::out::Out;
 use clap::Args;
@@ -38,9 +38,9 @@ impl WantedArgs {
         Ok(self.talk.json)
     }
 
-    /// Returns a [`Keeper`] whose file names begin like `about`.
-    pub(super) fn keeper(&self, about: &str) -> Result<Keeper<'_>, Failure> {
-        Keeper::new(self.save.as_deref(), about)
+    /// Returns a [`ContentPrinter`] whose file names begin like `about`.
+    pub(super) fn printer(&self, about: &str) -> Result<ContentPrinter<'_>, Failure> {
+        ContentPrinter::new(self.save.as_deref(), about)
     }
 }
 

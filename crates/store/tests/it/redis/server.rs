@@ -14,7 +14,7 @@ const KEEPER: &str = r#""$@" >server.log 2>&1 & echo $!; cat >/dev/null; kill -9
 pub(crate) struct Server {
     dir: tempfile::TempDir,
     arguments: Vec<String>,
-    keeper: Mutex<Option<(Child, String)>>,
+    watchdog: Mutex<Option<(Child, String)>>,
     shift_us: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ impl Server {
         let server = Server {
             dir,
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
-            keeper: Mutex::default(),
+            watchdog: Mutex::default(),
             shift_us: AtomicU64::new(0),
         };
         server.advance(Duration::ZERO);
@@ -77,7 +77,7 @@ impl Server {
     pub(crate) fn run(&self) {
         let words = ["--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no", "--loglevel", "warning"];
         let _ = std::fs::remove_file(self.socket());
-        let mut keeper = Command::new("sh")
+        let mut watchdog = Command::new("sh")
             .args(["-c", KEEPER, "sh"])
             .arg(program())
             .args(words)
@@ -90,8 +90,8 @@ impl Server {
             .spawn()
             .expect("sh runs");
         let mut pid = String::new();
-        BufReader::new(keeper.stdout.take().expect("it is piped")).read_line(&mut pid).expect("its number");
-        *self.keeper.lock().unwrap() = Some((keeper, pid.trim().to_owned()));
+        BufReader::new(watchdog.stdout.take().expect("it is piped")).read_line(&mut pid).expect("its number");
+        *self.watchdog.lock().unwrap() = Some((watchdog, pid.trim().to_owned()));
         for _ in 0..500 {
             if std::os::unix::net::UnixStream::connect(self.socket()).is_ok() {
                 return;
@@ -104,10 +104,10 @@ impl Server {
 
     /// Ends it at once, as `kill -9` does.
     pub(crate) fn kill(&self) {
-        if let Some((mut keeper, pid)) = self.keeper.lock().unwrap().take() {
+        if let Some((mut watchdog, pid)) = self.watchdog.lock().unwrap().take() {
             let _ = Command::new("kill").args(["-9", &pid]).status();
-            drop(keeper.stdin.take());
-            let _ = keeper.wait();
+            drop(watchdog.stdin.take());
+            let _ = watchdog.wait();
         }
     }
 

@@ -30,7 +30,7 @@ pub fn bin() -> PathBuf {
 pub struct Cluster {
     dir: tempfile::TempDir,
     pub port: u16,
-    keeper: Option<Child>,
+    watchdog: Option<Child>,
 }
 
 /// PostgreSQL does not run as root: who it runs as instead, number and group.
@@ -111,7 +111,7 @@ impl Cluster {
         let mut conf = std::fs::read_to_string(data.join("postgresql.conf")).expect("a file");
         conf.push_str(&own);
         std::fs::write(data.join("postgresql.conf"), conf).expect("a file");
-        let mut cluster = Cluster { dir, port: 0, keeper: None };
+        let mut cluster = Cluster { dir, port: 0, watchdog: None };
         for _ in 0..5 {
             cluster.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
             if cluster.run() {
@@ -141,7 +141,7 @@ impl Cluster {
         ));
         std::fs::write(data.join("postgresql.conf"), conf).expect("a file");
         assert!(self.run(), "it starts again: {}", self.log());
-        let mut standby = Cluster { dir, port: 0, keeper: None };
+        let mut standby = Cluster { dir, port: 0, watchdog: None };
         for _ in 0..5 {
             standby.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
             if standby.run() {
@@ -161,8 +161,9 @@ impl Cluster {
             .arg(bin().join("postgres"))
             .arg(self.dir.path().join("data"));
         command.arg(self.port.to_string()).arg(self.dir.path().join("log"));
-        let keeper = as_servant(&mut command).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        self.keeper = Some(keeper.expect("a shell"));
+        let watchdog =
+            as_servant(&mut command).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.watchdog = Some(watchdog.expect("a shell"));
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
             let mut ready = Command::new(bin().join("pg_isready"));
@@ -181,9 +182,9 @@ impl Cluster {
 
     /// Stops the server; [`Cluster::run`] starts it again.
     pub fn stop(&mut self) {
-        if let Some(mut keeper) = self.keeper.take() {
-            drop(keeper.stdin.take());
-            let _ = keeper.wait();
+        if let Some(mut watchdog) = self.watchdog.take() {
+            drop(watchdog.stdin.take());
+            let _ = watchdog.wait();
         }
     }
 
