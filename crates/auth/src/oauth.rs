@@ -54,7 +54,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone)]
 pub struct OAuth {
     shared: Arc<Shared>,
-    keepers: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
+    sources: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
     /// The source of the server that was asked about last, which is asked about with each request.
     last: Arc<Mutex<Last>>,
     web: WebOptions,
@@ -95,7 +95,7 @@ impl OAuth {
 
     fn of(config: Config, web: WebOptions) -> OAuth {
         let fetch = config.fetch.clone().unwrap_or_else(|| Arc::new(WebFetch::new(&web)));
-        OAuth { shared: Arc::new(Shared::new(config, fetch)), keepers: Arc::default(), last: Arc::default(), web }
+        OAuth { shared: Arc::new(Shared::new(config, fetch)), sources: Arc::default(), last: Arc::default(), web }
     }
 
     /// A change of the configuration resets all state: it comes before the first request.
@@ -323,14 +323,14 @@ impl OAuth {
     fn source(&self, address: &str) -> Result<Arc<TokenSource>, Error> {
         let server = address::server(address)?;
         let name = server.as_str().trim_end_matches('/').to_owned();
-        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
-        if keepers.len() >= KEEPERS_MAX && !keepers.contains_key(&name) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.len() >= SOURCES_MAX && !sources.contains_key(&name) {
             // They start again from the store.
-            keepers.clear();
+            sources.clear();
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let new = || Arc::new(TokenSource::new(server, self.shared.clone()));
-        Ok(keepers.entry(name).or_insert_with(new).clone())
+        Ok(sources.entry(name).or_insert_with(new).clone())
     }
 
     fn source_of(&self, head: &Parts) -> Result<Arc<TokenSource>, Error> {
@@ -411,4 +411,4 @@ pub struct Status {
 }
 
 /// Maximum servers in memory; beyond it the state is reloaded from the store.
-const KEEPERS_MAX: usize = 256;
+const SOURCES_MAX: usize = 256;

@@ -21,7 +21,7 @@ use std::task::Context;
 pub(crate) fn start(
     core: &RunningServer,
     request: &Arc<Request>,
-    door: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     task: &mut Context<'_>,
 ) -> CallStart {
     let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
@@ -31,21 +31,22 @@ pub(crate) fn start(
             return fail(request, code::INVALID_PARAMS, &why);
         }
     };
-    let (access, target) = match find(core, &params, || Viewer::of(request, &door)) {
+    let (access, target) = match find(core, &params, || Viewer::of(request, &context)) {
         Ok(found) => found,
         Err(why) => return fail(request, code::INVALID_PARAMS, &why),
     };
-    if let Err(reply) = access.admit(&request.id, &door) {
+    if let Err(reply) = access.admit(&request.id, &context) {
         return CallStart::Done(reply);
     }
     let Some(target) = target else { return CallStart::Done(completion::write(&[], core.writer(request))) };
-    let context = params.context.map(|c| c.arguments).unwrap_or_default();
+    let known = params.context.map(|c| c.arguments).unwrap_or_default();
     let asked =
-        serde_json::json!({ "argument": params.argument.name, "value": params.argument.value, "context": context });
+        serde_json::json!({ "argument": params.argument.name, "value": params.argument.value, "context": known });
     let Some(core) = core.this.upgrade() else {
         return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
     };
-    match dispatch::start(&core.shared, None, &target, request, door, Args(Source::Owned(asked.to_string().into()))) {
+    match dispatch::start(&core.shared, None, &target, request, context, Args(Source::Owned(asked.to_string().into())))
+    {
         Ok(call) => running_call::launch(&core.shared, request, call, task),
         Err(reply) => CallStart::Done(reply),
     }

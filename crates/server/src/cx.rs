@@ -50,7 +50,7 @@ pub struct Cx(pub(crate) Arc<CallState>);
 
 pub(crate) struct CallState {
     pub(crate) request: Arc<Request>,
-    pub(crate) door: Arc<RequestContext>,
+    pub(crate) context: Arc<RequestContext>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) round_trips: Mutex<RoundTrips>,
     queue: Mutex<Queue>,
@@ -82,23 +82,23 @@ pub(crate) enum Out {
 impl Cx {
     pub(crate) fn new(
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         shared: Arc<Shared>,
         round_trips: RoundTrips,
     ) -> Cx {
-        Cx(Arc::new(CallState::new(request, door, shared, Mutex::new(round_trips), Mutex::default())))
+        Cx(Arc::new(CallState::new(request, context, shared, Mutex::new(round_trips), Mutex::default())))
     }
 
     /// The context of a call that may become a task.
     #[cfg(feature = "tasks")]
     pub(crate) fn linked(
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         shared: Arc<Shared>,
         round_trips: RoundTrips,
         link: Arc<Link>,
     ) -> Cx {
-        let mut state = CallState::new(request, door, shared, Mutex::new(round_trips), Mutex::default());
+        let mut state = CallState::new(request, context, shared, Mutex::new(round_trips), Mutex::default());
         state.link = Some(link);
         Cx(Arc::new(state))
     }
@@ -143,9 +143,9 @@ impl Cx {
     }
 
     /// The context of a notification or a subscription.
-    pub(crate) fn outside(request: Arc<Request>, door: Arc<RequestContext>, shared: Arc<Shared>) -> Cx {
+    pub(crate) fn outside(request: Arc<Request>, context: Arc<RequestContext>, shared: Arc<Shared>) -> Cx {
         let queue = Mutex::new(Queue { closed: true, ..Queue::default() });
-        let mut state = CallState::new(request, door, shared, Mutex::default(), queue);
+        let mut state = CallState::new(request, context, shared, Mutex::default(), queue);
         state.outside = true;
         Cx(Arc::new(state))
     }
@@ -271,12 +271,12 @@ impl Cx {
 
     /// Returns the principal that the transport authenticated. `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
-        self.0.door.principal.as_ref()
+        self.0.context.principal.as_ref()
     }
 
     /// Returns the HTTP request headers; empty on other transports. Not verified.
     pub fn headers(&self) -> &http::HeaderMap {
-        &self.0.door.headers
+        &self.0.context.headers
     }
 
     /// Returns the request's `_meta` as JSON text.
@@ -324,13 +324,13 @@ impl Cx {
 
     /// Returns an extension of the HTTP request, for example one inserted by a `tower` layer.
     pub fn get<X: Clone + Send + Sync + 'static>(&self) -> Option<X> {
-        self.0.door.extensions.get::<X>().cloned()
+        self.0.context.extensions.get::<X>().cloned()
     }
 
     /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy it is that of the proxy,
     /// unless a layer in front sets it.
     pub fn peer_addr(&self) -> Option<core::net::SocketAddr> {
-        self.0.door.peer
+        self.0.context.peer
     }
 
     /// Returns the public id of the call's session, a random number for logs. `None` for stateless requests.
@@ -399,14 +399,14 @@ impl Drop for Withdrawn {
 impl CallState {
     fn new(
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         shared: Arc<Shared>,
         round_trips: Mutex<RoundTrips>,
         queue: Mutex<Queue>,
     ) -> CallState {
         CallState {
             request,
-            door,
+            context,
             shared,
             round_trips,
             queue,
@@ -496,7 +496,7 @@ impl Audience {
     /// The session of a call, or its connection on transports where each client has one of its own. `None` for stateless
     /// requests over HTTP. It does not keep the session alive.
     pub fn session(cx: &Cx) -> Option<Audience> {
-        Audience::session_of(cx.caller(), &cx.0.door)
+        Audience::session_of(cx.caller(), &cx.0.context)
     }
 }
 

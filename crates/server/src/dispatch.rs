@@ -57,13 +57,13 @@ pub(crate) fn start(
     layers: Option<Arc<[Layer]>>,
     target: &Target,
     request: &Arc<Request>,
-    door: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     args: Args,
 ) -> Result<CallStart, Reply> {
-    let owner = target.per_session.then(|| Owner::of(&request.caller, &door)).flatten();
+    let owner = target.per_session.then(|| Owner::of(&request.caller, &context)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
-        let round_trips = RoundTrips::of(request, door.principal.as_ref(), shared)?;
-        Some(Cx::new(request.clone(), door, shared.clone(), round_trips))
+        let round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+        Some(Cx::new(request.clone(), context, shared.clone(), round_trips))
     } else {
         None
     };
@@ -76,13 +76,13 @@ pub(crate) fn start_linked(
     shared: &Arc<Shared>,
     layers: Option<Arc<[Layer]>>,
     target: &Target,
-    (request, door): (&Arc<Request>, Arc<RequestContext>),
+    (request, context): (&Arc<Request>, Arc<RequestContext>),
     args: Args,
     link: Arc<Link>,
 ) -> Result<CallStart, Reply> {
-    let owner = target.per_session.then(|| Owner::of(&request.caller, &door)).flatten();
-    let round_trips = RoundTrips::of(request, door.principal.as_ref(), shared)?;
-    let cx = Cx::linked(request.clone(), door, shared.clone(), round_trips, link);
+    let owner = target.per_session.then(|| Owner::of(&request.caller, &context)).flatten();
+    let round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+    let cx = Cx::linked(request.clone(), context, shared.clone(), round_trips, link);
     Ok(invoke(shared, layers, target, request, args, Some(cx), owner))
 }
 

@@ -22,7 +22,7 @@ use std::time::SystemTime;
 use tokio::time::Sleep;
 
 /// Opens a subscription.
-pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContext) -> CallStart {
+pub(crate) fn open(core: &RunningServer, request: &Request, context: &RequestContext) -> CallStart {
     #[derive(Deserialize)]
     struct Params {
         notifications: SubscriptionFilter,
@@ -43,12 +43,12 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
     };
-    let Some(feed) = core.subscription(filter, &request.caller, door) else {
+    let Some(feed) = core.subscription(filter, &request.caller, context) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
     if resources {
         for uri in &wanted.resource_subscriptions {
-            if let Err(reply) = core.may_subscribe(uri, request, door) {
+            if let Err(reply) = core.may_subscribe(uri, request, context) {
                 return CallStart::Done(reply);
             }
             if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions.resources_max, &core.budget) {
@@ -57,13 +57,13 @@ pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContex
         }
     }
     #[cfg(feature = "tasks")]
-    let tasks = match TaskStream::of(core, request, door, task_ids(request)) {
+    let tasks = match TaskStream::of(core, request, context, task_ids(request)) {
         Ok(tasks) => tasks.map(Box::new),
         Err(reply) => return CallStart::Done(reply),
     };
-    let (watch, opening) = watch(core, request, door, feed.feed()).unzip();
+    let (watch, opening) = watch(core, request, context, feed.feed()).unzip();
     let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
-    let lasts = door.principal.as_ref().and_then(|principal| principal.lasts(SystemTime::now()));
+    let lasts = context.principal.as_ref().and_then(|principal| principal.lasts(SystemTime::now()));
     CallStart::Running(Box::new(Listen {
         id: request.id.clone(),
         feed,
@@ -102,13 +102,13 @@ fn task_ids(request: &Request) -> Vec<String> {
 fn watch(
     core: &RunningServer,
     request: &Request,
-    door: &RequestContext,
+    context: &RequestContext,
     feed: &Arc<Subscription>,
 ) -> Option<(Arc<Watch>, BoxFuture<'static, ()>)> {
     let uris = feed.subscriptions();
     let core = core.this.upgrade().filter(|core| core.hooks.subscriptions() && !uris.is_empty())?;
     let (id, caller, feed) = (request.id.clone(), request.caller.clone(), feed.clone());
-    let watch = Arc::new(Watch::new(core.this.clone(), caller.clone(), door));
+    let watch = Arc::new(Watch::new(core.this.clone(), caller.clone(), context));
     let watching = watch.clone();
     let opening = Box::pin(async move {
         for uri in uris {

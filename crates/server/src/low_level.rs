@@ -66,12 +66,12 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     handler: &Handler,
     request: Arc<Request>,
-    door: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     task: &mut Context<'_>,
 ) -> CallStart {
     // A state that is not of `Cx::elicit` is the handler's own.
-    let round_trips = RoundTrips::of(&request, door.principal.as_ref(), shared).unwrap_or_default();
-    let cx = Cx::new(request.clone(), door, shared.clone(), round_trips);
+    let round_trips = RoundTrips::of(&request, context.principal.as_ref(), shared).unwrap_or_default();
+    let cx = Cx::new(request.clone(), context, shared.clone(), round_trips);
     let (handler, asked, handed, out) =
         (handler.clone(), Request::clone(&request), cx.clone(), shared.writer(&request));
     let (id, limit) = (request.id.clone(), shared.limits.messages.result_bytes_max);

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// Runs the handlers of a notification.
-pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: Arc<RequestContext>) {
+pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, context: Arc<RequestContext>) {
     if !core.hooks.notifications.contains_key(told.method.as_str()) {
         return tracing::debug!(name = %clip(told.method.as_str()), "notification without a handler");
     }
@@ -34,7 +34,7 @@ pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: Arc<
     launch(core, async move {
         let targets = running.hooks.notifications.get(request.method.as_str()).map_or(&[][..], Vec::as_slice);
         for target in targets {
-            if let Err(reply) = run(&running, target, &request, &door).await {
+            if let Err(reply) = run(&running, target, &request, &context).await {
                 failed(target, &reply);
             }
         }
@@ -46,11 +46,11 @@ async fn run(
     core: &Arc<RunningServer>,
     target: &Target,
     request: &Arc<Request>,
-    door: &Arc<RequestContext>,
+    context: &Arc<RequestContext>,
 ) -> Result<(), Reply> {
     let Some(args) = parameters(request) else { return Ok(()) };
-    let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.shared.clone()));
-    let owner = target.per_session.then(|| Owner::of(&request.caller, door)).flatten();
+    let cx = target.wants_cx.then(|| Cx::outside(request.clone(), context.clone(), core.shared.clone()));
+    let owner = target.per_session.then(|| Owner::of(&request.caller, context)).flatten();
     let invocation = Invocation { args, cx: cx.clone(), out: core.writer(request), explain: None, owner };
     let mut future = (target.run)(invocation);
     let guarded = poll_fn(|task| {
@@ -105,7 +105,7 @@ pub(crate) struct Watch {
     core: Weak<RunningServer>,
     /// Never holds the session that holds this.
     caller: Caller,
-    door: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     uris: Mutex<BTreeSet<Box<str>>>,
 }
 
@@ -113,12 +113,12 @@ pub(crate) struct Watch {
 const KEY: u64 = u64::MAX;
 
 /// Runs the hooks for the subscriptions of a session that another process opened.
-pub(crate) fn resumed(core: &Arc<RunningServer>, session: &Arc<Session>, door: &RequestContext) {
+pub(crate) fn resumed(core: &Arc<RunningServer>, session: &Arc<Session>, context: &RequestContext) {
     let uris = session.feed().map(|feed| feed.feed().subscriptions()).unwrap_or_default();
     if uris.is_empty() {
         return;
     }
-    let (running, session, watch) = (core.clone(), session.clone(), Watch::of(session, core, door));
+    let (running, session, watch) = (core.clone(), session.clone(), Watch::of(session, core, context));
     launch(core, async move {
         let caller = Caller::of_session(session.clone());
         for uri in uris {
@@ -134,9 +134,9 @@ pub(crate) fn resumed(core: &Arc<RunningServer>, session: &Arc<Session>, door: &
 
 impl Watch {
     /// The subscriptions of a session.
-    pub(crate) fn of(session: &Arc<Session>, core: &RunningServer, door: &RequestContext) -> Arc<Watch> {
+    pub(crate) fn of(session: &Arc<Session>, core: &RunningServer, context: &RequestContext) -> Arc<Watch> {
         let detached = Caller::of_session(Arc::new(session.detached()));
-        let new = Arc::new(Watch::new(core.this.clone(), detached, door));
+        let new = Arc::new(Watch::new(core.this.clone(), detached, context));
         session.locals().get_or_insert(KEY, || new.clone()).downcast().unwrap_or(new)
     }
 
@@ -146,10 +146,10 @@ impl Watch {
     }
 
     /// `caller` must not keep this alive.
-    pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, door: &RequestContext) -> Watch {
-        let (principal, connection) = (door.principal.clone(), door.connection.clone());
-        let door = Arc::new(RequestContext { principal, connection, ..RequestContext::default() });
-        Watch { core, caller, door, uris: Mutex::default() }
+    pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, context: &RequestContext) -> Watch {
+        let (principal, connection) = (context.principal.clone(), context.connection.clone());
+        let context = Arc::new(RequestContext { principal, connection, ..RequestContext::default() });
+        Watch { core, caller, context, uris: Mutex::default() }
     }
 
     /// Runs the hooks of a new subscription.
@@ -168,7 +168,7 @@ impl Watch {
         }
         let request = about(id.clone(), Method::ResourcesSubscribe, caller.clone(), uri);
         for target in &core.hooks.subscribe {
-            run(core, target, &request, &self.door).await?;
+            run(core, target, &request, &self.context).await?;
         }
         self.uris.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.into());
         Ok(())
@@ -179,7 +179,7 @@ impl Watch {
         if self.uris.lock().unwrap_or_else(PoisonError::into_inner).remove(uri)
             && let Some(core) = self.core.upgrade()
         {
-            unsubscribed(&core, caller, self.door.clone(), uri);
+            unsubscribed(&core, caller, self.context.clone(), uri);
         }
     }
 }
@@ -188,19 +188,19 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let Some(core) = self.core.upgrade() else { return };
         for uri in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            unsubscribed(&core, self.caller.clone(), self.door.clone(), &uri);
+            unsubscribed(&core, self.caller.clone(), self.context.clone(), &uri);
         }
     }
 }
 
-fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: Arc<RequestContext>, uri: &str) {
+fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, context: Arc<RequestContext>, uri: &str) {
     if core.hooks.unsubscribe.is_empty() {
         return;
     }
     let (running, request) = (core.clone(), about(Id::unknown(), Method::ResourcesUnsubscribe, caller, uri));
     launch(core, async move {
         for target in &running.hooks.unsubscribe {
-            if let Err(reply) = run(&running, target, &request, &door).await {
+            if let Err(reply) = run(&running, target, &request, &context).await {
                 failed(target, &reply);
             }
         }

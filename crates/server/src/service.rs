@@ -60,11 +60,11 @@ impl Service for RunningServer {
         &self.budget
     }
 
-    fn start(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
+    fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         if self.request_layers.is_empty() {
-            self.begin(request, door, None, task)
+            self.begin(request, context, None, task)
         } else {
-            request_layer::start(self, request, door, task)
+            request_layer::start(self, request, context, task)
         }
     }
 
@@ -76,9 +76,9 @@ impl Service for RunningServer {
         self.methods.get(method)?.named_by.clone()
     }
 
-    fn notified(&self, told: Notification, door: Arc<RequestContext>) {
+    fn notified(&self, told: Notification, context: Arc<RequestContext>) {
         if let Some(core) = self.this.upgrade() {
-            notification::notified(&core, told, door);
+            notification::notified(&core, told, context);
         }
     }
 
@@ -90,16 +90,16 @@ impl Service for RunningServer {
         }
     }
 
-    fn header_params(&self, tool: &str, caller: &Caller, door: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+    fn header_params(&self, tool: &str, caller: &Caller, context: &RequestContext) -> Option<Arc<[HeaderParam]>> {
         if self.registries.mirrored.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.registries.tools.snapshot().find(tool, || Viewer::new(caller, door))?.item.headers.clone()
+        self.registries.tools.snapshot().find(tool, || Viewer::new(caller, context))?.item.headers.clone()
     }
 
-    fn open_feed(&self, caller: &Caller, door: &RequestContext) -> Option<SubscriptionHandle> {
+    fn open_feed(&self, caller: &Caller, context: &RequestContext) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
-        self.subscription(filter, caller, door)
+        self.subscription(filter, caller, context)
     }
 
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
@@ -151,14 +151,14 @@ impl RunningServer {
     pub(crate) fn begin(
         &self,
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
         if let Some(low) = &self.low_level {
             match (low.choose(&request.method), self.this.upgrade()) {
                 (low_level::Choice::Handler(handler), Some(core)) => {
-                    return low_level::start(&core.shared, &handler, request, door, task);
+                    return low_level::start(&core.shared, &handler, request, context, task);
                 }
                 (low_level::Choice::BuiltIn, _) => {}
                 _ => return low_level::unknown(&request),
@@ -169,22 +169,22 @@ impl RunningServer {
             MethodName::Other(name) => {
                 let method = self.methods.get(name).filter(|method| method.is_for(&request.caller));
                 let target = method.map(|method| method.target.clone());
-                return self.custom(target, &request, door, arguments, task);
+                return self.custom(target, &request, context, arguments, task);
             }
         };
         match method {
-            Method::ToolsCall => self.call_tool(request, door, arguments, task),
-            Method::ResourcesRead => self.read(request, door, task),
-            Method::PromptsGet => self.prompt(request, door, arguments, task),
-            Method::CompletionComplete => complete::start(self, &request, door, task),
-            Method::SubscriptionsListen => listen::open(self, &request, &door),
+            Method::ToolsCall => self.call_tool(request, context, arguments, task),
+            Method::ResourcesRead => self.read(request, context, task),
+            Method::PromptsGet => self.prompt(request, context, arguments, task),
+            Method::CompletionComplete => complete::start(self, &request, context, task),
+            Method::SubscriptionsListen => listen::open(self, &request, &context),
             #[cfg(feature = "tasks")]
             Method::TasksGet | Method::TasksUpdate | Method::TasksCancel | Method::TasksResult | Method::TasksList => {
-                task_start::start(self, method, &request, &door, task)
+                task_start::start(self, method, &request, &context, task)
             }
-            Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
-            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, door, task),
-            _ => CallStart::Done(self.answer(&request, &door)),
+            Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, context, task),
+            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, context, task),
+            _ => CallStart::Done(self.answer(&request, &context)),
         }
     }
 
@@ -193,24 +193,24 @@ impl RunningServer {
         &self,
         filter: Filter,
         caller: &Caller,
-        door: &RequestContext,
+        context: &RequestContext,
     ) -> Option<SubscriptionHandle> {
         let max = self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max;
-        self.registries.hub.open_for(filter, max, Subscriber::erased(caller, door))
+        self.registries.hub.open_for(filter, max, Subscriber::erased(caller, context))
     }
 
     fn launch(
         &self,
         target: &Target,
         request: &Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         args: Args,
         task: &mut Context<'_>,
     ) -> CallStart {
         let Some(core) = self.this.upgrade() else {
             return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
         };
-        match dispatch::start(&core.shared, core.layers(&target.layers), target, request, door, args) {
+        match dispatch::start(&core.shared, core.layers(&target.layers), target, request, context, args) {
             Ok(call) => running_call::launch(&core.shared, request, call, task),
             Err(reply) => CallStart::Done(reply),
         }
@@ -219,7 +219,7 @@ impl RunningServer {
     fn call_tool(
         &self,
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -230,14 +230,14 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a tool");
         };
         let tools = self.registries.tools.snapshot();
-        let viewer = || Viewer::of(&request, &door);
+        let viewer = || Viewer::of(&request, &context);
         // A tool for pages only is unknown to who shows none.
         let callable =
             |tool: &Arc<Entry<Registered>>| tool.item.ui.shown() != Shown::ToPages || ui::is_wanted_by(&request.caller);
         let Some(entry) = tools.find(&name, viewer).filter(|tool| callable(tool)) else {
             return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools, viewer));
         };
-        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+        if let Err(reply) = entry.item.access.admit(&request.id, &context) {
             return CallStart::Done(reply);
         }
         if arguments.is_none()
@@ -255,32 +255,32 @@ impl RunningServer {
             task_call::Decision::Plain => args,
             task_call::Decision::Refused(reply) => return CallStart::Done(reply),
             task_call::Decision::Task(mode, ttl) => {
-                match task_call::start(self, entry, (&request, &door), args, (mode, ttl), task) {
+                match task_call::start(self, entry, (&request, &context), args, (mode, ttl), task) {
                     Ok(started) => return started,
                     Err(args) => args,
                 }
             }
         };
-        self.launch(&entry.item.target, &request, door, args, task)
+        self.launch(&entry.item.target, &request, context, args, task)
     }
 
     fn custom(
         &self,
         target: Option<Arc<Target>>,
         request: &Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
         let Some(target) = target else { return CallStart::Done(method_not_found(request)) };
         let replaced = arguments.map(|json| Args(Source::Owned(json)));
         match replaced.or_else(|| custom_method::parameters(request)) {
-            Some(args) => self.launch(&target, request, door, args, task),
+            Some(args) => self.launch(&target, request, context, args, task),
             None => fail(request, code::INVALID_PARAMS, "`params` must be an object"),
         }
     }
 
-    fn read(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
+    fn read(&self, request: Arc<Request>, context: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         if !self.offered()[1] {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no resources");
         }
@@ -288,13 +288,13 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`uri` must be the URI of a resource");
         };
         let resources = self.registries.resources.snapshot();
-        let Some((entry, vars)) = resources.resolve(&uri, || Viewer::of(&request, &door)) else {
+        let Some((entry, vars)) = resources.resolve(&uri, || Viewer::of(&request, &context)) else {
             let data = serde_json::json!({ "uri": uri }).to_string();
             let code = request.caller.features().resource_not_found;
             let why = format!("resource not found: {}", clip(&uri));
             return CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)));
         };
-        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+        if let Err(reply) = entry.item.access.admit(&request.id, &context) {
             return CallStart::Done(reply);
         }
         let hints = entry.item.cache.unwrap_or((0, CacheScope::Private));
@@ -308,13 +308,13 @@ impl RunningServer {
             }
             run(call)
         });
-        self.launch(&target, &request, door, Args(Source::Vars(vars.into())), task)
+        self.launch(&target, &request, context, Args(Source::Vars(vars.into())), task)
     }
 
     fn prompt(
         &self,
         request: Arc<Request>,
-        door: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
@@ -330,11 +330,11 @@ impl RunningServer {
             return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a prompt");
         };
         let prompts = self.registries.prompts.snapshot();
-        let viewer = || Viewer::of(&request, &door);
+        let viewer = || Viewer::of(&request, &context);
         let Some(entry) = prompts.find(&name, viewer) else {
             return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts, viewer));
         };
-        if let Err(reply) = entry.item.access.admit(&request.id, &door) {
+        if let Err(reply) = entry.item.access.admit(&request.id, &context) {
             return CallStart::Done(reply);
         }
         let given = match &arguments {
@@ -352,14 +352,14 @@ impl RunningServer {
             }
         }
         let vars: Vec<(String, String)> = given.into_iter().collect();
-        self.launch(&entry.item.target, &request, door, Args(Source::Vars(vars.into())), task)
+        self.launch(&entry.item.target, &request, context, Args(Source::Vars(vars.into())), task)
     }
 
     /// `resources/list` with a refresh before the first page. Later pages use the same list.
-    fn list_fresh(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
+    fn list_fresh(&self, request: Arc<Request>, context: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
         let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
-            return CallStart::Done(self.answer(&request, &door));
+            return CallStart::Done(self.answer(&request, &context));
         };
         let this = core.clone();
         let asked = request.clone();
@@ -374,14 +374,14 @@ impl RunningServer {
                 || this.registries.resources.snapshot().entries.iter().any(|entry| entry.item.template.is_none());
             match failed {
                 Some(error) if !some() => this.writer(&asked).error(code::INTERNAL_ERROR, &error.to_string(), None),
-                _ => this.answer(&asked, &door),
+                _ => this.answer(&asked, &context),
             }
         });
         running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
     }
 
     /// Requests without a handler.
-    fn answer(&self, request: &Request, door: &RequestContext) -> Reply {
+    fn answer(&self, request: &Request, context: &RequestContext) -> Reply {
         let offered = self.offered();
         let missing =
             |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
@@ -397,15 +397,15 @@ impl RunningServer {
                 missing("resources")
             }
             Method::PromptsList if !offered[2] => missing("prompts"),
-            Method::ToolsList => list::tools(self, request, door),
-            Method::ResourcesList => list::resources(self, request, door),
-            Method::ResourcesTemplatesList => list::templates(self, request, door),
-            Method::PromptsList => list::prompts(self, request, door),
-            Method::Initialize => self.initialize(request, door),
-            Method::ServerDiscover => self.discover(request, door),
+            Method::ToolsList => list::tools(self, request, context),
+            Method::ResourcesList => list::resources(self, request, context),
+            Method::ResourcesTemplatesList => list::templates(self, request, context),
+            Method::PromptsList => list::prompts(self, request, context),
+            Method::Initialize => self.initialize(request, context),
+            Method::ServerDiscover => self.discover(request, context),
             Method::LoggingSetLevel => self.set_level(request),
-            Method::ResourcesSubscribe => self.subscribe(request, door, true),
-            Method::ResourcesUnsubscribe => self.subscribe(request, door, false),
+            Method::ResourcesSubscribe => self.subscribe(request, context, true),
+            Method::ResourcesUnsubscribe => self.subscribe(request, context, false),
             Method::TasksGet | Method::TasksUpdate | Method::TasksCancel | Method::TasksResult | Method::TasksList => {
                 method_not_found(request)
             }
@@ -413,7 +413,7 @@ impl RunningServer {
         }
     }
 
-    fn capabilities(&self, caller: &Caller, door: &RequestContext) -> String {
+    fn capabilities(&self, caller: &Caller, context: &RequestContext) -> String {
         let features = caller.features();
         if let Some(low) = &self.low_level {
             return low.capabilities.clone();
@@ -434,32 +434,32 @@ impl RunningServer {
             self.extensions.iter().filter(|(id, _)| told(id)).map(|(id, how)| (id.clone(), how.clone())).collect();
         #[cfg(feature = "tasks")]
         if self.has_tasks() {
-            task_start::announce(&mut capabilities, features, door);
+            task_start::announce(&mut capabilities, features, context);
         }
         #[cfg(not(feature = "tasks"))]
-        let _ = door;
+        let _ = context;
         serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())
     }
 
-    fn initialize(&self, request: &Request, door: &RequestContext) -> Reply {
+    fn initialize(&self, request: &Request, context: &RequestContext) -> Reply {
         let features = request.caller.features();
         let mut out = self.writer(request);
         out.key("protocolVersion");
         out.string(features.revision.as_str());
         out.key("capabilities");
-        out.push(self.capabilities(&request.caller, door).as_bytes());
+        out.push(self.capabilities(&request.caller, context).as_bytes());
         out.key("serverInfo");
         let _ = out.serialize(&downgrade::implementation(self.info.clone(), features));
         self.instruct(&mut out);
         out.finish(ReplyKind::Complete)
     }
 
-    fn discover(&self, request: &Request, door: &RequestContext) -> Reply {
+    fn discover(&self, request: &Request, context: &RequestContext) -> Reply {
         let mut out = self.writer(request);
         out.key("supportedVersions");
         let _ = out.serialize(&Features::all().map(|f| f.revision.as_str()).collect::<Vec<_>>());
         out.key("capabilities");
-        out.push(self.capabilities(&request.caller, door).as_bytes());
+        out.push(self.capabilities(&request.caller, context).as_bytes());
         self.instruct(&mut out);
         self.cache_hints(&mut out, self.list_cache);
         out.finish(ReplyKind::Complete)
@@ -498,15 +498,20 @@ impl RunningServer {
     }
 
     /// `resources/subscribe` of a server with hooks for subscriptions.
-    fn subscribe_watched(&self, request: Arc<Request>, door: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
-        let reply = self.answer(&request, &door);
+    fn subscribe_watched(
+        &self,
+        request: Arc<Request>,
+        context: Arc<RequestContext>,
+        task: &mut Context<'_>,
+    ) -> CallStart {
+        let reply = self.answer(&request, &context);
         let (Some(session), Some(core)) = (request.caller.session().cloned(), self.this.upgrade()) else {
             return CallStart::Done(reply);
         };
         let Some(uri) = request.string(request.params.uri).filter(|_| !reply.is_error()).map(Cow::into_owned) else {
             return CallStart::Done(reply);
         };
-        let watch = Watch::of(&session, &core, &door);
+        let watch = Watch::of(&session, &core, &context);
         let (this, asked) = (core.clone(), request.clone());
         let future = Box::pin(async move {
             match watch.subscribe(&this, &asked.id, &asked.caller, &uri).await {
@@ -524,15 +529,15 @@ impl RunningServer {
 
     /// Whether the sender of a request may subscribe to a resource. The error is the response if not. What does not exist for
     /// the sender can be subscribed to as what does not exist at all.
-    pub(crate) fn may_subscribe(&self, uri: &str, request: &Request, door: &RequestContext) -> Result<(), Reply> {
+    pub(crate) fn may_subscribe(&self, uri: &str, request: &Request, context: &RequestContext) -> Result<(), Reply> {
         let resources = self.registries.resources.snapshot();
-        match resources.resolve(uri, || Viewer::of(request, door)) {
-            Some((entry, _)) => entry.item.access.admit(&request.id, door),
+        match resources.resolve(uri, || Viewer::of(request, context)) {
+            Some((entry, _)) => entry.item.access.admit(&request.id, context),
             None => Ok(()),
         }
     }
 
-    fn subscribe(&self, request: &Request, door: &RequestContext, on: bool) -> Reply {
+    fn subscribe(&self, request: &Request, context: &RequestContext, on: bool) -> Reply {
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         let Some(uri) = request.string(request.params.uri) else {
             return refuse("`uri` must be the URI of a resource");
@@ -545,7 +550,7 @@ impl RunningServer {
             if let Some(watch) = request.caller.session().and_then(|session| Watch::existing(session)) {
                 watch.unsubscribe(request.caller.clone(), &uri);
             }
-        } else if let Err(reply) = self.may_subscribe(&uri, request, door) {
+        } else if let Err(reply) = self.may_subscribe(&uri, request, context) {
             return reply;
         } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions.resources_max, &self.budget) {
             return self.subscribe_refused(&request.id, why);

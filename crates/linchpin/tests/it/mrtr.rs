@@ -459,10 +459,10 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
     let message = frame::message(Bytes::from(line), service.limits()).expect("a message");
     let mut request = engine::open(&message, None).ok();
-    let door = RequestContext { principal: principal.map(Principal::new), ..RequestContext::default() };
-    let mut door = Some(door.into());
+    let context = RequestContext { principal: principal.map(Principal::new), ..RequestContext::default() };
+    let mut context = Some(context.into());
     let started = std::future::poll_fn(|cx| {
-        let started = service.start(request.take().expect("polled once"), door.take().expect("polled once"), cx);
+        let started = service.start(request.take().expect("polled once"), context.take().expect("polled once"), cx);
         std::task::Poll::Ready(started)
     })
     .await;

@@ -73,10 +73,10 @@ pub(crate) fn decide(core: &RunningServer, tool: &Registered, request: &Request)
 pub(crate) fn start(
     core: &RunningServer,
     entry: &Arc<Entry<Registered>>,
-    (request, door): (&Arc<Request>, &Arc<RequestContext>),
+    (request, context): (&Arc<Request>, &Arc<RequestContext>),
     args: Args,
     (mode, wish): (Mode, Option<u64>),
-    context: &mut Context<'_>,
+    poll: &mut Context<'_>,
 ) -> Result<CallStart, Args> {
     let Some(core) = core.this.upgrade() else {
         return Ok(fail(request, code::INTERNAL_ERROR, "the server is shutting down"));
@@ -84,7 +84,7 @@ pub(crate) fn start(
     recovery::ensure(&core);
     let storage = core.tasks().clone();
     let limits = &storage.limits.tasks;
-    let owner = Owner::of(door);
+    let owner = Owner::of(context);
     if args.json().len() > limits.argument_bytes_max {
         let why = format!("the arguments of a task exceed the server's limit of {} bytes", limits.argument_bytes_max);
         return if mode == Mode::Must { Ok(fail(request, code::INVALID_PARAMS, &why)) } else { Err(args) };
@@ -106,19 +106,25 @@ pub(crate) fn start(
         tool: tool.def.name.as_str().into(),
         revision: request.caller.features().index as u8,
         ttl_ms,
-        again: again.map(|_| call_again(request, door, &args, tool)),
+        again: again.map(|_| call_again(request, context, &args, tool)),
         answered: Vec::new(),
     };
     let link = Arc::new(Link::new(mode));
     // A task keeps all of this for its whole life.
-    let (request, door) = &(Arc::new(request.detached()), owned_context(door));
+    let (request, context) = &(Arc::new(request.detached()), owned_context(context));
     let args = args.of(request);
     let layers = core.layers(&tool.target.layers);
-    let started =
-        match dispatch::start_linked(&core.shared, layers, &tool.target, (request, door.clone()), args, link.clone()) {
-            Ok(started) => started,
-            Err(reply) => return Ok(CallStart::Done(reply)),
-        };
+    let started = match dispatch::start_linked(
+        &core.shared,
+        layers,
+        &tool.target,
+        (request, context.clone()),
+        args,
+        link.clone(),
+    ) {
+        Ok(started) => started,
+        Err(reply) => return Ok(CallStart::Done(reply)),
+    };
     let (Some(cx), future) = (started.cx, started.future) else {
         return Ok(fail(request, code::INTERNAL_ERROR, "a task needs a context"));
     };
@@ -141,7 +147,7 @@ pub(crate) fn start(
         core,
     });
     // What is done at once is answered at once, without another look at it.
-    match call.poll_event(context) {
+    match call.poll_event(poll) {
         Poll::Ready(CallEvent::Done(reply)) => Ok(CallStart::Done(reply)),
         Poll::Ready(event) => Ok(CallStart::Running(Box::new(Begun { first: Some(event), call }))),
         Poll::Pending => Ok(CallStart::Running(call)),
@@ -165,7 +171,7 @@ fn owned_context(context: &RequestContext) -> Arc<RequestContext> {
 }
 
 /// What is needed to start the call again. Of `_meta` only what the protocol defines is kept: the rest may be secret.
-fn call_again(request: &Request, door: &RequestContext, args: &Args, tool: &Registered) -> Call {
+fn call_again(request: &Request, context: &RequestContext, args: &Args, tool: &Registered) -> Call {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap_or_default();
     let mut meta = serde_json::Map::new();
     if let Some(span) = request.params.meta
@@ -181,7 +187,7 @@ fn call_again(request: &Request, door: &RequestContext, args: &Args, tool: &Regi
         params: raw(&params.to_string()),
         capabilities: raw(request.caller.capabilities_json()),
         client_info: request.caller.client_info_json().map(raw),
-        principal: door.principal.as_ref().map(Who::of),
+        principal: context.principal.as_ref().map(Who::of),
         schema: owner::digest(tool.def.input_schema.get()),
     }
 }
@@ -244,7 +250,7 @@ impl Cancel for Stopper {
 
 impl TaskCall {
     /// Begins to make the task: the handler moves, and is not polled meanwhile.
-    fn make(&mut self, context: &mut Context<'_>) {
+    fn make(&mut self, poll: &mut Context<'_>) {
         let (Some(future), Some((mut new, slot))) = (self.future.take(), self.new.take()) else { return };
         self.link.set_moved(true);
         // Steps and answers of the rounds before are the task's, too.
@@ -286,7 +292,7 @@ impl TaskCall {
             Ok(reply)
         });
         // In memory this is done at once. Where it takes time, it goes on although the client may be gone meanwhile.
-        self.making = Some(match making.as_mut().poll(context) {
+        self.making = Some(match making.as_mut().poll(poll) {
             Poll::Ready(made) => Box::pin(std::future::ready(made)),
             Poll::Pending => {
                 let spawned = tokio::spawn(making);
@@ -310,19 +316,19 @@ impl TaskCall {
         }
     }
 
-    fn is_time(&mut self, context: &mut Context<'_>) -> bool {
+    fn is_time(&mut self, poll: &mut Context<'_>) -> bool {
         if self.link.has_moved() || self.new.is_none() {
             return false;
         }
-        let is_over = self.grace.as_mut().is_some_and(|grace| grace.as_mut().poll(context).is_ready());
+        let is_over = self.grace.as_mut().is_some_and(|grace| grace.as_mut().poll(poll).is_ready());
         is_over || self.link.is_wanted()
     }
 }
 
 impl RunningCall for TaskCall {
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<CallEvent> {
+    fn poll_event(&mut self, poll: &mut Context<'_>) -> Poll<CallEvent> {
         loop {
-            self.cx.0.queue().waker = Some(context.waker().clone());
+            self.cx.0.queue().waker = Some(poll.waker().clone());
             if self.cx.is_cancelled() && !self.link.has_moved() {
                 self.future = None;
                 return Poll::Ready(CallEvent::Cancelled);
@@ -338,7 +344,7 @@ impl RunningCall for TaskCall {
                 return Poll::Ready(CallEvent::Done(reply));
             }
             if let Some(making) = &mut self.making {
-                let made = std::task::ready!(making.as_mut().poll(context));
+                let made = std::task::ready!(making.as_mut().poll(poll));
                 self.making = None;
                 match made {
                     Ok(reply) => self.done = Some(reply),
@@ -348,20 +354,20 @@ impl RunningCall for TaskCall {
             }
             // A call that must be a task is one before its handler begins.
             if self.link.mode == Mode::Must && self.new.is_some() {
-                self.make(context);
+                self.make(poll);
                 continue;
             }
             let Some(future) = &mut self.future else { return Poll::Ready(CallEvent::Cancelled) };
-            if let Poll::Ready(reply) = running_call::poll(&self.core.shared, &self.about, future, context) {
+            if let Poll::Ready(reply) = running_call::poll(&self.core.shared, &self.about, future, poll) {
                 self.future = None;
                 self.done = Some(running_call::settle(&self.core.shared, Some(&self.cx), reply));
                 continue;
             }
-            if self.is_time(context) {
-                self.make(context);
+            if self.is_time(poll) {
+                self.make(poll);
                 continue;
             }
-            if self.deadline.as_mut().poll(context).is_ready() {
+            if self.deadline.as_mut().poll(poll).is_ready() {
                 self.future = None;
                 let limit = self.core.limits.calls.run_ms_max;
                 let why = format!("it took longer than the server's limit of {limit} ms");

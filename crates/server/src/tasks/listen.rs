@@ -44,7 +44,7 @@ impl TaskStream {
     pub(crate) fn of(
         core: &RunningServer,
         request: &Request,
-        door: &RequestContext,
+        context: &RequestContext,
         mut ids: Vec<String>,
     ) -> Result<Option<TaskStream>, Reply> {
         if ids.is_empty() || !core.has_tasks() {
@@ -55,7 +55,7 @@ impl TaskStream {
             let code = code::MISSING_REQUIRED_CLIENT_CAPABILITY;
             return Err(Reply::error(Some(&request.id), code, why, Some(task::REQUIRED)));
         }
-        let (storage, owner) = (core.tasks().clone(), Owner::of(door));
+        let (storage, owner) = (core.tasks().clone(), Owner::of(context));
         let mut seen = std::collections::HashSet::new();
         ids.retain(|id| seen.insert(id.clone()));
         ids.truncate(storage.limits.tasks.per_stream_max);

@@ -28,7 +28,7 @@ pub(crate) struct Asks {
     pub(crate) core: Arc<RunningServer>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) request: Arc<Request>,
-    pub(crate) door: Arc<RequestContext>,
+    pub(crate) context: Arc<RequestContext>,
     pub(crate) owner: Owner,
 }
 
@@ -86,7 +86,7 @@ impl Asks {
     fn admit(&self, record: &Record) -> Result<(), Reply> {
         let tools = self.core.registries.tools.snapshot();
         match tools.get(&record.tool) {
-            Some(entry) => entry.item.access.admit(self.id(), &self.door),
+            Some(entry) => entry.item.access.admit(self.id(), &self.context),
             None => Ok(()),
         }
     }

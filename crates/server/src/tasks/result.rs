@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 /// Starts `tasks/result`. It has no time limit of its own: the task has.
 pub(crate) fn start(asks: Asks, id: String, context: &mut Context<'_>) -> CallStart {
     let (core, request) = (asks.core.clone(), asks.request.clone());
-    let cx = Cx::new(request.clone(), asks.door.clone(), core.shared.clone(), RoundTrips::default());
+    let cx = Cx::new(request.clone(), asks.context.clone(), core.shared.clone(), RoundTrips::default());
     let waiting = cx.clone();
     let future = Box::pin(async move {
         match wait(&asks, &id, &waiting).await {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 /// Declares tasks, as the revision has them.
-pub(crate) fn announce(capabilities: &mut ServerCapabilities, features: &Features, door: &RequestContext) {
+pub(crate) fn announce(capabilities: &mut ServerCapabilities, features: &Features, context: &RequestContext) {
     let raw = |value: serde_json::Value| serde_json::value::to_raw_value(&value).unwrap_or_default();
     if features.task_extension {
         capabilities.extensions.insert(linchpin_proto::task::EXTENSION.to_owned(), raw(json!({})));
@@ -26,7 +26,7 @@ pub(crate) fn announce(capabilities: &mut ServerCapabilities, features: &Feature
     if features.core_tasks {
         let mut tasks = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
         // Tasks of nobody in particular cannot be listed: their ids are their keys.
-        if Owner::of(door).is_somebody() {
+        if Owner::of(context).is_somebody() {
             tasks["list"] = json!({});
         }
         capabilities.tasks = serde_json::from_value(tasks).ok();
@@ -38,10 +38,10 @@ pub(crate) fn start(
     core: &RunningServer,
     method: Method,
     request: &Arc<Request>,
-    door: &Arc<RequestContext>,
-    context: &mut Context<'_>,
+    context: &Arc<RequestContext>,
+    poll: &mut Context<'_>,
 ) -> CallStart {
-    let owner = Owner::of(door);
+    let owner = Owner::of(context);
     let is_list = method == Method::TasksList;
     if !core.has_tasks() || (is_list && !owner.is_somebody()) {
         return CallStart::Done(method_not_found(request));
@@ -55,8 +55,8 @@ pub(crate) fn start(
         return refuse(code::INTERNAL_ERROR, "the server is shutting down", None);
     };
     let id = task::id_of(request);
-    let (request, door) = (request.clone(), door.clone());
-    let asks = Asks { core: core.clone(), storage: core.tasks().clone(), request: request.clone(), door, owner };
+    let (request, context) = (request.clone(), context.clone());
+    let asks = Asks { core: core.clone(), storage: core.tasks().clone(), request: request.clone(), context, owner };
     let future: BoxFuture<'static, Reply> = match (method, id) {
         (Method::TasksList, _) => Box::pin(async move { asks.list().await }),
         (_, None) => {
@@ -64,8 +64,8 @@ pub(crate) fn start(
         }
         (Method::TasksUpdate, Some(id)) => Box::pin(async move { asks.update(&id).await }),
         (Method::TasksCancel, Some(id)) => Box::pin(async move { asks.cancel(&id).await }),
-        (Method::TasksResult, Some(id)) => return result::start(asks, id, context),
+        (Method::TasksResult, Some(id)) => return result::start(asks, id, poll),
         (_, Some(id)) => Box::pin(async move { asks.get(&id).await }),
     };
-    running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, context)
+    running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, poll)
 }

@@ -205,10 +205,10 @@ impl Inner {
         }
     }
 
-    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: Arc<RequestContext>) {
+    fn take(self: &Arc<Self>, shared: &Shared, message: Message, context: Arc<RequestContext>) {
         let event = {
             let mut engine = self.engine();
-            let event = receive(&mut engine, &*shared.service, &door, &message);
+            let event = receive(&mut engine, &*shared.service, &context, &message);
             let mut outbox = self.outbox();
             if outbox.declared.is_none()
                 && let Some(session) = engine.session()
@@ -222,24 +222,31 @@ impl Inner {
         match event.deliver() {
             Received::Call(request) => {
                 let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
-                tokio::spawn(async move { inner.call(&*service, &calls, request, door).await });
+                tokio::spawn(async move { inner.call(&*service, &calls, request, context).await });
             }
             Received::Reply(reply) => self.push(&reply.frame(), false),
             Received::Cancel(cancel, withdrawals) => {
                 withdrawals.iter().for_each(|frame| self.push(frame, false));
                 cancel.cancel();
             }
-            Received::Notified(told) => shared.service.notified(*told, door),
+            Received::Notified(told) => shared.service.notified(*told, context),
             Received::Nothing => {}
         }
     }
 
-    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Arc<Request>, door: Arc<RequestContext>) {
+    async fn call(
+        &self,
+        service: &dyn Service,
+        calls: &Arc<Calls>,
+        request: Arc<Request>,
+        context: Arc<RequestContext>,
+    ) {
         let mut running = Unfinished { inner: self, id: request.id.clone(), ended: false };
-        let mut input = Some((request, door));
-        let started =
-            poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| driver::start(service, request, door, cx))))
-                .await;
+        let mut input = Some((request, context));
+        let started = poll_fn(|cx| {
+            Poll::Ready(input.take().map(|(request, context)| driver::start(service, request, context, cx)))
+        })
+        .await;
         match started {
             Some(CallStart::Done(reply)) => running.send(CallEvent::Done(reply)),
             Some(CallStart::Running(mut call)) => {

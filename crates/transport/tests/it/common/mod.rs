@@ -113,16 +113,16 @@ impl Service for Fake {
         &self.budget
     }
 
-    fn start(&self, request: Arc<Request>, door: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
+    fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart {
         let name = match request.known() {
             Some(Method::ToolsCall) => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
             _ => request.method.as_str().to_owned(),
         };
         self.state.log(format!("started {name}"));
-        if let Some(principal) = &door.principal {
+        if let Some(principal) = &context.principal {
             self.state.log(format!("principal {}", principal.identity()));
         }
-        if let Some(value) = door.headers.get("x-test") {
+        if let Some(value) = context.headers.get("x-test") {
             self.state.log(format!("x-test {}", value.to_str().unwrap()));
         }
         let args = request.params.arguments.map(|a| request.text(a)).unwrap_or("{}");
