@@ -4,7 +4,10 @@ use crate::principal::Principal;
 use crate::service::{BoxFuture, RequestContext};
 use bytes::Bytes;
 use core::net::SocketAddr;
-use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request};
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +15,7 @@ use std::sync::Arc;
 
 /// Authorizes requests over HTTP, in every revision.
 ///
-/// The checks of a request run in this order: `Host` and `Origin`, CORS preflight, [`Gate::page`], [`Gate::admit`], the
+/// The checks of a request run in this order: `Host`, [`Gate::page`], `Origin`, CORS preflight, [`Gate::admit`], the
 /// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a stranger is not read.
 ///
 /// ```
@@ -60,10 +63,11 @@ pub trait Gate: Send + Sync + 'static {
     }
 
     /// Returns the answer to a request that needs scopes which its principal lacks. `scopes` are all that the request
-    /// needs.
+    /// needs; `path` is the endpoint's, empty if it is mounted and serves every path.
     ///
     /// By default it is 403 with the challenge that makes a client ask for these scopes; 401 without a principal.
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+    fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        let _ = path;
         Refusal::missing(principal, scopes)
     }
 
@@ -87,8 +91,8 @@ impl<G: Gate + ?Sized> Gate for Arc<G> {
         (**self).body(context, body)
     }
 
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
-        (**self).missing(principal, scopes)
+    fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        (**self).missing(path, principal, scopes)
     }
 
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
@@ -236,6 +240,14 @@ pub trait Page: Send + Sync + 'static {
         0
     }
 
+    /// Returns whether web pages of every origin may send requests to it and read the answers. Default: no, only those of
+    /// this host and of the allowed origins.
+    ///
+    /// Such a page must not go by cookies. It answers CORS preflights (`OPTIONS`) itself.
+    fn any_origin(&self) -> bool {
+        false
+    }
+
     /// Responds to a request. The client's address, if known, is in the extensions as a [`SocketAddr`].
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>>;
 }
@@ -275,6 +287,10 @@ impl Document {
 }
 
 impl Page for Document {
+    fn any_origin(&self) -> bool {
+        true
+    }
+
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> {
         let readable = matches!(*request.method(), Method::GET | Method::HEAD);
         let mut response = Response::new(if readable { self.json.clone() } else { Bytes::new() });
@@ -283,6 +299,13 @@ impl Page for Document {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        } else if request.method() == Method::OPTIONS {
+            // Clients that are pages send a header of their own with it.
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET"));
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("MCP-Protocol-Version"));
+            headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200"));
+            *response.status_mut() = StatusCode::NO_CONTENT;
         } else {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;

@@ -36,6 +36,7 @@ struct Inner {
     expires: Option<SystemTime>,
     /// A JSON object as text, which is smaller than its tree.
     claims: Option<Box<str>>,
+    revoked: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Principal {
@@ -51,6 +52,7 @@ impl Principal {
             scopes: Box::default(),
             expires: None,
             claims: None,
+            revoked: None,
         }))
     }
 
@@ -96,6 +98,38 @@ impl Principal {
     pub fn with_claims(mut self, claims: impl Into<Value>) -> Principal {
         Arc::make_mut(&mut self.0).claims = Some(claims.into().to_string().into());
         self
+    }
+
+    /// Sets how to find out whether the authentication was revoked. Open streams ask every five seconds, and end if it was.
+    ///
+    /// It runs on the task of the stream: it must not block.
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// let gone = Arc::new(AtomicBool::new(false));
+    /// let seen = gone.clone();
+    /// let ada = Principal::new("ada").with_revocation(move || seen.load(Ordering::Relaxed));
+    /// assert!(!ada.is_revoked());
+    /// gone.store(true, Ordering::Relaxed);
+    /// assert!(ada.is_revoked());
+    /// ```
+    #[must_use]
+    pub fn with_revocation(mut self, is_revoked: impl Fn() -> bool + Send + Sync + 'static) -> Principal {
+        Arc::make_mut(&mut self.0).revoked = Some(Arc::new(is_revoked));
+        self
+    }
+
+    /// Returns whether the authentication was revoked since. `false` if it cannot be, or if nobody knows.
+    pub fn is_revoked(&self) -> bool {
+        self.0.revoked.as_ref().is_some_and(|revoked| revoked())
+    }
+
+    /// Returns whether [`Principal::is_revoked`] may become true.
+    pub fn is_revocable(&self) -> bool {
+        self.0.revoked.is_some()
     }
 
     /// Returns the subject: unique at its issuer.

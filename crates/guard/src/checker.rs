@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::config::{Config, implications};
 use crate::credentials::{self, Sent};
-use crate::introspect::{About, Failed, Questions};
+use crate::introspect::{Failed, INACTIVE_S, Questions};
 use crate::issuer::Issuer;
 use crate::jwt::{self, Audiences, Why};
 use crate::keys::Keys;
@@ -18,10 +18,12 @@ use http::{Method, request};
 use linchpin_core::Principal;
 use linchpin_core::gate::{Admit, Refusal};
 use linchpin_oauth::dpop::{self, Expected};
-use linchpin_oauth::{Jws, Scopes, sha256};
+use linchpin_oauth::{Jws, Scopes, Secret, sha256};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::runtime::Handle;
 
 /// A guard at work.
 pub(crate) struct Checker {
@@ -149,16 +151,21 @@ impl Checker {
 
     /// Decides about a token that is not remembered.
     fn first_sight(self: &Arc<Self>, presented: Presented, hash: TokenHash, now: u64) -> Admit {
-        if let Some(seconds) = presented.from.and_then(|from| self.bad.exceeded(from, now)) {
-            return Admit::No(self.refusals.busy(seconds));
-        }
+        let busy = || presented.from.and_then(|from| self.bad.exceeded(from, now));
         if Keys::claims(&presented.token) && !self.keys.is_empty() {
             let found = self.keys.iter().map(|keys| keys.find(&presented.token, now));
             let found = found.reduce(|one, other| one.or(other)).unwrap_or(Err(INVALID));
-            return match found {
-                Ok(known) => self.settle(presented.resource, self.decide(&presented, self.with_implied(known), now)),
-                Err(why) => Admit::No(self.refused(&presented, why, now)),
+            // Keys cannot be guessed: the bad ones of others behind the same address do not keep a good one out.
+            return match (found, busy()) {
+                (Ok(known), _) => {
+                    self.settle(presented.resource, self.decide(&presented, self.with_implied(known), now))
+                }
+                (Err(_), Some(seconds)) => Admit::No(self.refusals.busy(seconds)),
+                (Err(why), None) => Admit::No(self.refused(&presented, why, now)),
             };
+        }
+        if let Some(seconds) = busy() {
+            return Admit::No(self.refusals.busy(seconds));
         }
         let jws = Jws::read(&presented.token);
         let named = jws.as_ref().ok().and_then(Jws::unverified_issuer);
@@ -186,6 +193,10 @@ impl Checker {
         if !opaque || !asked || presented.token.len() > Jws::BYTES_MAX {
             return Admit::No(self.refused(&presented, INVALID, now));
         }
+        // It is bad until an issuer says otherwise: whoever leaves before that has sent it all the same.
+        if let Some(from) = presented.from {
+            self.bad.count(from, now);
+        }
         let checker = self.clone();
         Admit::Later(Box::pin(async move { checker.ask(presented, hash).await }))
     }
@@ -211,23 +222,72 @@ impl Checker {
         }
     }
 
-    /// Asks the issuers about a token, one after the other.
+    /// Asks the issuers about a token, and decides about its request.
     async fn ask(self: Arc<Self>, presented: Presented, hash: TokenHash) -> Result<Principal, Refusal> {
+        let answer = self.introspected(&presented.token, hash).await;
+        if let (Ok(_) | Err(Failed::Away), Some(from)) = (&answer, presented.from) {
+            self.bad.forgive(from);
+        }
+        match answer {
+            Ok(known) => {
+                let now = self.clock.now();
+                self.settled(presented.resource, self.decide(&presented, known, now)?).await
+            }
+            Err(Failed::Away) => Err(self.refusals.away()),
+            Err(Failed::Bad(why)) => Err(self.refusals.invalid(presented.resource, why)),
+        }
+    }
+
+    /// What the issuers say of a token, one after the other, unless somebody else just asked them.
+    async fn introspected(self: &Arc<Self>, token: &str, hash: TokenHash) -> Result<Known, Failed> {
+        let _turn = self.questions.turn(hash).await;
+        match self.remembered.get(&hash, self.clock.now()) {
+            Some(Verdict::Good(known)) => return Ok(known),
+            Some(Verdict::Inactive) => return Err(Failed::Bad(INVALID)),
+            None => {}
+        }
         let (mut away, mut why) = (false, INVALID);
-        let granted = |known| self.with_implied(known);
-        let about = About { audiences: &self.audiences, remembered: &self.remembered, granted: &granted };
         for (at, issuer) in self.issuers.iter().enumerate().filter(|(_, i)| i.trusted.introspection.is_some()) {
-            let asked = self.questions.ask(issuer, at, &presented.token, hash, &about).await;
-            let now = self.clock.now();
-            match asked {
-                Ok(known) => {
-                    return self.settled(presented.resource, self.decide(&presented, known, now)?).await;
+            match self.questions.ask(issuer, at, token, &self.audiences).await {
+                Ok((known, end)) => {
+                    let mut known = self.with_implied(known);
+                    known.principal = known.principal.with_revocation(self.inactivity(token, hash));
+                    self.remembered.put(hash, Verdict::Good(known.clone()), end);
+                    return Ok(known);
                 }
                 Err(Failed::Bad(said)) => why = said,
                 Err(Failed::Away) => away = true,
             }
         }
-        if away { Err(self.refusals.away()) } else { Err(self.refused(&presented, why, self.clock.now())) }
+        if away {
+            return Err(Failed::Away);
+        }
+        self.remembered.put(hash, Verdict::Inactive, self.clock.now() + INACTIVE_S);
+        Err(Failed::Bad(why))
+    }
+
+    /// Whether the issuers have taken back a token that they knew: what they said last. When that is old, they are asked again in the
+    /// background.
+    fn inactivity(self: &Arc<Self>, token: &str, hash: TokenHash) -> impl Fn() -> bool + Send + Sync + 'static {
+        let (checker, token, asking) = (Arc::downgrade(self), Secret::new(token), Arc::new(AtomicBool::new(false)));
+        move || {
+            let Some(checker) = checker.upgrade() else { return true };
+            match checker.remembered.get(&hash, checker.clock.now()) {
+                Some(Verdict::Good(_)) => false,
+                Some(Verdict::Inactive) => true,
+                None => {
+                    if let (false, Ok(runtime)) = (asking.swap(true, Ordering::AcqRel), Handle::try_current()) {
+                        let (token, asking) = (token.clone(), asking.clone());
+                        runtime.spawn(async move {
+                            // If they are away, the token goes on as it does for requests while it is remembered.
+                            let _ = checker.introspected(token.expose(), hash).await;
+                            asking.store(false, Ordering::Release);
+                        });
+                    }
+                    false
+                }
+            }
+        }
     }
 
     /// Remembers a token that was verified, and decides about its request.
@@ -337,7 +397,7 @@ impl Checker {
     }
 
     /// The resource that a path belongs to.
-    fn resource(&self, path: &str) -> usize {
+    pub(crate) fn resource(&self, path: &str) -> usize {
         self.targets.iter().position(|(own, _)| own == path).unwrap_or(0)
     }
 

@@ -26,16 +26,15 @@ pub(crate) fn of(head: &request::Parts) -> Sent<'_> {
     if head.uri.query().is_some_and(names_token) {
         return Sent::Malformed("the access token must be sent in the Authorization header, not in the URL");
     }
-    let content_type = head.headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    if content_type.is_some_and(|value| starts_with(value, b"application/x-www-form-urlencoded")) {
-        return Sent::Malformed("the access token must be sent in the Authorization header, not in a form");
-    }
     let mut lines = head.headers.get_all(AUTHORIZATION).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else {
-        return match head.headers.contains_key(AUTHORIZATION) {
-            true => Sent::Malformed("there is more than one Authorization header"),
-            false => Sent::Nothing,
-        };
+    let line = match (lines.next(), lines.next()) {
+        (Some(line), None) => line,
+        (Some(_), Some(_)) => return Sent::Malformed("there is more than one Authorization header"),
+        // If there is a token, it is in there.
+        (None, _) if is_form(head) => {
+            return Sent::Malformed("the access token must be sent in the Authorization header, not in a form");
+        }
+        (None, _) => return Sent::Nothing,
     };
     let (scheme, token) = split(line.as_bytes());
     if scheme.eq_ignore_ascii_case(b"bearer") {
@@ -68,6 +67,11 @@ fn split(line: &[u8]) -> (&[u8], Option<&str>) {
     let token = rest.trim_ascii();
     let formed = !token.is_empty() && token.iter().all(allowed);
     (scheme, std::str::from_utf8(token).ok().filter(|_| formed))
+}
+
+fn is_form(head: &request::Parts) -> bool {
+    let content_type = head.headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+    content_type.is_some_and(|value| starts_with(value, b"application/x-www-form-urlencoded"))
 }
 
 /// Whether a query has a parameter `access_token`.

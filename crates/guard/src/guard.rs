@@ -264,9 +264,9 @@ impl Gate for Guard {
         self.ready()?.checker.is_body_of(&context.headers, body)
     }
 
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+    fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
         match self.ready() {
-            Ok(ready) => ready.checker.refusals.missing(0, principal, scopes),
+            Ok(ready) => ready.checker.refusals.missing(ready.checker.resource(path), principal, scopes),
             Err(refusal) => refusal,
         }
     }

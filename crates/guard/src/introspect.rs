@@ -3,7 +3,7 @@
 use crate::issuer::{Credential, Issuer};
 use crate::jwt::{self, Audiences};
 use crate::refuse::{EXPIRED, INVALID};
-use crate::remembered::{Known, LEEWAY_S, Remembered, TokenHash, Verdict};
+use crate::remembered::{Known, LEEWAY_S, TokenHash};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 /// How many tokens are asked about at once.
 const AT_ONCE: usize = 32;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 32;
 const ANSWER_TIME: Duration = Duration::from_secs(3);
 /// How long a valid token is remembered, and one that is not, in seconds.
 const ACTIVE_S: u64 = 60;
-const INACTIVE_S: u64 = 10;
+pub(crate) const INACTIVE_S: u64 = 10;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Why there is no answer.
@@ -33,19 +33,30 @@ pub(crate) enum Failed {
     Away,
 }
 
-/// What answers are judged by, and where they are kept.
-pub(crate) struct About<'a> {
-    pub(crate) audiences: &'a Audiences,
-    pub(crate) remembered: &'a Remembered,
-    /// Adds the scopes that are implied.
-    pub(crate) granted: &'a (dyn Fn(Known) -> Known + Send + Sync),
-}
-
 /// The questions under way.
 pub(crate) struct Questions {
     at_once: Semaphore,
     /// One at a time for each token.
     open: Mutex<HashMap<TokenHash, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// The turn to ask about a token.
+pub(crate) struct Turn<'a> {
+    questions: &'a Questions,
+    hash: TokenHash,
+    held: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn<'_> {
+    // Whoever waits may stop waiting, too.
+    fn drop(&mut self) {
+        self.held = None;
+        let mut open = self.questions.lock();
+        // Of the map, and of those who wait.
+        if open.get(&self.hash).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            open.remove(&self.hash);
+        }
+    }
 }
 
 impl Default for Questions {
@@ -55,65 +66,44 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Asks an issuer about a token, unless somebody else just did.
+    /// Waits until nobody else asks about this token.
+    pub(crate) async fn turn(&self, hash: TokenHash) -> Turn<'_> {
+        let turn = self.lock().entry(hash).or_default().clone();
+        let mut mine = Turn { questions: self, hash, held: None };
+        mine.held = Some(turn.lock_owned().await);
+        mine
+    }
+
+    /// Asks an issuer about a token: what is known of it, and until when that may be remembered.
     pub(crate) async fn ask(
         &self,
         issuer: &Arc<Issuer>,
         at: usize,
         token: &str,
-        hash: TokenHash,
-        about: &About<'_>,
-    ) -> Result<Known, Failed> {
+        audiences: &Audiences,
+    ) -> Result<(Known, u64), Failed> {
         let Ok(_permit) = self.at_once.try_acquire() else { return Err(Failed::Away) };
-        let turn = self.lock().entry(hash).or_default().clone();
-        let _turn = turn.lock().await;
-        let answer = match about.remembered.get(&hash, issuer.clock.now()) {
-            Some(Verdict::Good(known)) => Ok(known),
-            Some(Verdict::Inactive) => Err(Failed::Bad(INVALID)),
-            None => answer(issuer, at, token, hash, about).await,
+        let known = match issuer.known() {
+            Some(known) => Some(known),
+            None => issuer.learn().await,
         };
-        // Those who wait hold the turn themselves.
-        self.lock().remove(&hash);
-        answer
+        let endpoint = known.and_then(|known| known.introspection.clone()).ok_or(Failed::Away)?;
+        let answered = tokio::time::timeout(ANSWER_TIME, claims(issuer, &endpoint, token)).await;
+        let claims = match answered.unwrap_or_else(|_| Err("it takes too long".to_owned())) {
+            Ok(claims) => claims,
+            Err(why) => {
+                tracing::warn!(issuer = issuer.trusted.url, why, "an issuer does not answer about a token");
+                return Err(Failed::Away);
+            }
+        };
+        let now = issuer.clock.now();
+        let known = judged(&claims, issuer, at, audiences, now).map_err(Failed::Bad)?;
+        let end = claims.time("exp").map_or(u64::MAX, |exp| exp.saturating_add(LEEWAY_S));
+        Ok((known, end.min(now + ACTIVE_S)))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TokenHash, Arc<tokio::sync::Mutex<()>>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn answer(
-    issuer: &Arc<Issuer>,
-    at: usize,
-    token: &str,
-    hash: TokenHash,
-    about: &About<'_>,
-) -> Result<Known, Failed> {
-    let known = match issuer.known() {
-        Some(known) => Some(known),
-        None => issuer.learn().await,
-    };
-    let endpoint = known.and_then(|known| known.introspection.clone()).ok_or(Failed::Away)?;
-    let answered = tokio::time::timeout(ANSWER_TIME, claims(issuer, &endpoint, token)).await;
-    let claims = match answered.unwrap_or_else(|_| Err("it takes too long".to_owned())) {
-        Ok(claims) => claims,
-        Err(why) => {
-            tracing::warn!(issuer = issuer.trusted.url, why, "an issuer does not answer about a token");
-            return Err(Failed::Away);
-        }
-    };
-    let now = issuer.clock.now();
-    match judged(&claims, issuer, at, about.audiences, now) {
-        Ok(known) => {
-            let known = (about.granted)(known);
-            let end = claims.time("exp").map_or(u64::MAX, |exp| exp.saturating_add(LEEWAY_S));
-            about.remembered.put(hash, Verdict::Good(known.clone()), end.min(now + ACTIVE_S));
-            Ok(known)
-        }
-        Err(why) => {
-            about.remembered.put(hash, Verdict::Inactive, now + INACTIVE_S);
-            Err(Failed::Bad(why))
-        }
     }
 }
 

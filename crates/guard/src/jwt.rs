@@ -130,6 +130,10 @@ pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Optio
         principal = principal.with_expiry(UNIX_EPOCH.checked_add(Duration::from_secs(expiry))?);
     }
     let family = issuer.revocation.as_ref().and_then(|revocation| claims.text(&revocation.claim));
+    if let (Some(family), Some(revocation)) = (family, &issuer.revocation) {
+        let (family, is_revoked) = (Box::<str>::from(family), revocation.is_revoked.clone());
+        principal = principal.with_revocation(move || is_revoked(&family));
+    }
     Some(Known {
         principal: principal.with_scopes(scopes(claims, issuer).iter()).with_claims(claims.as_map().clone()),
         bound,

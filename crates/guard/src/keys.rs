@@ -182,7 +182,19 @@ impl Keys {
         if let Some(end) = key.expires {
             principal = principal.with_expiry(UNIX_EPOCH + Duration::from_secs(end));
         }
+        if self.0.file.is_some() {
+            let (keys, name) = (self.clone(), Box::<str>::from(name));
+            principal = principal.with_revocation(move || keys.is_gone(&name, &hash));
+        }
         Ok(Known { principal, bound: None, family: None, leeway_s: LEEWAY_S })
+    }
+
+    /// Whether a key is no longer in the file.
+    fn is_gone(&self, name: &str, hash: &[u8; 32]) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        self.reread(now);
+        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).is_none_or(|key| key.hash != *hash)
     }
 
     /// Reads the file again if it changed. It is looked at once a second. A file that cannot be used changes nothing.

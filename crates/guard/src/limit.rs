@@ -37,6 +37,14 @@ impl BadTokens {
             *minute.counts.entry(network(from)).or_default() += 1;
         }
     }
+
+    /// Takes back one that was counted, and was not bad.
+    pub(crate) fn forgive(&self, from: IpAddr) {
+        let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = minute.counts.get_mut(&network(from)) {
+            *count = count.saturating_sub(1);
+        }
+    }
 }
 
 /// One subscriber has all addresses of a /64.

@@ -63,6 +63,7 @@ pub(crate) async fn issue(
         person,
         upstream,
         key: None,
+        source: shared.config.login.source(),
     };
     let code = Code {
         grant,

@@ -111,6 +111,7 @@ pub(crate) async fn approve(
         upstream,
         // That of the device, when it has its tokens.
         key: None,
+        source: shared.config.login.source(),
     };
     device.state = State::Approved { grant: Box::new(grant), family };
     let won = shared.records.replace(Space::Device, name, &device, rev, KEPT).await?.is_some();

@@ -43,6 +43,13 @@ enum Endpoint {
     Device,
 }
 
+impl Endpoint {
+    /// Whether programs use it, web pages among them, and not users with their cookies.
+    fn is_for_programs(self) -> bool {
+        !matches!(self, Self::Authorize | Self::Login | Self::Consent | Self::Callback | Self::Device)
+    }
+}
+
 /// An endpoint as a page of the gate.
 struct Served {
     shared: Arc<Shared>,
@@ -201,8 +208,8 @@ impl Started {
         self.guard("").body(context, body)
     }
 
-    pub(crate) fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
-        self.guard("").missing(principal, scopes)
+    pub(crate) fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        self.guard(path).missing(path, principal, scopes)
     }
 }
 
@@ -226,6 +233,10 @@ impl Page for Served {
         if self.endpoint == Endpoint::Register { REGISTRATION_BYTES_MAX } else { FORM_BYTES_MAX }
     }
 
+    fn any_origin(&self) -> bool {
+        self.endpoint.is_for_programs()
+    }
+
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, http::Response<Bytes>> {
         let (shared, endpoint) = (self.shared.clone(), self.endpoint);
         Box::pin(async move { respond(&shared, endpoint, Incoming::new(request, &shared.config.proxies)).await })
@@ -237,8 +248,7 @@ async fn respond(shared: &Shared, endpoint: Endpoint, incoming: Incoming) -> Ans
     let head = incoming.method == Method::HEAD;
     let get = head || incoming.method == Method::GET;
     let post = incoming.method == Method::POST;
-    let for_programs = !matches!(endpoint, E::Authorize | E::Login | E::Consent | E::Callback | E::Device);
-    if incoming.method == Method::OPTIONS && for_programs {
+    if incoming.method == Method::OPTIONS && endpoint.is_for_programs() {
         return preflight();
     }
     let mut answer = match endpoint {

@@ -319,9 +319,9 @@ impl Gate for Issuer {
         self.started().map_err(|_| gate::not_started())?.body(context, body)
     }
 
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+    fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
         match self.started() {
-            Ok(started) => started.missing(principal, scopes),
+            Ok(started) => started.missing(path, principal, scopes),
             Err(_) => gate::not_started(),
         }
     }

@@ -144,10 +144,10 @@ impl KeySource {
         let web = Web::new(WebOptions::default().with(|options| {
             // The operator named the issuer, wherever it is; what its metadata names is at public addresses, or there.
             let own = self.issuer.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
-            let own = [own, host].into_iter().filter(|host| self.issuer.contains(*host));
+            let own = Some(own).filter(|own| *own == host);
             options.reach =
                 if linchpin_web::is_loopback(&self.issuer) { Reach::PublicOrLoopback } else { Reach::Public };
-            options.trusted_hosts = own.filter_map(|host| host.parse().ok()).collect();
+            options.trusted_hosts = own.and_then(|host| host.parse().ok()).into_iter().collect();
             options.https_only = self.issuer.starts_with("https:");
             options.request_ms_max = Some(REQUEST_MS_MAX);
             options.body_bytes_max = Some(JwkSet::BYTES_MAX);

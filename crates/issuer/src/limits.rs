@@ -74,7 +74,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(crate) const PAGES: Rate = Rate { name: "pages", count: 60, window: MINUTE };
 /// The token endpoint, for each address.
 pub(crate) const TOKENS_PER_ADDRESS: Rate = Rate { name: "tokens-address", count: 300, window: MINUTE };
-/// The token endpoint, for each client.
+/// The token endpoint, for each client that has shown who it is.
 pub(crate) const TOKENS_PER_CLIENT: Rate = Rate { name: "tokens-client", count: 60, window: MINUTE };
 /// Failed requests to the token endpoint, for each address.
 pub(crate) const FAILURES_PER_ADDRESS: Rate = Rate { name: "failures-address", count: 30, window: MINUTE };

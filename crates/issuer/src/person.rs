@@ -75,7 +75,7 @@ impl Person {
 /// | text | who |
 /// |---|---|
 /// | `@example.com` | whose account belongs to the domain, or who has a verified mail address there |
-/// | `user:ada` | with this login name, this verified mail address or this subject |
+/// | `user:ada` | with this login name, this verified mail address or this subject, which alone never changes |
 /// | `org:acme` | in this organization |
 /// | `group:staff` | in this group, or with this role |
 /// | `tenant:8eaef023-…` | of this tenant |
@@ -138,6 +138,14 @@ impl Allow {
             Rule::Tenant(tenant) => same(&person.tenant, tenant),
             Rule::If(admits) => admits(person),
         }
+    }
+
+    /// Whether one of the rules fits a person, or there are none. Where tenants are chosen by rules, it must also fit one of those:
+    /// the administrators of a tenant name its groups and roles, and those of other tenants count for nothing.
+    pub(crate) fn all_admit(rules: &[Allow], of_any_tenant: bool, person: &Person) -> bool {
+        let (tenants, others): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| of_any_tenant && rule.is_tenant());
+        let fits = |rules: &[&Allow]| rules.is_empty() || rules.iter().any(|rule| rule.admits(person));
+        fits(&tenants) && fits(&others)
     }
 
     pub(crate) fn needs_orgs(&self) -> bool {
@@ -250,6 +258,19 @@ mod tests {
         ];
         for (rule, person, admitted) in rows {
             assert_eq!(rule.parse::<Allow>().unwrap().admits(&person), admitted, "{rule} {person:?}");
+        }
+        let rules = ["tenant:ours", "group:admins"].map(|rule| rule.parse::<Allow>().unwrap());
+        let of = |tenant: &str, groups: &[&str]| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            base.clone().with(|p| (p.tenant, p.groups) = (Some(tenant.to_owned()), groups))
+        };
+        for (person, of_any_tenant, admitted) in [
+            (of("ours", &["admins"]), true, true),
+            (of("ours", &[]), true, false),
+            (of("theirs", &["admins"]), true, false),
+            (of("theirs", &["admins"]), false, true),
+        ] {
+            assert_eq!(Allow::all_admit(&rules, of_any_tenant, &person), admitted, "{of_any_tenant} {person:?}");
         }
         for wrong in ["", "@", "acme", "org:", "mail:ada", "*"] {
             assert!(wrong.parse::<Allow>().is_err(), "{wrong}");

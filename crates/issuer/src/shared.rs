@@ -68,6 +68,17 @@ pub(crate) enum Login {
     Nobody,
 }
 
+impl Login {
+    /// What tells the places apart where users log in: what one of them knows is not asked of another.
+    pub(crate) fn source(&self) -> String {
+        match self {
+            Login::Users(_) => "users".to_owned(),
+            Login::Upstream(upstream) => upstream.url().to_owned(),
+            Login::Nobody => String::new(),
+        }
+    }
+}
+
 /// An issuer at work.
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -186,8 +197,9 @@ impl Shared {
 
     /// Whether a user may log in.
     pub(crate) fn admits(&self, person: &Person) -> bool {
-        let rules = &self.config.allow;
-        rules.is_empty() || rules.iter().any(|rule| rule.admits(person))
+        let of_any_tenant =
+            matches!(&self.config.login, Login::Upstream(upstream) if upstream.openness() == Openness::AnyTenant);
+        Allow::all_admit(&self.config.allow, of_any_tenant, person)
     }
 
     /// The scopes out of these that a person may give.

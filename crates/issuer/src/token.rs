@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Refused, json_answer};
 use crate::audit::Entry;
 use crate::authenticate::{authenticate, is_basic};
-use crate::client::{Client, both};
+use crate::client::{Client, ClientAuth, both};
 use crate::code::{self, Redemption};
 use crate::device_grant;
 use crate::dpop;
@@ -52,7 +52,10 @@ async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
         return jwt_bearer::grant(shared, incoming, &form, key.as_deref()).await;
     }
     let client = authenticate(shared, incoming, &form).await?;
-    if let Err(after) = shared.records.take(TOKENS_PER_CLIENT, &client.id).await {
+    // A public client is whoever says its name, and all who use it: only their addresses are counted.
+    if client.auth != ClientAuth::None
+        && let Err(after) = shared.records.take(TOKENS_PER_CLIENT, &client.id).await
+    {
         return Err(Refused::too_many(after));
     }
     let key = dpop::key(shared, incoming).await?;
@@ -87,7 +90,7 @@ async fn for_itself(
     key: Option<&str>,
 ) -> Result<Value, Refused> {
     let no = Refused::new("unauthorized_client", "the client may not act for itself");
-    let Some(allowed) = client.own_scopes.as_ref().filter(|_| client.auth != crate::client::ClientAuth::None) else {
+    let Some(allowed) = client.own_scopes.as_ref().filter(|_| client.auth != ClientAuth::None) else {
         return Err(no);
     };
     let resource = target(shared, form)?;
@@ -184,6 +187,10 @@ enum Still {
 /// Asks whether the user may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
 /// good once only.
 async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
+    // Users log in elsewhere now: nobody can say whether this one still may, and a provider's tokens are for itself only.
+    if family.grant.source != shared.config.login.source() {
+        return Ok(Still::Gone);
+    }
     if let Some(file) = shared.config.users_file() {
         let Some(now) = file.users().person(&family.grant.person.subject, &family.grant.person.issuer) else {
             return Ok(Still::Gone);
@@ -249,7 +256,9 @@ async fn ask_upstream(
 /// Ends a family, at the provider too.
 pub(crate) async fn end(shared: &Shared, name: &str) -> Result<(), Refused> {
     let family = tokens::end(shared, name).await?;
-    if let (Login::Upstream(upstream), Some(held)) = (&shared.config.login, family.and_then(|f| f.grant.upstream)) {
+    let login = &shared.config.login;
+    let held = family.filter(|family| family.grant.source == login.source()).and_then(|family| family.grant.upstream);
+    if let (Login::Upstream(upstream), Some(held)) = (login, held) {
         upstream.revoke(&held).await;
     }
     Ok(())

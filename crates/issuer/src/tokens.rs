@@ -26,6 +26,9 @@ pub(crate) struct Grant {
     /// The thumbprint of the key that its tokens are bound to.
     #[serde(default)]
     pub(crate) key: Option<String>,
+    /// Where the user logged in: see [`Login::source`](crate::shared::Login::source).
+    #[serde(default)]
+    pub(crate) source: String,
 }
 
 /// The refresh tokens of one grant.

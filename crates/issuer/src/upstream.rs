@@ -166,7 +166,8 @@ impl Upstream {
         Upstream::of_oidc(oidc::Oidc::google(), id, secret)
     }
 
-    /// Entra with a tenant: its id, or `common`, which needs a rule `tenant:`.
+    /// Entra with a tenant: its id, or `common`, which needs a rule `tenant:`. There, other rules are about users of these
+    /// tenants only.
     pub fn entra(tenant: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::entra(tenant), id, secret)
     }
@@ -187,15 +188,17 @@ impl Upstream {
 
     /// Keycloak with the URL of a realm: `https://login.example.com/realms/main`.
     pub fn keycloak(realm: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
-        Upstream::of_oidc(oidc::Oidc::at(realm.trim_end_matches('/').to_owned()), id, secret)
+        // A session of Keycloak has a refresh token without it, and an offline one never ends.
+        Upstream::of_oidc(oidc::Oidc::at(realm.trim_end_matches('/').to_owned()).online(), id, secret)
     }
 
     /// WorkOS with an AuthKit domain.
     pub fn workos(domain: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
-        Upstream::of_oidc(oidc::Oidc::at(format!("https://{domain}")).asking("offline_access"), id, secret)
+        Upstream::of_oidc(oidc::Oidc::at(format!("https://{domain}")), id, secret)
     }
 
-    /// Any provider of OpenID Connect, by its issuer.
+    /// Any provider of OpenID Connect, by its issuer. It is asked for `offline_access` if its metadata has that scope, so that
+    /// users are looked up again at each refresh.
     pub fn oidc(issuer: impl Into<String>, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::at(issuer.into()), id, secret)
     }
@@ -227,12 +230,16 @@ impl Upstream {
 
     /// Where users log in, for them.
     pub(crate) fn place(&self) -> String {
-        let url = match &self.kind {
+        url::Url::parse(self.url()).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// The URL that the provider is known by.
+    pub(crate) fn url(&self) -> &str {
+        match &self.kind {
             Kind::GitHub(github) => github.url(),
             Kind::Oidc(oidc) => oidc.issuer(),
             Kind::Endpoints(endpoints) => &endpoints.authorize,
-        };
-        url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+        }
     }
 
     /// Whether anybody can have an account there.

@@ -176,8 +176,8 @@ impl Gate for PagesOnly {
         Admit::No(Refusal::new(::http::StatusCode::NOT_FOUND, "this is an authorization server, not an MCP server"))
     }
 
-    fn missing(&self, principal: Option<&linchpin::Principal>, scopes: &[Arc<str>]) -> Refusal {
-        self.0.missing(principal, scopes)
+    fn missing(&self, path: &str, principal: Option<&linchpin::Principal>, scopes: &[Arc<str>]) -> Refusal {
+        self.0.missing(path, principal, scopes)
     }
 
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {

@@ -63,13 +63,13 @@ async fn each_situation_has_its_status_and_challenge() {
         assert!(!refusal.message().contains("abc"), "{row}");
     }
     let ada = bearer(&guard, &key.sign("at+jwt", &claims(json!({ "scope": "mcp base" })))).await.unwrap();
-    let refusal = guard.missing(Some(&ada), &["files:write".into(), "mcp".into()]);
+    let refusal = guard.missing("/mcp", Some(&ada), &["files:write".into(), "mcp".into()]);
     let challenge = format!(
         "Bearer error=\"insufficient_scope\", resource_metadata=\"{METADATA}\", scope=\"mcp base files:write\""
     );
     assert_eq!(shown(&refusal), (403, vec![challenge]), "52: all that is needed");
     let challenge = format!("Bearer resource_metadata=\"{METADATA}\", scope=\"mcp base files:write\"");
-    assert_eq!(shown(&guard.missing(None, &["files:write".into()])), (401, vec![challenge]));
+    assert_eq!(shown(&guard.missing("/mcp", None, &["files:write".into()])), (401, vec![challenge]));
 }
 
 #[tokio::test]
@@ -80,8 +80,31 @@ async fn strangers_are_told_what_to_ask_for_beside_what_is_required() {
     let (_, told) = shown(&admitted(&guard, &head("/mcp", &[])).await.unwrap_err());
     assert!(told[0].contains("scope=\"mcp files:write\""), "{told:?}");
     let ada = bearer(&guard, &key.sign("at+jwt", &claims(json!({ "scope": "mcp" })))).await.unwrap();
-    let (_, told) = shown(&guard.missing(Some(&ada), &["x".into()]));
+    let (_, told) = shown(&guard.missing("", Some(&ada), &["x".into()]));
     assert!(told[0].contains("scope=\"mcp x\""), "{told:?}");
+}
+
+#[tokio::test]
+async fn scopes_are_asked_for_at_the_resource_that_was_used() {
+    let world = World::new();
+    let guard = world.guard().issuer(ISSUER).also_at("https://mcp.example.com/sse");
+    for (path, metadata) in [("/mcp", "mcp"), ("/sse", "sse"), ("", "mcp")] {
+        let (_, told) = shown(&guard.missing(path, None, &["x".into()]));
+        let metadata = format!("/.well-known/oauth-protected-resource/{metadata}\"");
+        assert!(told[0].contains(&metadata), "{path}: {told:?}");
+    }
+}
+
+/// Whoever is behind the same address may send what they like.
+#[tokio::test]
+async fn a_good_key_comes_in_however_many_bad_ones_there_were() {
+    let (keys, token) = Keys::once("laptop", Scopes::new());
+    let guard = Guard::for_keys().keys(keys);
+    for n in 0..301 {
+        let refusal = bearer(&guard, &format!("lp_laptop_{n}")).await.unwrap_err();
+        assert_eq!(refusal.status().as_u16(), if n < 300 { 401 } else { 429 }, "{n}");
+    }
+    assert!(bearer(&guard, token.expose()).await.is_ok());
 }
 
 #[tokio::test]

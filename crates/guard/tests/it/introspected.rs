@@ -1,6 +1,7 @@
 //! Opaque tokens: what their issuer says of them.
 
 use crate::support::*;
+use linchpin_core::gate::{Admit, Gate as _};
 use linchpin_guard::{Guard, Introspection, TrustedIssuer};
 use linchpin_oauth::Alg;
 use serde_json::{Value, json};
@@ -104,6 +105,79 @@ async fn a_token_is_asked_about_once_at_a_time_and_jwts_are_not() {
         assert_eq!(why(&bearer(&guard, token).await).0, 401);
     }
     assert_eq!(world.fetches(), 0);
+}
+
+#[tokio::test]
+async fn the_second_issuer_is_asked_about_what_the_first_does_not_know() {
+    const SECOND: &str = "https://second.example";
+    let world = world(&json!({ "active": false }));
+    world.publish(SECOND, &[]);
+    let known = active(json!({ "iss": SECOND, "sub": "bob" }));
+    world.serve(&format!("{SECOND}/introspect"), known.to_string().as_bytes());
+    let second = TrustedIssuer::new(SECOND).introspection(Introspection::secret("resource server", "other"));
+    let guard = asks(&world, |i| i).issuer(second);
+    for _ in 0..2 {
+        assert_eq!(bearer(&guard, "opaque").await.unwrap().subject(), "bob");
+    }
+    assert_eq!(world.asked().len(), 2, "each once");
+}
+
+#[tokio::test]
+async fn clients_that_leave_before_the_answer_leave_nothing_and_are_counted() {
+    let world = world(&active(json!({})));
+    let guard = asks(&world, |i| i);
+    assert!(bearer(&guard, "warm").await.is_ok());
+    for n in 0..300 {
+        let heads = head("/mcp", &[("authorization", &format!("Bearer gone-{n}"))]);
+        let Admit::Later(mut decision) = guard.admit(&heads, Some("192.0.2.1:1000".parse().unwrap())) else {
+            panic!("it is asked about")
+        };
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(decision.as_mut().poll(&mut context).is_pending());
+    }
+    assert_eq!(why(&bearer(&guard, "new").await).0, 429);
+    world.pass(60);
+    assert!(bearer(&guard, "gone-7").await.is_ok(), "whoever left is in nobody's way");
+}
+
+#[tokio::test]
+async fn many_requests_with_one_token_are_one_question() {
+    let world = world(&active(json!({})));
+    let guard = asks(&world, |i| i);
+    let _ = bearer(&guard, "warm").await;
+    let mut all = tokio::task::JoinSet::new();
+    for n in 0..41 {
+        let guard = guard.clone();
+        all.spawn(async move { bearer(&guard, if n < 40 { "same" } else { "other" }).await.is_ok() });
+    }
+    assert!(all.join_all().await.into_iter().all(|fine| fine));
+}
+
+#[tokio::test]
+async fn an_open_stream_learns_that_its_token_was_taken_back() {
+    let world = world(&active(json!({ "exp": null })));
+    let guard = asks(&world, |i| i);
+    let ada = bearer(&guard, "opaque").await.unwrap();
+    assert!(ada.is_revocable() && !ada.is_revoked());
+    world.fetches();
+    world.pass(59);
+    assert!(!ada.is_revoked() && world.fetches() == 0, "it is remembered");
+    world.pass(1);
+    world.set_away(true);
+    let settle = async || {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(!ada.is_revoked());
+    settle().await;
+    assert!(!ada.is_revoked(), "an issuer that is away has taken nothing back");
+    settle().await;
+    world.set_away(false);
+    world.serve(&format!("{ISSUER}/introspect"), br#"{"active":false}"#);
+    let _ = ada.is_revoked();
+    settle().await;
+    assert!(ada.is_revoked());
 }
 
 #[tokio::test]

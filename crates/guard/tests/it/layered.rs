@@ -51,4 +51,11 @@ async fn a_layer_admits_refuses_and_serves_the_metadata() {
     assert!(ask("/anything", "Bearer x").await.1.contains("the token is not valid"));
     let (status, document) = ask("/.well-known/oauth-protected-resource/mcp", "").await;
     assert!(status == 200 && document.contains(SERVER), "{document}");
+    // Forms are posted to other services, with the token where it belongs.
+    let mut post = async |token: Option<&str>| {
+        let request = Request::post("/anything").header("content-type", "application/x-www-form-urlencoded");
+        let request = token.into_iter().fold(request, |request, token| request.header("authorization", token));
+        service.call(request.body(()).unwrap()).await.unwrap().status().as_u16()
+    };
+    assert_eq!((post(Some(&token)).await, post(None).await), (200, 400));
 }

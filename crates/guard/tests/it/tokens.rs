@@ -6,6 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use linchpin_guard::{Keys, Scopes, Signer, TrustedIssuer};
 use linchpin_oauth::Alg;
 use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 
 const INVALID: (u16, &str) = (401, "the token is not valid");
@@ -24,38 +26,53 @@ fn with_hmac(header: &Value, key: &Signer) -> String {
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(hmac::sign(&secret, message.as_bytes())))
 }
 
-/// A token that a key signed, with the header replaced.
-fn with_header(header: &Value, key: &Signer) -> String {
-    let token = key.sign("at+jwt", &claims(json!({})));
-    format!("{}.{}", b64(&header.to_string()), token.split_once('.').unwrap().1)
+/// A key, and what signs anything with it.
+struct Signs {
+    key: Signer,
+    pair: EcdsaKeyPair,
+}
+
+impl Signs {
+    fn new() -> Signs {
+        let (key, secret) = Signer::generate(Alg::Es256);
+        let pkcs8 = URL_SAFE_NO_PAD.decode(secret.expose()).unwrap();
+        let random = SystemRandom::new();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8, &random).unwrap();
+        Signs { key: key.kid("k"), pair }
+    }
+
+    /// A token with a header of one's own.
+    fn with_header(&self, header: &Value) -> String {
+        let message = format!("{}.{}", b64(&header.to_string()), b64(&claims(json!({})).to_string()));
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+    }
 }
 
 #[tokio::test]
 async fn tokens_are_refused_with_one_text_whatever_is_wrong_with_their_signature() {
-    let (key, other) = (key(Alg::Es256, "k"), key(Alg::Es256, "k"));
-    let world = World::with_keys(&[&key]);
+    let (ours, evil) = (Signs::new(), Signs::new());
+    let (key, other) = (&ours.key, &evil.key);
+    let world = World::with_keys(&[key]);
     let guard = world.guard().issuer(ISSUER);
     assert_eq!(why(&bearer(&guard, &key.sign("at+jwt", &claims(json!({})))).await), OK);
+    let honest = ours.with_header(&json!({ "alg": "ES256", "kid": "k", "typ": "at+jwt" }));
+    assert_eq!(why(&bearer(&guard, &honest).await), OK);
     world.fetches();
     let jwk = other.jwk().to_value();
     let none = format!("{}.{}.", b64(r#"{"alg":"none","kid":"k"}"#), b64(&claims(json!({})).to_string()));
     let five = format!("{}.a.b", key.sign("at+jwt", &claims(json!({}))));
     let rows = [
         ("1: alg none", none),
-        ("2: HS256 over the public key", with_hmac(&json!({ "alg": "HS256", "kid": "k" }), &key)),
-        ("3: RS256 under an EC key", with_header(&json!({ "alg": "RS256", "kid": "k" }), &key)),
-        ("4: alg in other case", with_header(&json!({ "alg": "es256", "kid": "k" }), &key)),
-        ("5: jwk of the attacker", with_header(&json!({ "alg": "ES256", "jwk": jwk }), &other)),
-        (
-            "5: jku of the attacker",
-            with_header(&json!({ "alg": "ES256", "kid": "k", "jku": "https://evil/k" }), &other),
-        ),
-        (
-            "5: x5u of the attacker",
-            with_header(&json!({ "alg": "ES256", "kid": "k", "x5u": "https://evil/k" }), &other),
-        ),
-        ("6: crit", with_header(&json!({ "alg": "ES256", "kid": "k", "crit": ["exp"] }), &key)),
-        ("7: b64 false", with_header(&json!({ "alg": "ES256", "kid": "k", "b64": false }), &key)),
+        ("2: HS256 over the public key", with_hmac(&json!({ "alg": "HS256", "kid": "k" }), key)),
+        ("3: RS256 under an EC key", ours.with_header(&json!({ "alg": "RS256", "kid": "k" }))),
+        ("4: alg in other case", ours.with_header(&json!({ "alg": "es256", "kid": "k" }))),
+        ("5: jwk of the attacker", evil.with_header(&json!({ "alg": "ES256", "jwk": jwk }))),
+        ("5: jwk of the attacker beside our kid", evil.with_header(&json!({ "alg": "ES256", "kid": "k", "jwk": jwk }))),
+        ("5: jku", evil.with_header(&json!({ "alg": "ES256", "kid": "k", "jku": "https://evil/k" }))),
+        ("5: x5u", evil.with_header(&json!({ "alg": "ES256", "kid": "k", "x5u": "https://evil/k" }))),
+        ("6: crit", ours.with_header(&json!({ "alg": "ES256", "kid": "k", "crit": ["exp"], "exp": 1 }))),
+        ("7: b64 false", ours.with_header(&json!({ "alg": "ES256", "kid": "k", "b64": false }))),
         ("8: JWE", five),
         ("19: ID-JAG", key.sign("oauth-id-jag+jwt", &claims(json!({})))),
         ("20: DPoP proof", key.sign("dpop+jwt", &claims(json!({})))),

@@ -2,8 +2,9 @@
 
 use super::{Auth, DOCUMENT_LIFE, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens};
 use crate::person::{GOOGLE, Person};
-use linchpin_oauth::{AuthorizationServerMetadata, Claims, JwkSet, Jws};
+use linchpin_oauth::{AuthorizationServerMetadata, Claims, JwkSet, Jws, OFFLINE_ACCESS, Scopes};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ pub(crate) struct Oidc {
     scopes: Vec<&'static str>,
     extra: &'static [(&'static str, &'static str)],
     openness: Openness,
+    /// Whether it is asked for `offline_access`, if it has that scope.
+    offline: bool,
     /// The user is `tid` and `oid`, because `sub` differs from client to client.
     entra: bool,
     metadata: Remembered<AuthorizationServerMetadata>,
@@ -43,6 +46,7 @@ impl Oidc {
             scopes: vec!["openid", "profile", "email"],
             extra: &[],
             openness: Openness::Open,
+            offline: true,
             entra: false,
             metadata: Mutex::default(),
             keys: Mutex::default(),
@@ -61,6 +65,12 @@ impl Oidc {
             entra: true,
             ..Oidc::at(format!("https://login.microsoftonline.com/{tenant}/v2.0")).asking("offline_access")
         }
+    }
+
+    /// It is not asked for `offline_access`.
+    pub(crate) fn online(mut self) -> Oidc {
+        self.offline = false;
+        self
     }
 
     /// The accounts there are the operator's own.
@@ -85,7 +95,14 @@ impl Oidc {
     pub(crate) async fn begin(&self, client: &UpstreamClient, leg: &Leg<'_>) -> Result<String, UpstreamError> {
         let metadata = self.metadata(client).await?;
         let endpoint = metadata.authorization_endpoint.as_deref().ok_or(UpstreamError::Away)?;
-        let scopes: Vec<&str> = self.scopes.iter().copied().chain(client.scopes.iter().map(String::as_str)).collect();
+        let mut scopes: Vec<&str> =
+            self.scopes.iter().copied().chain(client.scopes.iter().map(String::as_str)).collect();
+        if self.offline && metadata.scopes_supported.iter().flat_map(Scopes::iter).any(|scope| scope == OFFLINE_ACCESS)
+        {
+            scopes.push(OFFLINE_ACCESS);
+        }
+        let mut seen = HashSet::new();
+        scopes.retain(|scope| seen.insert(*scope));
         let scopes = scopes.join(" ");
         let mut more = vec![("scope", scopes.as_str()), ("nonce", leg.nonce)];
         more.extend_from_slice(self.extra);
@@ -201,7 +218,9 @@ impl Oidc {
         let subject = claims.text(if self.entra { "oid" } else { "sub" }).ok_or(nobody)?;
         let text = |name: &str| claims.text(name).map(str::to_owned);
         let mut person = Person::new(issuer, subject);
-        person.login = text("preferred_username");
+        // Where users choose it, it may look like somebody's mail address.
+        let chosen = self.openness != Openness::Closed;
+        person.login = text("preferred_username").filter(|name| !(chosen && name.contains('@')));
         person.name = text("name");
         person.email = text("email");
         // Entra verifies no mail addresses.

@@ -7,7 +7,7 @@ use linchpin_issuer::{Client, Issuer, Upstream, Users};
 use linchpin_oauth::{Alg, Signer};
 use linchpin_store::{ManualClock, Store};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,6 +298,59 @@ async fn rows_101_102_guesses_are_slowed_down_without_telling_names() {
     // Others are not locked out, and the delay ends.
     clock.advance(Duration::from_secs(2));
     assert_eq!(browser.sign_in(&page, "ada", "pw").await.status, StatusCode::OK);
+    // 101: at one a second, few of many guesses are compared; the right one is none of them.
+    let from = |last: u8| SocketAddr::from(([203, 0, 113, last], 1));
+    browser.from = from(1);
+    let page = browser.follow(&Login::new("desktop").url(&issuer)).await;
+    for _ in 0..100 {
+        clock.advance(Duration::from_secs(1));
+        assert_ne!(browser.sign_in(&page, "ada", "guess").await.status, StatusCode::OK);
+    }
+    assert_ne!(browser.sign_in(&page, "ada", "pw").await.status, StatusCode::OK);
+    clock.advance(Duration::from_secs(900));
+    let page = browser.follow(&Login::new("desktop").url(&issuer)).await;
+    assert_eq!(browser.sign_in(&page, "ada", "pw").await.status, StatusCode::OK);
+    // 102: one guess for each of many names, from one address.
+    browser.from = from(2);
+    let page = browser.follow(&Login::new("desktop").url(&issuer)).await;
+    for n in 0..20 {
+        let got = browser.sign_in(&page, &format!("user-{n}"), "pw").await;
+        assert_eq!(error(&got.body), texts[0]);
+    }
+    let put_off = browser.sign_in(&page, "bob", "pw").await;
+    assert_eq!((put_off.status, error(&put_off.body)), (StatusCode::FORBIDDEN, texts[0].clone()));
+    let mut other = Browser::new(&issuer);
+    other.from = from(3);
+    let page = other.follow(&Login::new("desktop").url(&issuer)).await;
+    assert_eq!(other.sign_in(&page, "bob", "pw").await.status, StatusCode::OK, "from elsewhere");
+}
+
+#[tokio::test]
+async fn row_106_of_20_000_registrations_and_logins_10_000_are_kept_and_known_clients_go_on() {
+    let (issuer, terminal) = once();
+    let issuer = issuer.store(Store::builder().clock(Arc::new(ManualClock::default())).memory());
+    let from = |n: u32| SocketAddr::from((Ipv4Addr::from(0xC612_0000 + n), 1));
+    let request = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none" });
+    let mut created = 0;
+    for n in 0..20_000 {
+        let got = post_json(&issuer, "register", &request, from(n / 10)).await;
+        created += usize::from(got.status == StatusCode::CREATED);
+        if n >= 10_000 {
+            assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{n}");
+        }
+    }
+    assert_eq!(created, 10_000);
+    let code = code_for(&issuer, &terminal, &Login::new("desktop")).await;
+    assert!(!code.is_empty());
+    let mut browser = Browser::new(&issuer);
+    let mut shown = 0;
+    for n in 0..10_100 {
+        browser.from = from(100_000 + n / 50);
+        browser.cookies.clear();
+        let got = browser.get(&Login::new("desktop").url(&issuer)).await;
+        shown += usize::from(got.next().is_some_and(|next| next.starts_with(ISSUER)));
+    }
+    assert_eq!(shown, 9_999, "and the one of before");
 }
 
 /// Row 106, and the other bounds on what strangers send.

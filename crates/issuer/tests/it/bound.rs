@@ -1,12 +1,14 @@
 //! The gate of an issuer: what it refuses like any guard, and tokens that are bound to a key (rows 26, 32 to 34, 39 to 46, 81).
 
 use crate::flow::{once, tokens_for};
+use crate::support::flaky::Flaky;
 use crate::support::{Got, ISSUER, Login, REDIRECT, RESOURCE, ask, encode, enter, post, refresh, text};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, StatusCode};
 use linchpin_core::gate::{Admit, Gate as _, Refusal};
 use linchpin_issuer::{Client, Issuer};
 use linchpin_oauth::dpop::DpopKey;
+use linchpin_store::{Secrets, Store};
 use serde_json::json;
 use std::net::SocketAddr;
 
@@ -50,6 +52,33 @@ async fn rows_26_and_32_to_34_tokens_come_in_one_header_and_bad_ones_are_counted
     }
     assert_eq!(admit(&issuer, "/mcp", &[("authorization", "Bearer bad")]).await.unwrap_err().status(), 429);
     assert!(admit(&issuer, "/mcp", &[("authorization", &good)]).await.is_ok(), "who is known goes on");
+}
+
+/// Row 31: whether a proof was used before is asked of the store, which is away.
+#[tokio::test]
+async fn proofs_that_nodes_remember_together_wait_for_a_store_that_is_away() {
+    let (flaky, store) = Flaky::around(&Store::memory(), &Secrets::random());
+    let (issuer, terminal) = once();
+    let issuer = issuer.store(store).shared_replay();
+    let key = DpopKey::generate();
+    let login = Login::new("desktop");
+    let code = crate::flow::code_for(&issuer, &terminal, &login).await;
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("client_id", "desktop"),
+        ("code", &code),
+        ("redirect_uri", REDIRECT),
+        ("code_verifier", login.pkce.verifier.expose()),
+    ];
+    let access = text(&with_proof(&issuer, &proof(&key), &form).await.json(), "access_token");
+    let scheme = format!("DPoP {access}");
+    let proof = key.proof("POST", RESOURCE, None, Some(&access), now());
+    let headers = [(AUTHORIZATION.as_str(), scheme.as_str()), ("dpop", &proof)];
+    flaky.set_away(true);
+    assert_eq!(admit(&issuer, "/mcp", &headers).await.unwrap_err().status(), 503);
+    flaky.set_away(false);
+    assert!(admit(&issuer, "/mcp", &headers).await.is_ok(), "it was not used");
+    assert_eq!(admit(&issuer, "/mcp", &headers).await.unwrap_err().status(), 401);
 }
 
 /// Sends a token request with a proof.

@@ -46,6 +46,26 @@ async fn token_requests_are_counted_by_client_and_address_and_failures_sooner() 
     }
 }
 
+/// The id of a public client is known to everybody, and shared by all who use it.
+#[tokio::test]
+async fn nobody_uses_up_the_requests_of_a_public_client_for_others() {
+    let (issuer, terminal) = once();
+    let login = Login::new("desktop");
+    let tokens = tokens_for(&issuer, &terminal, &login).await;
+    let bad = [("grant_type", "refresh_token"), ("client_id", "desktop"), ("refresh_token", "x.y")];
+    for _ in 0..61 {
+        assert_ne!(from(&issuer, 3, &bad).await.status, StatusCode::OK);
+    }
+    assert_eq!(from(&issuer, 3, &bad).await.status, StatusCode::TOO_MANY_REQUESTS);
+    let mut token = text(&tokens, "refresh_token");
+    for n in 0..70 {
+        let good = [("grant_type", "refresh_token"), ("client_id", "desktop"), ("refresh_token", token.as_str())];
+        let got = from(&issuer, 4 + n % 4, &good).await;
+        assert_eq!(got.status, StatusCode::OK, "{n}: {got:?}");
+        token = text(&got.json(), "refresh_token");
+    }
+}
+
 #[tokio::test]
 async fn behind_a_trusted_proxy_its_clients_are_counted_and_recorded_and_nobody_else_names_an_address() {
     let (issuer, _) = once();

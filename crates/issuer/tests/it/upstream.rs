@@ -113,6 +113,51 @@ async fn a_revocation_is_told_to_the_provider_and_a_changed_person_may_be_out() 
     assert_eq!(out.error(), "invalid_grant");
 }
 
+/// The same store, but users log in elsewhere now.
+#[tokio::test]
+async fn logins_end_when_users_log_in_at_another_place() {
+    let (first, second) = (Provider::start().await, Provider::start().await);
+    let store = linchpin_store::Store::memory();
+    let before = oidc(&first).store(store.clone());
+    let token = text(&tokens(&before, &first).await, "refresh_token");
+    let after = oidc(&second).store(store.clone());
+    assert_eq!(refresh(&after, "desktop", &token, &[]).await.error(), "invalid_grant");
+    assert!(second.with(|state| state.log.is_empty()), "it hears nothing of the other's tokens");
+    assert_eq!(refresh(&before, "desktop", &token, &[]).await.error(), "invalid_grant", "it has ended");
+}
+
+/// Users choose such names at many providers.
+#[tokio::test]
+async fn a_user_name_that_looks_like_a_mail_address_is_none() {
+    let provider = Provider::start().await;
+    provider.with(|state| {
+        state.claims["preferred_username"] = json!("boss@acme.example");
+        state.claims["email"] = json!("mallory@evil.example");
+    });
+    let rule = |rule: &str| issuer(Upstream::oidc(&*provider.url, "our-id", "our-secret-canary")).allow(rule);
+    let out = callback(&rule("user:boss@acme.example"), &provider, &Login::new("desktop")).await;
+    assert_eq!((out.status, out.next()), (StatusCode::FORBIDDEN, None));
+    let own = callback(&rule("user:mallory@evil.example"), &provider, &Login::new("desktop")).await;
+    assert_eq!(own.status, StatusCode::FOUND, "{own:?}");
+}
+
+#[tokio::test]
+async fn a_provider_is_asked_for_offline_access_if_it_has_that() {
+    let provider = Provider::start().await;
+    let mut asked = Vec::new();
+    for scopes in [json!(["openid"]), json!(["openid", "offline_access"])] {
+        provider.with(|state| state.scopes_supported = scopes);
+        for upstream in
+            [Upstream::oidc(&*provider.url, "our-id", "s"), Upstream::keycloak(&provider.url, "our-id", "s")]
+        {
+            let issuer = issuer(upstream).allow_anyone();
+            let to = approve(&mut Browser::new(&issuer), &Login::new("desktop")).await;
+            asked.push(to.contains("offline_access"));
+        }
+    }
+    assert_eq!(asked, [false, false, true, false]);
+}
+
 #[tokio::test]
 async fn github_is_asked_for_the_person_and_their_organizations() {
     let provider = Provider::start().await;

@@ -32,7 +32,7 @@ impl Gate for Names {
         })
     }
 
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+    fn missing(&self, _: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
         Refusal::missing(principal, scopes).with_header(http::header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 }

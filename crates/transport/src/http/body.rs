@@ -114,13 +114,14 @@ impl HttpBody {
         HttpBody::new(Kind::Stream(Box::new(Stream {
             keep_alive,
             expires: None,
+            revocable: None,
             hold: None,
             _observed: observed,
             source,
         })))
     }
 
-    /// Ends a stream when the authentication of its reader expires.
+    /// Ends a stream when the authentication of its reader expires or is revoked.
     pub(crate) fn until_expiry(self, principal: Option<&Principal>) -> HttpBody {
         self.until_expired_for(Duration::ZERO, principal)
     }
@@ -131,6 +132,11 @@ impl HttpBody {
             && let Some(lasts) = principal.and_then(|principal| principal.lasts(SystemTime::now()))
         {
             stream.expires = Some(Box::pin(sleep(lasts.saturating_add(grace))));
+        }
+        if let Kind::Stream(stream) = &mut self.kind
+            && let Some(principal) = principal.filter(|principal| principal.is_revocable())
+        {
+            stream.revocable = Some(Revocable { principal: principal.clone(), sleep: Box::pin(sleep(REVOKED_AGAIN)) });
         }
         self
     }
@@ -209,6 +215,7 @@ pub(crate) trait Source: Send {
 struct Stream<S: ?Sized> {
     keep_alive: KeepAlive,
     expires: Option<Pin<Box<Sleep>>>,
+    revocable: Option<Revocable>,
     hold: Option<Box<dyn Send>>,
     _observed: Option<Observed>,
     source: S,
@@ -219,6 +226,9 @@ impl Stream<dyn Source> {
         if self.expires.as_mut().is_some_and(|expires| expires.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(None);
         }
+        if self.revocable.as_mut().is_some_and(|revocable| revocable.poll_revoked(cx)) {
+            return Poll::Ready(None);
+        }
         match self.source.poll_bytes(cx) {
             Poll::Ready(Some(bytes)) => {
                 self.keep_alive.sent();
@@ -227,6 +237,27 @@ impl Stream<dyn Source> {
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => self.keep_alive.poll_comment(cx).map(Some),
         }
+    }
+}
+
+/// How often is asked whether the authentication of a stream's reader is revoked.
+const REVOKED_AGAIN: Duration = Duration::from_secs(5);
+
+/// The reader of a stream, whose authentication may be revoked.
+struct Revocable {
+    principal: Principal,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Revocable {
+    fn poll_revoked(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.sleep.as_mut().poll(cx).is_ready() {
+            if self.principal.is_revoked() {
+                return true;
+            }
+            self.sleep.as_mut().reset(Instant::now() + REVOKED_AGAIN);
+        }
+        false
     }
 }
 

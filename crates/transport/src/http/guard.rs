@@ -7,6 +7,7 @@ use super::answer::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::intake::Refusal;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version, request};
+use linchpin_core::gate::Page;
 
 /// Names under which a program on the same machine reaches a server.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -46,8 +47,12 @@ impl Guard {
         self
     }
 
-    /// Checks the request, and returns its origin; the error is for its sender.
-    pub(crate) fn check<'r>(&self, request: &'r request::Parts) -> Result<Option<&'r HeaderValue>, Refusal> {
+    /// Checks the request, and returns its origin; the error is for its sender. `page` is that of a gate at its path.
+    pub(crate) fn check<'r>(
+        &self,
+        request: &'r request::Parts,
+        page: Option<&dyn Page>,
+    ) -> Result<Option<&'r HeaderValue>, Refusal> {
         if request.headers.keys_len() != request.headers.len() {
             check_single(&request.headers)?;
         }
@@ -55,7 +60,7 @@ impl Guard {
         if request.version == Version::HTTP_11 && host.is_none() {
             return Err((StatusCode::BAD_REQUEST, "the Host header is missing"));
         }
-        self.check_sender(&request.uri, host, &request.headers).map_err(|why| (StatusCode::FORBIDDEN, why))
+        self.check_sender(&request.uri, host, &request.headers, page).map_err(|why| (StatusCode::FORBIDDEN, why))
     }
 
     fn check_sender<'r>(
@@ -63,6 +68,7 @@ impl Guard {
         uri: &Uri,
         host: Option<&[u8]>,
         headers: &'r HeaderMap,
+        page: Option<&dyn Page>,
     ) -> Result<Option<&'r HeaderValue>, &'static str> {
         let host = match &self.hosts {
             None => None,
@@ -71,7 +77,7 @@ impl Guard {
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) => Ok(None),
-            (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host) => Ok(Some(origin)),
+            (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host, page) => Ok(Some(origin)),
             _ => Err("this Origin is not allowed; if you trust that site, allow it with .allow_origin(..), \
                     HttpOptions::allowed_origins, or --allow-origin of `linchpin serve`"),
         }
@@ -87,15 +93,16 @@ impl Guard {
         if self.any_origin { HeaderValue::from_static("*") } else { origin.clone() }
     }
 
-    fn origin_allowed(&self, origin: &[u8], host: Option<&[u8]>) -> bool {
-        if self.is_named(origin) {
+    fn origin_allowed(&self, origin: &[u8], host: Option<&[u8]>, page: Option<&dyn Page>) -> bool {
+        if self.is_named(origin) || page.is_some_and(Page::any_origin) {
             return true;
         }
         let rest =
             strip_prefix_ignore_case(origin, b"http://").or_else(|| strip_prefix_ignore_case(origin, b"https://"));
-        let (Some(authority), Some(host), true) = (rest, host, self.same_host) else { return false };
+        // The forms of a gate's pages come from these pages, whatever other origins are allowed.
+        let (Some(authority), Some(host), true) = (rest, host, self.same_host || page.is_some()) else { return false };
         // Either the page is from this host, whose name is on the list, or both are this machine.
-        authority.eq_ignore_ascii_case(host) || (is_loopback(host) && is_loopback(authority))
+        authority.eq_ignore_ascii_case(host) || (self.same_host && is_loopback(host) && is_loopback(authority))
     }
 }
 
@@ -171,7 +178,7 @@ mod tests {
         if !origin.is_empty() {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        guard.check_sender(&Uri::from_static("/mcp"), headers.get(HOST).map(|h| h.as_bytes()), &headers).is_ok()
+        guard.check_sender(&Uri::from_static("/mcp"), headers.get(HOST).map(|h| h.as_bytes()), &headers, None).is_ok()
     }
 
     #[test]
@@ -223,7 +230,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let allows = |uri: &'static str, headers: &HeaderMap| {
             let host = headers.get(HOST).map(|host| host.as_bytes());
-            guard.check_sender(&Uri::from_static(uri), host, headers).is_ok()
+            guard.check_sender(&Uri::from_static(uri), host, headers, None).is_ok()
         };
         assert!(allows("http://localhost:9/mcp", &headers));
         assert!(!allows("http://evil.example/mcp", &headers));

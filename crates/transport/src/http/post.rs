@@ -117,7 +117,7 @@ fn answered(shared: &Shared, reply: Reply, features: &Features) -> Response<Http
     if let Some(missing) = reply.scopes_missing() {
         let principal = missing.principal.as_ref();
         let refusal = match &shared.gate {
-            Some(gate) => gate.missing(principal, &missing.required),
+            Some(gate) => gate.missing(&shared.path, principal, &missing.required),
             None => Refusal::missing(principal, &missing.required),
         };
         return admission::respond(&refusal, reply);

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
-use linchpin_core::gate::{Admit, Gate};
+use linchpin_core::gate::{Admit, Gate, Page};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
@@ -118,6 +118,7 @@ impl HttpService {
                     calls: Arc::default(),
                     retry_ms,
                     gate: options.gate.clone(),
+                    path: path.clone().unwrap_or_default(),
                     no_sessions: options.no_sessions,
                 },
                 closing: AtomicBool::new(false),
@@ -235,12 +236,21 @@ impl HttpService {
             let state = State::Answer(response);
             return HttpFuture { body, endpoint: self.endpoint.clone(), state, streams: false, origin: None };
         }
-        let (state, origin) = match self.endpoint.guard.check(&parts) {
+        let page = self.endpoint.shared.gate.as_ref().and_then(|gate| gate.page(parts.uri.path()));
+        let (state, origin) = match self.endpoint.guard.check(&parts, page.as_deref()) {
             Ok(origin) => {
                 let origin = origin.filter(|o| self.endpoint.guard.is_named(o.as_bytes()));
                 let origin = origin.map(|o| Box::new(self.endpoint.guard.told(o)));
-                let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
-                (preflight.map_or_else(|| self.endpoint.begin(parts, peer), State::Answer), origin)
+                match (page, origin) {
+                    // It says itself who may read it.
+                    (Some(page), _) if page.any_origin() => {
+                        (State::Page(Box::new(PageRequest::new(page, parts, peer))), None)
+                    }
+                    (page, origin) => {
+                        let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
+                        (preflight.map_or_else(|| self.endpoint.begin(parts, peer, page), State::Answer), origin)
+                    }
+                }
             }
             Err((status, why)) => {
                 tracing::info!(why, "refused a request");
@@ -367,12 +377,12 @@ impl<B> fmt::Debug for HttpFuture<B> {
 
 impl Endpoint {
     /// Asks the gate, and handles the request as far as possible by its headers alone.
-    fn begin(&self, parts: request::Parts, peer: Option<SocketAddr>) -> State {
+    fn begin(&self, parts: request::Parts, peer: Option<SocketAddr>, page: Option<Arc<dyn Page>>) -> State {
         let Some(gate) = &self.shared.gate else {
             let principal = parts.extensions.get::<Principal>().cloned();
             return self.enter(parts, peer, principal);
         };
-        if let Some(page) = gate.page(parts.uri.path()) {
+        if let Some(page) = page {
             return State::Page(Box::new(PageRequest::new(page, parts, peer)));
         }
         if matches!(self.route(parts.uri.path()), Route::Unknown) {

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Arc<Calls>,
     pub(crate) retry_ms: u64,
     pub(crate) gate: Option<Arc<dyn Gate>>,
+    /// The path of the endpoint; empty if it has every path.
+    pub(crate) path: Box<str>,
     /// Requests of revisions with sessions have none either.
     pub(crate) no_sessions: bool,
 }

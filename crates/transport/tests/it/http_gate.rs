@@ -42,6 +42,10 @@ impl Gate for Names {
                     if name == "bad" { Err(unknown()) } else { Ok(Principal::new(name)) }
                 }))
             }
+            Some("revoked-later") => {
+                let begin = tokio::time::Instant::now();
+                Admit::Yes(Principal::new("ann").with_revocation(move || begin.elapsed() > Duration::from_secs(30)))
+            }
             Some(name) if name.starts_with("brief-") => {
                 let expires = SystemTime::now() + Duration::from_secs(60);
                 Admit::Yes(Principal::new(&name["brief-".len()..]).with_expiry(expires))
@@ -58,18 +62,25 @@ impl Gate for Names {
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
         match path {
             "/.well-known/oauth-protected-resource/mcp" => Some(Arc::new(Document::json(r#"{"resource":"x"}"#))),
-            "/login" => Some(Arc::new(Echo)),
+            "/login" => Some(Arc::new(Echo { any_origin: false })),
+            "/token" => Some(Arc::new(Echo { any_origin: true })),
             _ => None,
         }
     }
 }
 
 /// A page that answers with the body.
-struct Echo;
+struct Echo {
+    any_origin: bool,
+}
 
 impl Page for Echo {
     fn body_bytes_max(&self) -> usize {
         8
+    }
+
+    fn any_origin(&self) -> bool {
+        self.any_origin
     }
 
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> {
@@ -164,6 +175,49 @@ async fn who_is_admitted_is_the_principal_whether_decided_now_or_later() {
     fake.until("principal ann").await;
     fake.until("principal bob").await;
     assert!(!fake.happened("principal eve"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_when_the_authentication_of_its_reader_is_revoked() {
+    let service = service(&Fake::new());
+    let opened = ask(&service, head(Method::POST, "/mcp", "ann"), &initialize("2025-11-25")).await.0;
+    let session = opened.headers()["mcp-session-id"].clone();
+    for path in ["/mcp", "/sse"] {
+        let get = head(Method::GET, path, "revoked-later").header("accept", "text/event-stream");
+        let (response, status) = ask(&service, get.header("mcp-session-id", session.clone()), "").await;
+        let begin = tokio::time::Instant::now();
+        assert_eq!(status, 200, "{path}");
+        let _ = response.into_body().collect().await.unwrap();
+        let lasted = begin.elapsed().as_secs();
+        assert!((30..=35).contains(&lasted), "{path}: {lasted} s");
+    }
+}
+
+/// Metadata and tokens are for clients that are web pages, too; logins are for pages of this host.
+#[tokio::test]
+async fn pages_for_programs_may_be_read_from_every_origin_and_those_for_users_only_here() {
+    const METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
+    let service = service(&Fake::new());
+    let from = async |method: Method, path: &str, host: &str, origin: &str| {
+        let request = Request::builder().method(method).uri(path).header("host", host).header("origin", origin);
+        let request = request.header("access-control-request-method", "GET");
+        let (response, status) = ask(&service, request, "").await;
+        let told =
+            response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap().to_owned());
+        (status.as_u16(), told)
+    };
+    let (here, there, named) = ("http://localhost:8931", "https://there.example", "https://app.example");
+    for origin in [here, there, named] {
+        assert_eq!(from(Method::GET, METADATA, "localhost:8931", origin).await, (200, Some("*".to_owned())));
+        assert_eq!(from(Method::OPTIONS, METADATA, "localhost:8931", origin).await, (204, Some("*".to_owned())));
+        assert_eq!(from(Method::POST, "/token", "localhost:8931", origin).await.0, 200);
+    }
+    // The forms of a login come from its pages, also where other origins are allowed by name.
+    assert_eq!(from(Method::POST, "/login", "localhost:8931", here).await, (200, None));
+    assert_eq!(from(Method::POST, "/login", "localhost:8931", there).await.0, 403);
+    assert_eq!(from(Method::POST, "/login", "localhost:8931", "http://localhost:1").await.0, 403);
+    assert_eq!(from(Method::GET, METADATA, "evil.example", there).await.0, 403, "the host is checked all the same");
+    assert_eq!(from(Method::POST, "/mcp", "localhost:8931", here).await.0, 403, "as it is at the endpoint");
 }
 
 #[tokio::test(start_paused = true)]

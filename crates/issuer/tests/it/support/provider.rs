@@ -12,6 +12,7 @@ use url::Url;
 pub(crate) struct State {
     pub(crate) claims: Value,
     pub(crate) nonce: Option<String>,
+    pub(crate) scopes_supported: Value,
     pub(crate) orgs: Vec<String>,
     pub(crate) away: bool,
     pub(crate) gone: bool,
@@ -38,6 +39,7 @@ impl Provider {
         let state = State {
             claims,
             nonce: None,
+            scopes_supported: json!(["openid", "profile", "email"]),
             orgs: vec![],
             away: false,
             gone: false,
@@ -141,6 +143,7 @@ fn respond(own: &str, path: &str, state: &State, signer: &Signer) -> (u16, Value
                 "jwks_uri": format!("{own}/jwks"),
                 "revocation_endpoint": format!("{own}/revoke"),
                 "userinfo_endpoint": format!("{own}/userinfo"),
+                "scopes_supported": state.scopes_supported,
             }),
         ),
         "/jwks" => (200, json!({ "keys": [signer.jwk().to_value()] })),

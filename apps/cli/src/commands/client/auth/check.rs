@@ -59,6 +59,12 @@ pub(super) async fn run(args: &CheckArgs) -> Result<(), Failure> {
     if problems == 0 { Ok(()) } else { Err(Failure::silent(Exit::Failed)) }
 }
 
+/// Whether a URL is below a resource: of the same origin, and in its path.
+fn is_below(url: &str, resource: &str) -> bool {
+    let rest = url.strip_prefix(resource.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.starts_with(['/', '?']))
+}
+
 /// Looks at the server and its metadata; returns the authorization servers that it names.
 async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<String>, Failure> {
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
@@ -93,7 +99,7 @@ async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<Stri
     };
     match document["resource"].as_str() {
         Some(resource) if resource == url => found.good("resource is this URL")?,
-        Some(resource) if url.starts_with(resource.trim_end_matches('/')) => {
+        Some(resource) if is_below(url, resource) => {
             found.warn(format!("resource is {resource}: tokens are for all below it"))?;
         }
         Some(resource) => {
@@ -224,5 +230,13 @@ mod tests {
         ] {
             assert_eq!(well_known(url, "x"), expected);
         }
+    }
+
+    #[test]
+    fn a_host_that_begins_alike_is_another() {
+        assert!(is_below("https://a.example/mcp", "https://a.example"));
+        assert!(is_below("https://a.example/mcp/x", "https://a.example/mcp/"));
+        assert!(!is_below("https://a.example.evil/mcp", "https://a.example"));
+        assert!(!is_below("https://a.example/mcp2", "https://a.example/mcp"));
     }
 }
