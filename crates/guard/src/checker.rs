@@ -252,7 +252,7 @@ impl Checker {
                 Ok((known, end)) => {
                     let mut known = self.with_implied(known);
                     known.principal = known.principal.with_revocation(self.inactivity(token, hash));
-                    self.remembered.put(hash, Verdict::Good(known.clone()), end);
+                    self.remembered.put(hash, token.len(), Verdict::Good(known.clone()), end);
                     return Ok(known);
                 }
                 Err(Failed::Bad(said)) => why = said,
@@ -262,7 +262,7 @@ impl Checker {
         if away {
             return Err(Failed::Away);
         }
-        self.remembered.put(hash, Verdict::Inactive, self.clock.now() + INACTIVE_S);
+        self.remembered.put(hash, token.len(), Verdict::Inactive, self.clock.now() + INACTIVE_S);
         Err(Failed::Bad(why))
     }
 
@@ -294,7 +294,7 @@ impl Checker {
     fn learned(&self, presented: &Presented, hash: TokenHash, known: Known, now: u64) -> Result<Admitted, Refusal> {
         let known = self.with_implied(known);
         let end = seconds(&known.principal).map_or(u64::MAX, |expiry| expiry.saturating_add(known.leeway_s));
-        self.remembered.put(hash, Verdict::Good(known.clone()), end.min(now + REMEMBER_S));
+        self.remembered.put(hash, presented.token.len(), Verdict::Good(known.clone()), end.min(now + REMEMBER_S));
         self.decide(presented, known, now)
     }
 

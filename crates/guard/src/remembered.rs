@@ -38,12 +38,16 @@ pub(crate) struct Remembered(Mutex<Tokens>);
 #[derive(Default)]
 struct Tokens {
     known: HashMap<TokenHash, (Verdict, u64)>,
-    /// In the order in which they were learned.
-    order: VecDeque<TokenHash>,
+    /// In the order in which they were learned, with what they take.
+    order: VecDeque<(TokenHash, usize)>,
+    bytes: usize,
 }
 
-/// How many tokens are remembered.
+/// How many tokens are remembered, and how much of them.
 const TOKENS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 12 << 20;
+/// What a token takes beside its claims.
+const ENTRY_BYTES: usize = 512;
 
 impl Remembered {
     /// What is known of a token.
@@ -53,16 +57,18 @@ impl Remembered {
         (now < *until).then(|| verdict.clone())
     }
 
-    /// Remembers a token until a time.
-    pub(crate) fn put(&self, hash: TokenHash, verdict: Verdict, until: u64) {
+    /// Remembers a token of this length until a time.
+    pub(crate) fn put(&self, hash: TokenHash, length: usize, verdict: Verdict, until: u64) {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens.known.insert(hash, (verdict, until)).is_none() {
-            tokens.order.push_back(hash);
+            let bytes = ENTRY_BYTES + length;
+            tokens.order.push_back((hash, bytes));
+            tokens.bytes += bytes;
         }
-        while tokens.order.len() > TOKENS_MAX {
-            if let Some(oldest) = tokens.order.pop_front() {
-                tokens.known.remove(&oldest);
-            }
+        while tokens.order.len() > TOKENS_MAX || tokens.bytes > BYTES_MAX {
+            let Some((oldest, bytes)) = tokens.order.pop_front() else { break };
+            tokens.known.remove(&oldest);
+            tokens.bytes -= bytes;
         }
     }
 }
@@ -79,13 +85,19 @@ mod tests {
             hash[..8].copy_from_slice(&n.to_be_bytes());
             hash
         };
-        remembered.put(hash(0), Verdict::Inactive, 10);
+        remembered.put(hash(0), 100, Verdict::Inactive, 10);
         assert!(remembered.get(&hash(0), 9).is_some() && remembered.get(&hash(0), 10).is_none());
         for n in 0..=TOKENS_MAX {
-            remembered.put(hash(n), Verdict::Inactive, 20);
+            remembered.put(hash(n), 100, Verdict::Inactive, 20);
         }
         assert!(remembered.get(&hash(0), 11).is_none() && remembered.get(&hash(1), 11).is_some());
         let tokens = remembered.0.lock().unwrap();
         assert_eq!((tokens.known.len(), tokens.order.len()), (TOKENS_MAX, TOKENS_MAX));
+        drop(tokens);
+        for n in 0..5000 {
+            remembered.put(hash(TOKENS_MAX + 1 + n), 8 << 10, Verdict::Inactive, 20);
+        }
+        let tokens = remembered.0.lock().unwrap();
+        assert!(tokens.known.len() < 2000 && tokens.bytes <= BYTES_MAX, "{}", tokens.known.len());
     }
 }

@@ -7,13 +7,14 @@ use crate::pages::Site;
 use crate::person::{Allow, SetupError};
 use crate::shared::{Accept, Config, Login, Shared};
 use crate::trusted::{self, IdentityProvider, Workload};
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, UpstreamError};
 use crate::users::Users;
 use bytes::Bytes;
 use http::request;
 use linchpin_core::gate::{Admit, Gate, Page, Refusal};
 use linchpin_core::{Principal, RequestContext};
 use linchpin_guard::{Guard, TrustedProxies};
+use linchpin_oauth::Secret;
 use linchpin_store::{Clock, Store, SystemClock};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +44,8 @@ use url::Url;
 #[derive(Clone)]
 pub struct Issuer {
     options: Options,
-    started: OnceLock<Result<Arc<Started>, SetupError>>,
+    /// Clones are one issuer, until one of them is changed.
+    started: Arc<OnceLock<Result<Arc<Started>, SetupError>>>,
 }
 
 #[derive(Clone)]
@@ -104,12 +106,12 @@ impl Issuer {
             clock: None,
             mistake: None,
         };
-        Issuer { options, started: OnceLock::new() }
+        Issuer { options, started: Arc::default() }
     }
 
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Issuer {
         change(&mut self.options);
-        self.started = OnceLock::new();
+        self.started = Arc::default();
         self
     }
 
@@ -283,6 +285,32 @@ impl Issuer {
     /// Returns the issuer identifier.
     pub fn url(&self) -> &str {
         &self.options.issuer
+    }
+
+    /// Returns the access token that the provider gave for the caller of a tool: for tools that call the provider as the
+    /// user. Clones of an issuer are one, so that a server's state can have one. A token that ends within a minute is
+    /// refreshed first. Ask the provider for the scopes that it needs with [`Upstream::scopes`].
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use linchpin_issuer::{Issuer, UpstreamError};
+    ///
+    /// /// Called with `cx.principal()`.
+    /// async fn repositories(issuer: &Issuer, caller: &Principal) -> Result<Vec<String>, UpstreamError> {
+    ///     let token = issuer.upstream_token(caller).await?;
+    ///     let authorization = format!("Bearer {}", token.expose());
+    ///     // … ask the provider's API …
+    /// #   let _ = authorization;
+    ///     Ok(vec![])
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`UpstreamError::Refused`] if the caller did not log in at the provider, or may no longer: their login ends then.
+    /// [`UpstreamError::Away`] if the provider or the store does not answer.
+    pub async fn upstream_token(&self, caller: &Principal) -> Result<Secret, UpstreamError> {
+        let started = self.started().map_err(|_| UpstreamError::Refused("the authorization server does not start"))?;
+        crate::token::upstream_token(&started.shared, caller).await
     }
 
     /// Checks the configuration.

@@ -10,14 +10,17 @@ use crate::dpop;
 use crate::jwt_bearer;
 use crate::limits::{FAILURES_PER_ADDRESS, TOKENS_PER_ADDRESS, TOKENS_PER_CLIENT};
 use crate::params::Params;
-use crate::records::Space;
+use crate::person::Person;
+use crate::records::{Away, Space};
 use crate::request::Incoming;
 use crate::shared::{Login, Shared};
 use crate::tokens::{self, Family, Found, Subject};
 use crate::upstream::{Upstream, UpstreamError};
 use http::StatusCode;
-use linchpin_oauth::Scopes;
+use linchpin_core::Principal;
+use linchpin_oauth::{Scopes, Secret};
 use linchpin_store::{Claim, Rev};
+use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -157,7 +160,8 @@ async fn refresh(
             Some(asked) => asked,
             None => granted,
         };
-        let (family, rev) = match still_there(shared, token, family, rev).await? {
+        let (family, rev) = match still_there(shared, tokens::family_of(token).unwrap_or_default(), family, rev).await?
+        {
             Still::Here(family, rev) => (*family, rev),
             Still::Gone => {
                 audit("person gone", &principal);
@@ -186,7 +190,7 @@ enum Still {
 
 /// Asks whether the user may still come in: the users file, or the provider, under a lease, because its refresh tokens may be
 /// good once only.
-async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
+async fn still_there(shared: &Shared, name: &str, mut family: Family, rev: Rev) -> Result<Still, Refused> {
     // Users log in elsewhere now: nobody can say whether this one still may, and a provider's tokens are for itself only.
     if family.grant.source != shared.config.login.source() {
         return Ok(Still::Gone);
@@ -204,7 +208,6 @@ async fn still_there(shared: &Shared, token: &str, mut family: Family, rev: Rev)
     let (Login::Upstream(upstream), true) = (&shared.config.login, family.grant.upstream.is_some()) else {
         return Ok(Still::Here(Box::new(family), rev));
     };
-    let name = tokens::family_of(token).unwrap_or_default();
     let lease = format!("upstream/{name}");
     let owner = linchpin_oauth::random_id();
     let claim = shared.records.store().lease().claim(&lease, &owner, LEASE).await;
@@ -251,6 +254,42 @@ async fn ask_upstream(
             })
         }
     }
+}
+
+/// The provider's access token of whoever has this access token of ours. One that ends within a minute is refreshed first.
+pub(crate) async fn upstream_token(shared: &Shared, principal: &Principal) -> Result<Secret, UpstreamError> {
+    const NO_LOGIN: UpstreamError = UpstreamError::Refused("the caller did not log in at the provider of this server");
+    const ENDED: UpstreamError = UpstreamError::Refused("the login at the provider has ended");
+    #[derive(Deserialize)]
+    struct OfToken {
+        iss: String,
+        family: String,
+    }
+    let claims: OfToken = principal.claims().map_err(|_| NO_LOGIN)?;
+    let (Some(issuer), Some(client)) = (principal.issuer(), principal.client()) else { return Err(NO_LOGIN) };
+    if claims.iss != shared.config.issuer {
+        return Err(NO_LOGIN);
+    }
+    let person = Person::new(issuer, principal.subject());
+    for _ in 0..RACES_MAX {
+        let found =
+            tokens::with_mark(shared, &person, client, &claims.family).await.map_err(|Away| UpstreamError::Away)?;
+        let (name, family, rev) = found.ok_or(ENDED)?;
+        let is_ours = family.grant.source == shared.config.login.source();
+        let held = family.grant.upstream.as_ref().filter(|_| is_ours).ok_or(NO_LOGIN)?;
+        if held.are_fresh() {
+            return Ok(held.access.clone());
+        }
+        match still_there(shared, &name, family, rev).await.map_err(|_| UpstreamError::Away)? {
+            Still::Here(family, _) => return family.grant.upstream.map(|held| held.access).ok_or(NO_LOGIN),
+            Still::Gone => {
+                end(shared, &name).await.map_err(|_| UpstreamError::Away)?;
+                return Err(ENDED);
+            }
+            Still::Changed => {}
+        }
+    }
+    Err(UpstreamError::Away)
 }
 
 /// Ends a family, at the provider too.

@@ -10,6 +10,7 @@ use crate::records::{Away, Records, Space};
 use crate::shared::Shared;
 use crate::upstream::UpstreamTokens;
 use linchpin_oauth::{Scopes, random_id, random_text};
+use linchpin_store::Rev;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Family {
 /// What a refresh token turned out to be.
 pub(crate) enum Found {
     /// The good one: the family, and what it takes to rotate it.
-    Current(Box<Family>, linchpin_store::Rev),
+    Current(Box<Family>, Rev),
     /// The one before, within its grace: the same answer again.
     Again(Value, Box<Grant>),
     /// One that was used before: somebody else has it.
@@ -178,6 +179,20 @@ async fn make_room(shared: &Shared, grant: &Grant) -> Result<(), Away> {
     Ok(())
 }
 
+/// The family of a person and client that is called so in access tokens.
+pub(crate) async fn with_mark(
+    shared: &Shared,
+    person: &Person,
+    client: &str,
+    mark_of_it: &str,
+) -> Result<Option<(String, Family, Rev)>, Away> {
+    let prefix = format!("{}-", owner(person, client));
+    let all = shared.records.all::<Family>(Space::Family, &prefix, 10 * FAMILIES_MAX).await?;
+    let Some((name, _)) = all.into_iter().find(|(name, _)| mark(name) == mark_of_it) else { return Ok(None) };
+    let now = shared.records.get::<Family>(Space::Family, &name).await?;
+    Ok(now.map(|(family, rev)| (name, family, rev)))
+}
+
 /// Looks a refresh token up.
 pub(crate) async fn find(shared: &Shared, token: &str, client: &str) -> Result<Found, Away> {
     let Some(name) = family_of(token) else { return Ok(Found::Unknown) };
@@ -202,12 +217,7 @@ pub(crate) async fn find(shared: &Shared, token: &str, client: &str) -> Result<F
 }
 
 /// Keeps a family whose provider's tokens have changed; `None` when another request was faster.
-pub(crate) async fn keep(
-    shared: &Shared,
-    name: &str,
-    family: &Family,
-    rev: linchpin_store::Rev,
-) -> Result<Option<linchpin_store::Rev>, Away> {
+pub(crate) async fn keep(shared: &Shared, name: &str, family: &Family, rev: Rev) -> Result<Option<Rev>, Away> {
     shared.records.replace(Space::Family, name, family, rev, family.life(shared.now())).await
 }
 
@@ -216,7 +226,7 @@ pub(crate) async fn rotate(
     shared: &Shared,
     token: &str,
     mut family: Family,
-    rev: linchpin_store::Rev,
+    rev: Rev,
     scopes: &Scopes,
     key: Option<&str>,
 ) -> Result<Option<Value>, Refused> {

@@ -126,6 +126,20 @@ impl std::error::Error for UpstreamError {}
 pub(crate) struct UpstreamTokens {
     pub(crate) access: Secret,
     pub(crate) refresh: Option<Secret>,
+    /// When the access token expires, in seconds since 1970.
+    #[serde(default)]
+    pub(crate) until: Option<u64>,
+}
+
+impl UpstreamTokens {
+    /// Whether the access token lasts a minute longer, as far as is known.
+    pub(crate) fn are_fresh(&self) -> bool {
+        self.until.is_none_or(|until| unix_now() + 60 < until)
+    }
+}
+
+fn unix_now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// What a login at the provider is bound to.
@@ -383,7 +397,15 @@ impl UpstreamClient {
         }
         let secret = |name: &str| answer.get(name).and_then(Value::as_str).map(Secret::from);
         let access = secret("access_token").ok_or(UpstreamError::Away)?;
-        let tokens = UpstreamTokens { access, refresh: secret("refresh_token").or_else(|| refresh.cloned()) };
+        let lasts = answer.get("expires_in").and_then(|seconds| match seconds {
+            Value::String(seconds) => seconds.parse().ok(),
+            seconds => seconds.as_u64(),
+        });
+        let tokens = UpstreamTokens {
+            access,
+            refresh: secret("refresh_token").or_else(|| refresh.cloned()),
+            until: lasts.map(|lasts: u64| unix_now().saturating_add(lasts)),
+        };
         Ok((tokens, answer))
     }
 

@@ -274,6 +274,42 @@ impl Cx {
         self.0.context.principal.as_ref()
     }
 
+    /// Demands scopes that only some calls need: those with certain arguments, for example. [`Tool::scopes`](crate::Tool::scopes) demands
+    /// them of every call.
+    ///
+    /// Return the error with `?`. The client is answered with status 403 and a challenge that names all of these scopes, so that it asks the
+    /// user for them and calls again; once progress or a log message was sent it is a JSON-RPC error, as on other transports.
+    /// Transports that no stranger can reach do not look at scopes.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result, Server};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Put { path: String, force: bool }
+    /// async fn put(cx: &Cx, q: Put) -> Result<String> {
+    ///     if q.force {
+    ///         cx.need_scopes(["files:overwrite"])?;
+    ///     }
+    ///     Ok(format!("wrote {}", q.path))
+    /// }
+    /// # Server::new("s", "1").tool("put", put);
+    /// ```
+    ///
+    /// # Errors
+    /// If the caller lacks one of the scopes, or is not authenticated.
+    pub fn need_scopes<I>(&self, scopes: I) -> crate::Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Arc<str>>,
+    {
+        let scopes: Arc<[Arc<str>]> = scopes.into_iter().map(Into::into).collect();
+        let has = |scope: &Arc<str>| self.principal().is_some_and(|principal| principal.has_scope(scope));
+        if !self.0.context.scoped || scopes.iter().all(has) {
+            return Ok(());
+        }
+        let why = format!("missing one of the scopes: {}", scopes.join(", "));
+        self.round_trips().scopes = Some(scopes);
+        Err(crate::Error::protocol(linchpin_core::reply::MISSING_SCOPES, why))
+    }
+
     /// Returns the HTTP request headers; empty on other transports. Not verified.
     pub fn headers(&self) -> &http::HeaderMap {
         &self.0.context.headers

@@ -11,6 +11,7 @@ use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The multi-round-trip state of one call. Empty, at no cost, for calls that never ask.
@@ -24,6 +25,8 @@ pub(crate) struct RoundTrips {
     wanted: BTreeMap<String, (Cow<'static, str>, String)>,
     /// Missing capabilities of the client, as members of a `ClientCapabilities` object.
     missing: BTreeMap<&'static str, serde_json::Value>,
+    /// Scopes that the handler found missing.
+    pub(crate) scopes: Option<Arc<[Arc<str>]>>,
     /// What the handler asked and had an answer to, for the task that the call may become.
     #[cfg(feature = "tasks")]
     taken: BTreeMap<String, Taken>,

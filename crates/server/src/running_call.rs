@@ -5,6 +5,7 @@ use crate::cx::{CallState, Cx, Out};
 use crate::shared::Shared;
 use crate::target::CallStart as Call;
 use linchpin_core::message::Request;
+use linchpin_core::reply::MissingScopes;
 use linchpin_core::server_request::REQUIRED_META;
 use linchpin_core::service::{BoxFuture, CallStart};
 use linchpin_core::{CallEvent, Cancel, Reply, ReplyKind, RunningCall};
@@ -127,6 +128,12 @@ pub(crate) fn poll(
 /// give the input, what the handler did without it counts. Revisions with sessions have no error for a capability that the
 /// client lacks: the tool's error says it, and its `_meta` for bridges.
 pub(crate) fn settle(shared: &Shared, cx: Option<&Cx>, mut reply: Reply) -> Reply {
+    if let Some(cx) = cx.filter(|_| reply.is_error())
+        && let Some(required) = cx.round_trips().scopes.take()
+    {
+        let missing = MissingScopes { required, principal: cx.principal().cloned() };
+        return Reply::missing_scopes(&cx.0.request.id, missing);
+    }
     match cx {
         Some(cx) if cx.caller().features().multi_round_trip => {
             let mut round_trips = cx.round_trips();

@@ -1,6 +1,6 @@
 //! Providers of OpenID Connect: discovery, and a person by the ID token.
 
-use super::{Auth, DOCUMENT_LIFE, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens};
+use super::{Auth, DOCUMENT_LIFE, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens, unix_now};
 use crate::person::{GOOGLE, Person};
 use linchpin_oauth::{AuthorizationServerMetadata, Claims, JwkSet, Jws, OFFLINE_ACCESS, Scopes};
 use serde_json::{Map, Value};
@@ -305,10 +305,6 @@ fn id_token(answer: &Map<String, Value>) -> Option<&str> {
 /// Some providers write it as text.
 fn is_true(value: &Value) -> bool {
     value.as_bool() == Some(true) || value.as_str() == Some("true")
-}
-
-fn unix_now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -273,7 +273,9 @@ async fn rows_101_102_guesses_are_slowed_down_without_telling_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.toml");
     let hash = light("pw");
-    std::fs::write(&path, format!("[ada]\npassword = \"{hash}\"\n[bob]\npassword = \"{hash}\"\n")).unwrap();
+    let names = ["ada", "bob"].into_iter().map(str::to_owned).chain((0..20).map(|n| format!("user-{n}")));
+    let users: String = names.map(|name| format!("[{name}]\npassword = \"{hash}\"\n")).collect();
+    std::fs::write(&path, users).unwrap();
     let clock = Arc::new(ManualClock::default());
     let store = Store::builder().clock(clock.clone()).memory();
     let issuer = Issuer::new(ISSUER)
@@ -314,7 +316,7 @@ async fn rows_101_102_guesses_are_slowed_down_without_telling_names() {
     browser.from = from(2);
     let page = browser.follow(&Login::new("desktop").url(&issuer)).await;
     for n in 0..20 {
-        let got = browser.sign_in(&page, &format!("user-{n}"), "pw").await;
+        let got = browser.sign_in(&page, &format!("user-{n}"), "guess").await;
         assert_eq!(error(&got.body), texts[0]);
     }
     let put_off = browser.sign_in(&page, "bob", "pw").await;

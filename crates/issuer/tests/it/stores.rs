@@ -187,7 +187,7 @@ async fn redeemed(place: &Place, code: impl AsyncFn(&Node) -> String, redeem: im
             _ => assert_eq!((again.error().as_str(), families), ("invalid_grant", 0), "after {waits} waits"),
         }
     }
-    assert!(was_whole && was_cut > 2, "{was_cut} steps");
+    assert!(was_whole && was_cut > 1, "{was_cut} steps");
 }
 
 /// A device code that two use at once: whoever was first, what it gave has ended.
@@ -231,7 +231,7 @@ async fn refreshes(place: &Place) {
         }
         was_cut += 1;
     }
-    assert!(was_whole && was_cut > 2, "{was_cut} steps");
+    assert!(was_whole && was_cut > 0, "{was_cut} steps");
     assert_eq!(refresh(&node.issuer, "desktop", &token, &[]).await.status, StatusCode::OK);
 }
 

@@ -113,6 +113,34 @@ async fn a_revocation_is_told_to_the_provider_and_a_changed_person_may_be_out() 
     assert_eq!(out.error(), "invalid_grant");
 }
 
+#[tokio::test]
+async fn a_tool_gets_the_token_of_its_caller_at_the_provider_and_a_fresh_one() {
+    let provider = Provider::start().await;
+    let issuer = oidc(&provider);
+    let of_the_server = issuer.clone();
+    let first = tokens(&issuer, &provider).await;
+    let caller = enter(&issuer, "/mcp", Some(&text(&first, "access_token"))).await.unwrap();
+    let token = of_the_server.upstream_token(&caller).await.unwrap();
+    assert_eq!(token.expose(), "upstream-access-canary");
+    assert!(!format!("{token:?}").contains("canary"));
+    assert_eq!(provider.asked("/token"), 1, "it does not expire");
+    provider.with(|state| state.expires_in = Some(30));
+    let second = tokens(&issuer, &provider).await;
+    let caller = enter(&issuer, "/mcp", Some(&text(&second, "access_token"))).await.unwrap();
+    let before = provider.asked("/token");
+    assert!(of_the_server.upstream_token(&caller).await.is_ok());
+    assert_eq!(provider.asked("/token"), before + 1, "half a minute is too short");
+    // Somebody else's principal, and one whose login has ended.
+    let stranger = linchpin_core::Principal::new("u-17").with_client("desktop").with_issuer(&*provider.url);
+    let no = issuer.upstream_token(&stranger).await.unwrap_err();
+    assert!(no.to_string().contains("did not log in"), "{no}");
+    provider.with(|state| state.gone = true);
+    let ended = issuer.upstream_token(&caller).await.unwrap_err();
+    assert_eq!(ended.to_string(), "the login at the provider has ended");
+    provider.with(|state| state.gone = false);
+    assert!(enter(&issuer, "/mcp", Some(&text(&second, "access_token"))).await.is_err(), "with its tokens");
+}
+
 /// The same store, but users log in elsewhere now.
 #[tokio::test]
 async fn logins_end_when_users_log_in_at_another_place() {

@@ -45,7 +45,7 @@ pub(crate) struct Caller {
     session: Option<HeaderValue>,
     next: u64,
     /// The last body as it was received.
-    text: String,
+    pub(crate) text: String,
 }
 
 /// The answer to one request.

@@ -39,12 +39,61 @@ fn served(runs: &Arc<AtomicUsize>, guard: Guard, sse: bool) -> HttpService {
             runs.fetch_add(1, Ordering::Relaxed);
             "moved"
         })
+        .tool("overwrite", async |cx: &Cx, q: Overwrite| {
+            if q.says {
+                cx.progress(0.0, None);
+            }
+            match q.force {
+                true => cx.need_scopes(["files:read", "files:write"]).map(|()| "overwritten"),
+                false => Ok("written"),
+            }
+        })
         .tool(Tool::new("secret", "").visible_to(|viewer| viewer.has_scope("files:write")), || "shown");
     let options = HttpOptions::default().with(|options| {
         options.gate = Some(Arc::new(guard) as Arc<dyn Gate>);
         options.sse_2024 = sse;
     });
     server.into_service_with(options).unwrap()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Overwrite {
+    force: bool,
+    says: bool,
+}
+
+#[tokio::test]
+async fn a_handler_demands_scopes_that_only_some_arguments_need() {
+    let (guard, [ada, bob]) = guard();
+    let service = served(&Arc::default(), guard, false);
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN] {
+        let overwrite = |force: bool| json!({ "name": "overwrite", "arguments": { "force": force, "says": false } });
+        let mut reader = Caller::new(&service, revision, ada).await;
+        assert_eq!(reader.ask("tools/call", overwrite(false)).await.status, 200, "{revision}");
+        let refused = reader.ask("tools/call", overwrite(true)).await;
+        let challenge = refused.challenge.unwrap();
+        assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!(403)), "{revision}");
+        assert!(challenge.contains("scope=\"mcp files:read files:write\""), "{challenge}");
+        assert_eq!(refused.body["error"]["data"]["requiredScopes"], json!(["files:read", "files:write"]));
+        let mut writer = Caller::new(&service, revision, bob).await;
+        assert_eq!(writer.ask("tools/call", overwrite(true)).await.status, 200, "{revision}");
+    }
+}
+
+/// There is no status any more that could say it.
+#[tokio::test]
+async fn a_handler_that_has_sent_something_demands_scopes_with_an_error() {
+    let (guard, [ada, _]) = guard();
+    let service = served(&Arc::default(), guard, false);
+    let mut reader = Caller::new(&service, "2025-11-25", ada).await;
+    let arguments = json!({ "force": true, "says": true });
+    let params = json!({ "name": "overwrite", "arguments": arguments, "_meta": { "progressToken": 1 } });
+    assert_eq!(reader.ask("tools/call", params).await.status, 200);
+    assert!(
+        reader.text.contains("notifications/progress") && reader.text.contains("requiredScopes"),
+        "{}",
+        reader.text
+    );
 }
 
 #[tokio::test]

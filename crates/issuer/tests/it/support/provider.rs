@@ -13,6 +13,7 @@ pub(crate) struct State {
     pub(crate) claims: Value,
     pub(crate) nonce: Option<String>,
     pub(crate) scopes_supported: Value,
+    pub(crate) expires_in: Option<u64>,
     pub(crate) orgs: Vec<String>,
     pub(crate) away: bool,
     pub(crate) gone: bool,
@@ -40,6 +41,7 @@ impl Provider {
             claims,
             nonce: None,
             scopes_supported: json!(["openid", "profile", "email"]),
+            expires_in: None,
             orgs: vec![],
             away: false,
             gone: false,
@@ -159,7 +161,7 @@ fn respond(own: &str, path: &str, state: &State, signer: &Signer) -> (u16, Value
             (
                 200,
                 json!({ "access_token": "upstream-access-canary", "refresh_token": "upstream-refresh-canary",
-                "token_type": "Bearer", "id_token": signer.sign("JWT", &claims) }),
+                "token_type": "Bearer", "expires_in": state.expires_in, "id_token": signer.sign("JWT", &claims) }),
             )
         }
         "/client.json" => (
