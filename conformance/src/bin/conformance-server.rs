@@ -40,8 +40,8 @@ impl Gate for WithToken {
         self.0.admit(&head, peer)
     }
 
-    fn missing(&self, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
-        self.0.missing(principal, scopes)
+    fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
+        self.0.missing(path, principal, scopes)
     }
 
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {

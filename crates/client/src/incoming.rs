@@ -171,6 +171,18 @@ impl Incoming {
     }
 }
 
+/// Notifications that the client handles, and what a host does instead of hearing them.
+pub(crate) const HEARD_OTHERWISE: [(&str, &str); 8] = [
+    ("notifications/progress", "use `Request::steps` or `on_progress`"),
+    ("notifications/message", "use `Client::on_log`"),
+    ("notifications/tools/list_changed", "use `Client::on_change`"),
+    ("notifications/prompts/list_changed", "use `Client::on_change`"),
+    ("notifications/resources/list_changed", "use `Client::on_change`"),
+    ("notifications/resources/updated", "use `Client::on_change`"),
+    ("notifications/cancelled", "the future that answers a request of the server is dropped"),
+    ("notifications/elicitation/complete", "the call that waits for it goes on"),
+];
+
 /// A notification for a handler of the host, if it has one.
 fn custom(core: &ConnectionState, method: &str, message: &Message) {
     match core.recipe.notifications.get(method) {

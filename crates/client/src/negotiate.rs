@@ -4,6 +4,7 @@ use crate::active_transport::ActiveTransport;
 use crate::config::ClientConfig;
 use crate::connection_state::{ConnectionState, Event};
 use crate::error::{Error, ErrorKind};
+use crate::incoming::HEARD_OTHERWISE;
 use crate::incoming::Incoming;
 use crate::lock::lock;
 use crate::server_requests::OWN;
@@ -27,6 +28,11 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
     }
     if let Some((method, advice)) = OWN.into_iter().find(|(own, _)| recipe.answers.custom.contains_key(*own)) {
         return Err(Error::new(ErrorKind::InvalidRequest, format!("`on_request` cannot answer {method}: {advice}")));
+    }
+    if let Some((name, instead)) = HEARD_OTHERWISE.into_iter().find(|(own, _)| recipe.notifications.contains_key(*own))
+    {
+        let why = format!("`on_notification` never hears {name}, which the client handles: {instead}");
+        return Err(Error::new(ErrorKind::InvalidRequest, why));
     }
     recipe.book.prepare().await?;
     let core = Arc::new(ConnectionState::new(recipe, connector));

@@ -5,7 +5,7 @@ use crate::json::Span;
 use crate::render;
 use crate::server_request::{ServerRequest, SessionRequests};
 use crate::session_record::SessionRecord;
-use crate::subscription::{ServerChange, SubscriptionHandle};
+use crate::subscription::SubscriptionHandle;
 use bytestring::ByteString;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -176,7 +176,7 @@ impl Session {
         let added = self.requests().add(request);
         match added {
             Ok(id) => {
-                feed.feed().push(&ServerChange::Log(render::request(id, &method, &params)));
+                feed.feed().request(id, render::request(id, &method, &params));
                 Some(id)
             }
             Err(request) => {
@@ -195,7 +195,7 @@ impl Session {
     pub fn withdraw(&self, id: u64) {
         let withdrawn = self.requests().take(id);
         if let (Some(_), Some(feed)) = (withdrawn, self.feed()) {
-            feed.feed().push(&ServerChange::Log(render::cancelled(id, "the server no longer waits")));
+            feed.feed().withdraw(id, render::cancelled(id, "the server no longer waits"));
         }
     }
 

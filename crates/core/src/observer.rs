@@ -1,7 +1,9 @@
 //! What a server does, for those who watch it: metrics, traces, audits.
 
+use crate::caller::Session;
+use crate::features::Features;
 use crate::id::Id;
-use crate::message::Request;
+use crate::message::{Kind, Message, Request};
 use crate::method::Method;
 use crate::principal::Principal;
 use crate::reply::ReplyKind;
@@ -149,7 +151,7 @@ impl CallInfo {
         };
         let target = request.string(named).map(|name| Box::from(clip(&name)));
         let trace = TraceContext::of_request(request, headers);
-        let session = request.caller.session().map(|session| session.public_id());
+        let session = request.caller.session().map(|session| session.public_id()).filter(|id| *id != 0);
         let revision = request.caller.features().revision;
         let method = request.method.as_str();
         let span = tracing::info_span!(
@@ -176,6 +178,38 @@ impl CallInfo {
             trace,
             span,
         }
+    }
+}
+
+impl CallInfo {
+    /// Describes a request that was refused before the service saw it: its method may be none, and its target is not known.
+    pub fn refused(message: &Message, session: Option<&Session>, principal: Option<Principal>) -> Option<CallInfo> {
+        let Kind::Request { id, method } = &message.kind else { return None };
+        let stateless = || Features::all().find(|features| features.stateless);
+        let features = session.map(|session| session.features()).or_else(stateless)?;
+        let session = session.map(|session| session.public_id()).filter(|id| *id != 0);
+        let (method, revision) = (clip(method.as_str()), features.revision);
+        let span = tracing::info_span!(
+            target: CALL_TARGET,
+            "call",
+            method,
+            session = session.map(|id| display(PublicId(id))),
+            revision = revision.as_str(),
+            outcome = Empty,
+            code = Empty,
+            duration = Empty,
+        );
+        Some(CallInfo {
+            id: id.clone(),
+            method: method.into(),
+            target: None,
+            session,
+            revision,
+            principal,
+            request_bytes: message.frame().len(),
+            trace: None,
+            span,
+        })
     }
 }
 

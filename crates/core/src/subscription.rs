@@ -27,12 +27,13 @@ use std::task::{Context, Poll, Waker};
 ///         ServerChange::Resources => Some("resources".to_owned()),
 ///         ServerChange::Updated(uri) => Some(format!("updated {uri}")),
 ///         // It is for one session only.
-///         ServerChange::Log(_) => None,
+///         _ => None,
 ///     }
 /// }
 /// assert_eq!(written(&ServerChange::Updated("file:///a".into())).as_deref(), Some("updated file:///a"));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ServerChange {
     /// The list of tools.
     Tools,
@@ -42,8 +43,10 @@ pub enum ServerChange {
     Resources,
     /// The resource of this URI.
     Updated(Arc<str>),
-    /// A log message for the session, already a frame.
+    /// A log message for the session, already a frame. The oldest give way when nobody reads.
     Log(Bytes),
+    /// A request for the client of the session, or its withdrawal, already a frame. None gives way.
+    Request(Bytes),
 }
 
 /// The list changes that a subscription receives.
@@ -60,6 +63,7 @@ pub struct Filter {
 const TOOLS: u8 = 1;
 const PROMPTS: u8 = 2;
 const RESOURCES: u8 = 4;
+/// The most log messages that wait.
 const LOGS_MAX: usize = 128;
 /// Longest URI that can be subscribed to, and the longest total of one subscription's URIs.
 const URI_BYTES_MAX: usize = 8 << 10;
@@ -79,11 +83,33 @@ struct Inner {
     /// For the bytes of `uris`.
     kept: Option<Reservation>,
     updated: VecDeque<Arc<str>>,
-    logs: VecDeque<Bytes>,
+    /// Log messages and requests, in the order of sending.
+    messages: VecDeque<(Kind, Bytes)>,
     waker: Option<Waker>,
     closed: bool,
     /// Counts changes of `uris`.
     changes: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Log,
+    /// With its id.
+    Request(u64),
+    Withdrawal,
+}
+
+impl Inner {
+    fn add(&mut self, kind: Kind, frame: Bytes) {
+        self.messages.push_back((kind, frame));
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// Who is behind a subscription, as the service knows it.
@@ -113,14 +139,30 @@ impl Subscription {
             ServerChange::Prompts => inner.wants & PROMPTS != 0,
             ServerChange::Resources => inner.wants & RESOURCES != 0,
             ServerChange::Updated(uri) => inner.uris.contains(&**uri),
-            ServerChange::Log(_) => true,
+            ServerChange::Log(_) | ServerChange::Request(_) => true,
         }
     }
 
-    /// Adds `change` if the subscriber wants it. Repeats of a pending change are combined.
-    pub fn push(&self, change: &ServerChange) {
+    /// Adds a request to the client.
+    pub(crate) fn request(&self, id: u64, frame: Bytes) {
+        self.lock().add(Kind::Request(id), frame);
+    }
+
+    /// Withdraws a request. If it still waits, the client hears nothing of it; otherwise `frame` says it.
+    pub(crate) fn withdraw(&self, id: u64, frame: Bytes) {
+        let mut inner = self.lock();
+        match inner.messages.iter().position(|(kind, _)| *kind == Kind::Request(id)) {
+            Some(at) => drop(inner.messages.remove(at)),
+            None => inner.add(Kind::Withdrawal, frame),
+        }
+    }
+
+    /// Adds `change` if the subscriber wants it. Repeats of a pending change are combined. Returns whether an older log message
+    /// had to give way, because nobody reads.
+    pub fn push(&self, change: &ServerChange) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
+        let mut gave_way = false;
         match change {
             ServerChange::Tools => inner.pending |= TOOLS & inner.wants,
             ServerChange::Prompts => inner.pending |= PROMPTS & inner.wants,
@@ -129,19 +171,22 @@ impl Subscription {
             ServerChange::Updated(uri) if inner.uris.contains(&**uri) && !inner.updated.contains(uri) => {
                 inner.updated.push_back(uri.clone())
             }
-            ServerChange::Updated(_) => return,
+            ServerChange::Updated(_) => return false,
             ServerChange::Log(frame) => {
-                if inner.logs.len() == LOGS_MAX {
-                    inner.logs.pop_front();
+                let is_log = |(kind, _): &&(Kind, Bytes)| *kind == Kind::Log;
+                if inner.messages.len() >= LOGS_MAX && inner.messages.iter().filter(is_log).count() >= LOGS_MAX {
+                    let oldest = inner.messages.iter().position(|(kind, _)| *kind == Kind::Log);
+                    oldest.map(|at| inner.messages.remove(at));
+                    gave_way = true;
                 }
-                inner.logs.push_back(frame.clone());
+                inner.add(Kind::Log, frame.clone());
             }
+            ServerChange::Request(frame) => inner.add(Kind::Withdrawal, frame.clone()),
         }
-        if (inner.pending != 0 || !inner.updated.is_empty() || !inner.logs.is_empty())
-            && let Some(waker) = inner.waker.take()
-        {
-            waker.wake();
+        if inner.pending != 0 || !inner.updated.is_empty() {
+            inner.wake();
         }
+        gave_way
     }
 
     /// Polls for the next change; `None` once the subscription is closed and empty. Only the last task that polled is woken.
@@ -159,8 +204,9 @@ impl Subscription {
         if let Some(uri) = inner.updated.pop_front() {
             return Poll::Ready(Some(ServerChange::Updated(uri)));
         }
-        if let Some(frame) = inner.logs.pop_front() {
-            return Poll::Ready(Some(ServerChange::Log(frame)));
+        if let Some((kind, frame)) = inner.messages.pop_front() {
+            let change = if kind == Kind::Log { ServerChange::Log(frame) } else { ServerChange::Request(frame) };
+            return Poll::Ready(Some(change));
         }
         if inner.closed {
             return Poll::Ready(None);
@@ -409,7 +455,7 @@ impl ServerChange {
     /// Returns the notification frame, with the id of the `subscriptions/listen` request if there is one.
     pub fn frame(&self, subscription: Option<&Id>) -> Bytes {
         let (method, uri) = match self {
-            ServerChange::Log(frame) => return frame.clone(),
+            ServerChange::Log(frame) | ServerChange::Request(frame) => return frame.clone(),
             ServerChange::Tools => ("notifications/tools/list_changed", None),
             ServerChange::Prompts => ("notifications/prompts/list_changed", None),
             ServerChange::Resources => ("notifications/resources/list_changed", None),

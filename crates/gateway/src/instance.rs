@@ -436,7 +436,9 @@ impl Instance {
     pub(crate) fn changed(&self, change: &ServerChange) {
         self.changes.publish(change);
         match (self.session(), self.sessions()) {
-            (Some(session), _) => session.feed().into_iter().for_each(|feed| feed.feed().push(change)),
+            (Some(session), _) => session.feed().into_iter().for_each(|feed| {
+                let _ = feed.feed().push(change);
+            }),
             (None, Some(bus)) => bus.publish(change),
             (None, None) => {}
         }

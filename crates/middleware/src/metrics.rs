@@ -257,7 +257,7 @@ enum ErrorType {
 impl From<Outcome> for ErrorType {
     fn from(outcome: Outcome) -> ErrorType {
         match outcome {
-            Outcome::Ok | Outcome::InputRequired => ErrorType::None,
+            Outcome::Ok | Outcome::InputRequired | Outcome::Task => ErrorType::None,
             Outcome::ToolError => ErrorType::Tool,
             Outcome::Cancelled => ErrorType::Cancelled,
             Outcome::Error(code) => ErrorType::Code(code),
@@ -333,6 +333,15 @@ mod tests {
         series.render(&mut out, "m");
         let counts: Vec<_> = out.lines().filter(|line| line.contains("_count{") && line.contains("-32602")).collect();
         assert_eq!(counts, ["m_count{mcp_method_name=\"resources/read\",error_type=\"-32602\"} 2"]);
+    }
+
+    #[test]
+    fn a_call_that_became_a_task_is_no_error() {
+        let mut series = Series::default();
+        series.count("tools/call", "long", Outcome::Task, Duration::ZERO);
+        let mut out = String::new();
+        series.render(&mut out, "m");
+        assert!(out.contains("m_count{") && !out.contains("error_type=\"_"), "{out}");
     }
 
     #[test]

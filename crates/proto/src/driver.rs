@@ -10,7 +10,7 @@ use bytes::Bytes;
 use linchpin_core::message::{Message, Notification, Request};
 use linchpin_core::observer::CALL_TARGET;
 use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
-use linchpin_core::{CallEnd, CallInfo, Caller, Id, Observer, Outcome, Reply};
+use linchpin_core::{CallEnd, CallInfo, Caller, Id, Observer, Outcome, Reply, Session};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -41,7 +41,30 @@ pub fn receive(engine: &mut Engine, service: &dyn Service, context: &RequestCont
     {
         session.set_feed(feed);
     }
+    if let Event::Reply(reply) = &event {
+        refused(service, context, engine.session().map(|session| &**session), message, reply);
+    }
     event
+}
+
+/// Tells the service's observer of a request that is refused before the service sees it.
+#[cold]
+pub fn refused(
+    service: &dyn Service,
+    context: &RequestContext,
+    session: Option<&Session>,
+    message: &Message,
+    reply: &Reply,
+) {
+    let observer = service.observer();
+    if observer.is_none() && !tracing::enabled!(target: CALL_TARGET, tracing::Level::INFO) {
+        return;
+    }
+    let Some(info) = CallInfo::refused(message, session, context.principal.clone()) else { return };
+    if let Some(observer) = observer {
+        observer.call_started(&info);
+    }
+    ended(&info, observer, &CallEnd::new(reply.kind().into(), reply.frame_len(), Duration::ZERO));
 }
 
 impl Event {
@@ -190,19 +213,23 @@ impl Observed {
             return;
         }
         let end = CallEnd::new(outcome, response_bytes, (self.now)().saturating_duration_since(self.started));
-        let span = &self.info.span;
-        if !span.is_disabled() {
-            if let Outcome::Error(code) = outcome {
-                span.record("code", code);
-            }
-            let duration = tracing::field::display(Short(end.duration));
-            tracing::record_all!(span, outcome = outcome.as_str(), duration = duration);
-            // The span's fields say the rest.
-            span.in_scope(|| tracing::debug!(target: CALL_TARGET, "call ended"));
+        ended(&self.info, self.observer.as_ref(), &end);
+    }
+}
+
+fn ended(info: &CallInfo, observer: Option<&Arc<dyn Observer>>, end: &CallEnd) {
+    let span = &info.span;
+    if !span.is_disabled() {
+        if let Outcome::Error(code) = end.outcome {
+            span.record("code", code);
         }
-        if let Some(observer) = &self.observer {
-            observer.call_ended(&self.info, &end);
-        }
+        let duration = tracing::field::display(Short(end.duration));
+        tracing::record_all!(span, outcome = end.outcome.as_str(), duration = duration);
+        // The span's fields say the rest.
+        span.in_scope(|| tracing::debug!(target: CALL_TARGET, "call ended"));
+    }
+    if let Some(observer) = observer {
+        observer.call_ended(info, end);
     }
 }
 

@@ -49,6 +49,11 @@ pub enum Event {
     Nothing,
 }
 
+/// Whether a session is one that observers hear of: others are made for one request, and have no id.
+fn is_shown(session: &Session) -> bool {
+    session.public_id() != 0
+}
+
 #[derive(Clone)]
 enum State {
     /// With the public id of the session to come.
@@ -102,7 +107,7 @@ impl Engine {
     pub fn resume(mut self, record: &SessionRecord, nonce: u32) -> Option<Engine> {
         let session = Arc::new(Session::from_record(record, nonce)?);
         self.next_ask = u64::from(nonce) << 15;
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = self.observer.as_ref().filter(|_| is_shown(&session)) {
             observer.session_opened(&session);
         }
         self.state = State::Open(session);
@@ -273,7 +278,7 @@ impl Engine {
         let ended = std::mem::replace(&mut self.state, State::Closed);
         if let State::Open(session) = ended {
             session.close();
-            if let Some(observer) = &self.observer {
+            if let Some(observer) = self.observer.as_ref().filter(|_| is_shown(&session)) {
                 observer.session_closed(&session);
             }
         }

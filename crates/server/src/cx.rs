@@ -9,7 +9,9 @@ use crate::ui;
 use crate::viewer::Audience;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
-use linchpin_core::{Caller, Method, Principal, ServerChange, ServerRequest, Session, TraceContext, render};
+use linchpin_core::{
+    Caller, Method, Principal, ServerChange, ServerRequest, Session, Subscription, TraceContext, render,
+};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -376,7 +378,7 @@ impl Cx {
 
     /// Returns the session of the call, for messages after the call is over. `None` for stateless requests.
     pub fn peer(&self) -> Option<Peer> {
-        self.0.request.caller.session().map(|s| Peer(Arc::downgrade(s)))
+        self.0.request.caller.session().map(|s| Peer(Arc::downgrade(s), Arc::downgrade(&self.0.shared)))
     }
 
     /// Closes the call's SSE stream; the client reconnects for the result after `retry_ms` milliseconds.
@@ -475,13 +477,13 @@ impl CallState {
         if let Some(task) = self.link.as_ref().and_then(|link| link.task()) {
             // The call's stream is over. A session's goes on; without one, a task says only its status.
             if let Some(feed) = self.request.caller.session().and_then(|session| session.feed()) {
-                feed.feed().push(&ServerChange::Log(link::related(&frame, task.id())));
+                self.tell(feed.feed(), link::related(&frame, task.id()));
             }
             return;
         }
         if self.outside {
             if let Some(feed) = self.request.caller.session().and_then(|session| session.feed()) {
-                feed.feed().push(&ServerChange::Log(frame));
+                self.tell(feed.feed(), frame);
             }
             return;
         }
@@ -492,9 +494,17 @@ impl CallState {
             && let Some(oldest) = queue.out.iter().position(|o| matches!(o, Out::Notify(_)))
         {
             queue.out.remove(oldest);
+            self.shared.dropped();
         }
         queue.out.push_back(Out::Notify(frame));
         wake(&mut queue);
+    }
+
+    /// Sends a message on the stream of the session.
+    fn tell(&self, feed: &Subscription, frame: bytes::Bytes) {
+        if feed.push(&ServerChange::Log(frame)) {
+            self.shared.dropped();
+        }
     }
 
     /// Drops all pending messages and wakes the tasks that wait for the end of the call.
@@ -562,7 +572,7 @@ impl fmt::Debug for Cx {
 /// # linchpin_server::Server::new("s", "1").tool("start", start);
 /// ```
 #[derive(Clone)]
-pub struct Peer(Weak<Session>);
+pub struct Peer(Weak<Session>, Weak<Shared>);
 
 impl Peer {
     /// Sends a log message on the session's stream if its level is enabled.
@@ -575,7 +585,10 @@ impl Peer {
         if level >= session.log_level()
             && let (Some(feed), Ok(data)) = (session.feed(), serde_json::to_string(&data))
         {
-            feed.feed().push(&ServerChange::Log(render::log(level, logger, &data)));
+            let gave_way = feed.feed().push(&ServerChange::Log(render::log(level, logger, &data)));
+            if let Some(shared) = self.1.upgrade().filter(|_| gave_way) {
+                shared.dropped();
+            }
         }
         true
     }

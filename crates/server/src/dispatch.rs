@@ -62,7 +62,8 @@ pub(crate) fn start(
 ) -> Result<CallStart, Reply> {
     let owner = target.per_session.then(|| Owner::of(&request.caller, &context)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
-        let round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+        let mut round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+        round_trips.remember(&context);
         Some(Cx::new(request.clone(), context, shared.clone(), round_trips))
     } else {
         None
@@ -81,7 +82,8 @@ pub(crate) fn start_linked(
     link: Arc<Link>,
 ) -> Result<CallStart, Reply> {
     let owner = target.per_session.then(|| Owner::of(&request.caller, &context)).flatten();
-    let round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+    let mut round_trips = RoundTrips::of(request, context.principal.as_ref(), shared)?;
+    round_trips.remember(&context);
     let cx = Cx::linked(request.clone(), context, shared.clone(), round_trips, link);
     Ok(invoke(shared, layers, target, request, args, Some(cx), owner))
 }

@@ -70,7 +70,8 @@ pub(crate) fn start(
     task: &mut Context<'_>,
 ) -> CallStart {
     // A state that is not of `Cx::elicit` is the handler's own.
-    let round_trips = RoundTrips::of(&request, context.principal.as_ref(), shared).unwrap_or_default();
+    let mut round_trips = RoundTrips::of(&request, context.principal.as_ref(), shared).unwrap_or_default();
+    round_trips.remember(&context);
     let cx = Cx::new(request.clone(), context, shared.clone(), round_trips);
     let (handler, asked, handed, out) =
         (handler.clone(), Request::clone(&request), cx.clone(), shared.writer(&request));

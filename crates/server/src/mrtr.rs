@@ -6,6 +6,7 @@ use crate::seal;
 use crate::seal::State;
 use crate::shared::Shared;
 use linchpin_core::message::{MethodName, Request};
+use linchpin_core::service::RequestContext;
 use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
@@ -31,6 +32,11 @@ pub(crate) struct RoundTrips {
     #[cfg(feature = "tasks")]
     taken: BTreeMap<String, Taken>,
 }
+
+/// What layers of all requests have memoized, in the extensions of the request's context: the state that the client is given
+/// is made inside of them.
+#[derive(Clone)]
+pub(crate) struct OfChain(pub(crate) Arc<BTreeMap<String, Box<RawValue>>>);
 
 #[cfg(feature = "tasks")]
 struct Taken {
@@ -114,6 +120,15 @@ impl RoundTrips {
     /// Whether the call needs the client to continue.
     pub(crate) fn pending(&self) -> bool {
         !self.wanted.is_empty() || !self.missing.is_empty()
+    }
+
+    /// Adds what the layers around a call have memoized.
+    pub(crate) fn remember(&mut self, context: &RequestContext) {
+        if let Some(OfChain(memos)) = context.extensions.get() {
+            for (key, value) in memos.iter() {
+                self.memos.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
     }
 
     /// Whether the call waits for input that the client can give.

@@ -15,7 +15,7 @@ use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
 use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, Session, Span};
 use linchpin_types::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -106,8 +106,12 @@ pub(crate) struct Watch {
     /// Never holds the session that holds this.
     caller: Caller,
     context: Arc<RequestContext>,
-    uris: Mutex<BTreeSet<Box<str>>>,
+    uris: Mutex<BTreeMap<Box<str>, Arc<Turn>>>,
 }
+
+/// Whether the hooks of a URI have run. Who holds it runs them: what is subscribed to and unsubscribed from at once runs one after
+/// the other, in the order of the requests.
+type Turn = tokio::sync::Mutex<bool>;
 
 /// The key of a session's [`Watch`] among its values; those of states count up from 0.
 const KEY: u64 = u64::MAX;
@@ -152,7 +156,31 @@ impl Watch {
         Watch { core, caller, context, uris: Mutex::default() }
     }
 
-    /// Runs the hooks of a new subscription.
+    fn turn(&self, uri: &str) -> Arc<Turn> {
+        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        match uris.get(uri) {
+            Some(turn) => turn.clone(),
+            None => uris.entry(uri.into()).or_default().clone(),
+        }
+    }
+
+    /// Forgets a URI that nobody is subscribed to and that nobody waits for.
+    fn forget(&self, uri: &str) {
+        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = |turn: &Arc<Turn>| Arc::strong_count(turn) == 1 && turn.try_lock().is_ok_and(|open| !*open);
+        if uris.get(uri).is_some_and(unused) {
+            uris.remove(uri);
+        }
+    }
+
+    /// Whether the hooks of a subscription have run.
+    pub(crate) fn is_open(&self, uri: &str) -> bool {
+        let uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        uris.get(uri).is_some_and(|turn| turn.try_lock().is_ok_and(|open| *open))
+    }
+
+    /// Runs the hooks of a new subscription. If one of them refuses, or this is dropped meanwhile, those that have run hear that it
+    /// has ended.
     ///
     /// # Errors
     /// The response that refuses it.
@@ -163,23 +191,66 @@ impl Watch {
         caller: &Caller,
         uri: &str,
     ) -> Result<(), Reply> {
-        if self.uris.lock().unwrap_or_else(PoisonError::into_inner).contains(uri) {
-            return Ok(());
-        }
-        let request = about(id.clone(), Method::ResourcesSubscribe, caller.clone(), uri);
-        for target in &core.hooks.subscribe {
-            run(core, target, &request, &self.context).await?;
-        }
-        self.uris.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.into());
-        Ok(())
+        let turn = self.turn(uri);
+        let outcome = {
+            let mut open = turn.lock().await;
+            let mut begun = Begun { watch: self, core, caller, uri, hooks: 0 };
+            match *open {
+                true => Ok(()),
+                false => {
+                    let outcome = begun.run(id).await;
+                    *open = outcome.is_ok();
+                    outcome
+                }
+            }
+        };
+        drop(turn);
+        self.forget(uri);
+        outcome
     }
 
-    /// Runs the hooks of a subscription that ended.
-    pub(crate) fn unsubscribe(&self, caller: Caller, uri: &str) {
-        if self.uris.lock().unwrap_or_else(PoisonError::into_inner).remove(uri)
-            && let Some(core) = self.core.upgrade()
-        {
-            unsubscribed(&core, caller, self.context.clone(), uri);
+    /// Runs the hooks of a subscription that ended, after those of its begin.
+    pub(crate) fn unsubscribe(self: &Arc<Self>, caller: Caller, uri: &str) {
+        let known = self.uris.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
+        let (Some(turn), Some(core)) = (known, self.core.upgrade()) else { return };
+        let (watch, running, uri) = (self.clone(), core.clone(), Box::<str>::from(uri));
+        launch(&core, async move {
+            let was_open = std::mem::replace(&mut *turn.lock().await, false);
+            if was_open {
+                unsubscribed(&running, caller, watch.context.clone(), &uri);
+            }
+            drop(turn);
+            watch.forget(&uri);
+        });
+    }
+}
+
+/// A subscription whose hooks run: if they do not all run to their end, those that did hear that it has ended.
+struct Begun<'a> {
+    watch: &'a Watch,
+    core: &'a Arc<RunningServer>,
+    caller: &'a Caller,
+    uri: &'a str,
+    /// How many have run.
+    hooks: usize,
+}
+
+impl Begun<'_> {
+    async fn run(&mut self, id: &Id) -> Result<(), Reply> {
+        let request = about(id.clone(), Method::ResourcesSubscribe, self.caller.clone(), self.uri);
+        for target in &self.core.hooks.subscribe {
+            run(self.core, target, &request, &self.watch.context).await?;
+            self.hooks += 1;
+        }
+        self.hooks = 0;
+        Ok(())
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if self.hooks > 0 {
+            unsubscribed(self.core, self.caller.clone(), self.watch.context.clone(), self.uri);
         }
     }
 }
@@ -187,8 +258,10 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let Some(core) = self.core.upgrade() else { return };
-        for uri in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            unsubscribed(&core, self.caller.clone(), self.context.clone(), &uri);
+        for (uri, turn) in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            if turn.try_lock().is_ok_and(|open| *open) {
+                unsubscribed(&core, self.caller.clone(), self.context.clone(), &uri);
+            }
         }
     }
 }

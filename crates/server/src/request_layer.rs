@@ -8,7 +8,7 @@ use crate::cx::{CallState, Cx, Out};
 use crate::invocation;
 use crate::invocation::{Invocation, Run, Source};
 use crate::layer::{Call, Next};
-use crate::mrtr::RoundTrips;
+use crate::mrtr::{OfChain, RoundTrips};
 use crate::running_call;
 use crate::running_server::RunningServer;
 use crate::shared::fail;
@@ -65,6 +65,14 @@ fn end_of_chain(
                 Source::Owned(replaced) => Some(replaced),
                 _ => None,
             };
+            if let Some((_, context)) = &mut input {
+                let memos = chain.call.round_trips.lock().unwrap_or_else(PoisonError::into_inner).memos.clone();
+                if !memos.is_empty() {
+                    let mut with = RequestContext::clone(context);
+                    with.extensions.insert(OfChain(Arc::new(memos)));
+                    *context = Arc::new(with);
+                }
+            }
             let started = poll_fn(|task| {
                 let input = input.take();
                 Poll::Ready(input.map(|(request, context)| core.begin(request, context, arguments.clone(), task)))

@@ -7,7 +7,7 @@ use crate::serve_error::ServeError;
 use crate::server::{Server, Settings};
 use crate::shared::{Shared, random};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_core::{Budget, Features, Stamps};
+use linchpin_core::{Budget, Features, Observer, Stamps};
 use linchpin_types::capability::extension;
 use serde_json::{Map, Value};
 use std::io;
@@ -95,11 +95,13 @@ impl<S: Send + Sync + 'static> Server<S> {
             relay.start(Arc::new(move |change| here.upgrade().map(|here| here.relayed(&change)).is_some()));
             let _ = registries.relay.set(relay);
         }
+        let observer: Option<Arc<dyn Observer>> = (!observers.is_empty()).then(|| Arc::new(observers) as _);
         let shared = Arc::new(Shared {
             budget: Budget::new(limits.connections.memory_bytes_max),
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
             calls: Default::default(),
+            observer: observer.clone(),
             keyring,
             registries: registries.clone(),
         });
@@ -116,7 +118,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             request_layers: request_layers.into(),
             refreshers: refreshers.into(),
             shutdown_hooks: shutdown_hooks.into(),
-            observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
+            observer,
             methods,
             hooks,
             low_level,

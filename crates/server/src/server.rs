@@ -150,7 +150,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Sets a state per session for the handlers added after this call: they take `&T`.
     ///
     /// `make` creates the state at the first call of each session. State shared by all sessions goes into it as an
-    /// `Arc`.
+    /// `Arc`. A session that another process goes on with (`SessionStore`) begins there with a new state.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::{Arc, atomic::{AtomicU64, Ordering}};

@@ -30,7 +30,7 @@ use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, SubscriptionHandle,
+    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability, extension,
@@ -514,14 +514,14 @@ impl RunningServer {
         let watch = Watch::of(&session, &core, &context);
         let (this, asked) = (core.clone(), request.clone());
         let future = Box::pin(async move {
-            match watch.subscribe(&this, &asked.id, &asked.caller, &uri).await {
-                Ok(()) => reply,
-                Err(refused) => {
-                    if let Some(feed) = session.feed() {
-                        feed.feed().unsubscribe(&uri);
-                    }
-                    refused
+            // Nobody hears of changes who was refused, has cancelled, or has waited too long.
+            let mut unless_open = UnlessOpen { session, watch, uri, is_done: false };
+            match unless_open.watch.subscribe(&this, &asked.id, &asked.caller, &unless_open.uri).await {
+                Ok(()) => {
+                    unless_open.is_done = true;
+                    reply
                 }
+                Err(refused) => refused,
             }
         });
         running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
@@ -556,6 +556,22 @@ impl RunningServer {
             return self.subscribe_refused(&request.id, why);
         }
         self.writer(request).finish(ReplyKind::Complete)
+    }
+}
+
+/// Unsubscribes from a resource when it is dropped before the hooks have run.
+struct UnlessOpen {
+    session: Arc<Session>,
+    watch: Arc<Watch>,
+    uri: String,
+    is_done: bool,
+}
+
+impl Drop for UnlessOpen {
+    fn drop(&mut self) {
+        if let Some(feed) = self.session.feed().filter(|_| !self.is_done && !self.watch.is_open(&self.uri)) {
+            feed.feed().unsubscribe(&self.uri);
+        }
     }
 }
 

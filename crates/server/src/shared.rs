@@ -4,7 +4,7 @@ use crate::seal::Keyring;
 use crate::tool_result;
 use linchpin_core::message::Request;
 use linchpin_core::service::CallStart;
-use linchpin_core::{Budget, Limits, Method, Reply, ResultWriter, Stamps};
+use linchpin_core::{Budget, Limits, Method, Observer, Reply, ResultWriter, Stamps};
 use linchpin_types::error::code;
 use linchpin_types::page::CacheScope;
 use std::any::Any;
@@ -19,11 +19,19 @@ pub(crate) struct Shared {
     /// Calls that run.
     pub(crate) calls: AtomicUsize,
     pub(crate) keyring: Keyring,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The `Registries` of the server, which are above this file.
     pub(crate) registries: Arc<dyn Any + Send + Sync>,
 }
 
 impl Shared {
+    /// Tells the observer that a notification was dropped.
+    pub(crate) fn dropped(&self) {
+        if let Some(observer) = &self.observer {
+            observer.notification_dropped();
+        }
+    }
+
     /// Returns a writer for the response to `request`.
     pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
         ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.messages.result_bytes_max)

@@ -54,7 +54,8 @@ where
     let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
     let context = Arc::new(RequestContext { connection: Some(Arc::default()), ..RequestContext::default() });
-    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), long: None, context };
+    let mut peer =
+        Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), withdrawn: Vec::new(), long: None, context };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
@@ -174,6 +175,8 @@ struct Peer {
     engine: Engine,
     sender: mpsc::Sender<Waiting>,
     out: Vec<u8>,
+    /// Withdrawals of questions, which are no part of the answer to a batch.
+    withdrawn: Vec<u8>,
     /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,
     /// That of every request: the service's state of this connection.
@@ -224,7 +227,9 @@ impl Peer {
         match frame::read(frame, self.service.limits()) {
             Err(reply) => self.reply(&reply),
             Ok(Frame::One(message)) => {
-                if let Some((id, call)) = self.one(&message, cx) {
+                let call = self.one(&message, cx);
+                self.out.append(&mut self.withdrawn);
+                if let Some((id, call)) = call {
                     let sender = self.sender.clone();
                     tokio::spawn(async move {
                         let end = run(&id, call, &sender).await;
@@ -251,8 +256,8 @@ impl Peer {
                 return None;
             }
             Received::Cancel(cancel, frames) => {
+                frames.iter().for_each(|frame| line(&mut self.withdrawn, frame));
                 cancel.cancel();
-                frames.iter().for_each(|frame| self.line(frame));
                 return None;
             }
             Received::Notified(told) => {
@@ -307,6 +312,7 @@ impl Peer {
             let keep = std::mem::take(&mut self.out);
             let call = self.one(&message, cx);
             let said = std::mem::replace(&mut self.out, keep);
+            self.out.append(&mut self.withdrawn);
             for frame in said.split(|b| *b == b'\n').filter(|f| !f.is_empty()) {
                 append(&mut answers, frame);
             }

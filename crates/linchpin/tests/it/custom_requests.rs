@@ -173,3 +173,11 @@ async fn a_handler_for_a_method_with_a_callback_of_its_own_is_refused() {
         assert_eq!(error.to_string(), format!("`on_request` cannot answer {method}: {advice}"));
     }
 }
+
+#[tokio::test]
+async fn a_handler_for_a_notification_that_the_client_handles_is_refused() {
+    let client =
+        Client::new("h", "1").on_notification("notifications/tools/list_changed", |_: ServerMessage<Value>| {});
+    let error = client.connect(in_process(server())).await.unwrap_err();
+    assert!(error.to_string().contains("use `Client::on_change`"), "{error}");
+}

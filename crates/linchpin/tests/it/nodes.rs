@@ -380,3 +380,69 @@ async fn a_store_that_is_away_refuses_sessions_and_loses_no_event() {
     assert!(logged.text().contains("no route to the store"), "{}", logged.text());
     assert!(!logged.text().contains(&id), "the id of a session is a secret");
 }
+
+/// A store that keeps events, and what it was told to forget.
+#[derive(Clone)]
+struct Trimmed(MemoryStore, Arc<std::sync::atomic::AtomicU32>);
+
+impl EventStore for Trimmed {
+    fn append(
+        &self,
+        session: &str,
+        stream: u64,
+        events: Vec<StoredEvent>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.append(session, stream, events, ttl)
+    }
+
+    fn after(
+        &self,
+        session: &str,
+        stream: u64,
+        after: u32,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
+        self.0.after(session, stream, after)
+    }
+
+    fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.1.fetch_max(through, std::sync::atomic::Ordering::Relaxed);
+        self.0.trim(session, stream, through)
+    }
+
+    fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>> {
+        EventStore::delete(&self.0, session)
+    }
+}
+
+#[tokio::test]
+async fn events_that_are_not_kept_here_are_not_kept_in_the_store() {
+    let memory = MemoryStore::default();
+    let store = Trimmed(memory.clone(), Arc::default());
+    let server = server().limits(|limits| limits.messages.queued_max = 16);
+    let handle = server.handle();
+    let options = HttpOptions::default().with(|options| {
+        options.sessions = Some(Arc::new(memory.clone()));
+        options.events = Some(Arc::new(store.clone()));
+    });
+    let service = server.into_service_with(options).unwrap();
+    let session = open(&service, None).await;
+    let subscribed = ask(&service, &session, "resources/subscribe", json!({ "uri": "memo://a" })).await;
+    assert_eq!(subscribed.status, StatusCode::OK);
+    let request = Request::get("/mcp").header("host", "localhost").header("accept", "text/event-stream");
+    let request = request.header("mcp-session-id", &session).body(Full::new(Bytes::new())).unwrap();
+    let mut stream = service.handle(request).await.unwrap().into_body();
+    let mut heard = 0;
+    while heard < 300 {
+        handle.resource_updated("memo://a");
+        let frame = tokio::time::timeout(Duration::from_secs(20), stream.frame()).await.expect("a change");
+        heard += usize::from(!frame.unwrap().unwrap().into_data().unwrap().is_empty());
+    }
+    for _ in 0..1000 {
+        if store.1.load(std::sync::atomic::Ordering::Relaxed) >= 200 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("trimmed through {:?} of 300", store.1);
+}

@@ -290,3 +290,102 @@ fn mistakes_in_names_are_reported_at_the_start() {
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
+
+/// Two hooks for subscriptions: the first is slow, the second refuses secrets. Each says what it hears.
+fn slow() -> (Server<Log>, UnboundedReceiver<String>) {
+    let (log, heard) = unbounded_channel();
+    let server = Server::new("notes", "1.0")
+        .resource("note://{name}", |cx: &Cx| cx.uri().unwrap_or_default().to_owned())
+        .limits(|limits| limits.calls.run_ms_max = 2_000)
+        .state(Log(log))
+        .on_subscribe(async |log: &Log, to: Subscription| {
+            tokio::time::sleep(Duration::from_millis(if to.uri.ends_with("never") { 60_000 } else { 100 })).await;
+            log.line(format!("+{}", to.uri));
+        })
+        .on_subscribe(|to: Subscription| match to.uri.ends_with("secret") {
+            true => Err(Error::protocol(-32602, "not for you")),
+            false => Ok(()),
+        })
+        .on_unsubscribe(|log: &Log, cx: &Cx| log.line(format!("-{}", cx.uri().unwrap_or_default())));
+    (server, heard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_of_subscriptions_that_overlap_run_in_order_and_each_begin_has_one_end() {
+    let (server, mut heard) = slow();
+    let mut peer = Peer::of(service_of(server), "2025-06-18", json!({})).await;
+    let about = |uri: &str| json!({ "uri": uri });
+    // Unsubscribed while the hook runs.
+    let begin = peer.request("resources/subscribe", about("note://a")).await;
+    let end = peer.request("resources/unsubscribe", about("note://a")).await;
+    assert!(peer.answer(begin).await["result"].is_object() && peer.answer(end).await["result"].is_object());
+    expect(&mut heard, "+note://a").await;
+    expect(&mut heard, "-note://a").await;
+    // Twice at once is once.
+    let one = peer.request("resources/subscribe", about("note://b")).await;
+    let two = peer.request("resources/subscribe", about("note://b")).await;
+    assert!(peer.answer(one).await["result"].is_object() && peer.answer(two).await["result"].is_object());
+    expect(&mut heard, "+note://b").await;
+    // The second hook refuses: the first hears that it has ended.
+    assert_eq!(peer.ask("resources/subscribe", about("note://secret")).await["error"]["code"], -32602);
+    expect(&mut heard, "+note://secret").await;
+    expect(&mut heard, "-note://secret").await;
+    drop(peer);
+    expect(&mut heard, "-note://b").await;
+    assert!(heard.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cancels_a_subscription_or_waits_too_long_hears_of_no_changes() {
+    let (server, mut heard) = slow();
+    let handle = server.handle();
+    let mut peer = Peer::of(service_of(server), "2025-06-18", json!({})).await;
+    let id = peer.request("resources/subscribe", json!({ "uri": "note://a" })).await;
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    peer.send(cancelled).await;
+    let late = peer.ask("resources/subscribe", json!({ "uri": "note://never" })).await;
+    assert!(late["error"].is_object(), "{late}");
+    for uri in ["note://a", "note://never"] {
+        handle.resource_updated(uri);
+    }
+    peer.quiet().await;
+    assert!(heard.try_recv().is_err());
+}
+
+/// What a server asks outside of calls is never dropped for what it logs.
+#[tokio::test]
+async fn a_request_outside_of_calls_waits_for_its_reader_behind_any_number_of_logs() {
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Full};
+    let server = Server::new("s", "1").on_initialized(async |cx: &Cx| {
+        let peer = cx.peer();
+        let (_, ()) = tokio::join!(cx.roots("roots"), async {
+            for n in 0..200 {
+                if let Some(peer) = &peer {
+                    peer.log(LoggingLevel::Error, None, n);
+                }
+            }
+        });
+    });
+    let service = server.into_service_with(linchpin::transport::HttpOptions::default()).unwrap();
+    let send = async |method: &str, session: Option<&str>, body: serde_json::Value| {
+        let mut request = http::Request::builder().method(method).uri("/mcp").header("host", "localhost");
+        request =
+            request.header("accept", "application/json, text/event-stream").header("content-type", "application/json");
+        request = session.into_iter().fold(request, |request, id| request.header("mcp-session-id", id));
+        service.handle(request.body(Full::new(Bytes::from(body.to_string()))).unwrap()).await.unwrap()
+    };
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "roots": {} },
+        "clientInfo": { "name": "t", "version": "0" } });
+    let opened =
+        send("POST", None, json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    send("POST", Some(&session), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut stream = send("GET", Some(&session), json!(null)).await.into_body();
+    let mut text = String::new();
+    while !text.contains("roots/list") {
+        let frame = tokio::time::timeout(Duration::from_secs(20), stream.frame()).await.expect("it is asked");
+        text.push_str(&String::from_utf8_lossy(&frame.unwrap().unwrap().into_data().unwrap()));
+    }
+}

@@ -169,3 +169,29 @@ async fn the_span_of_a_clients_request_has_its_outcome() {
     assert!(text.trim_end().ends_with("outcome=\"ok\""), "{text}");
     assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
 }
+
+#[tokio::test]
+async fn dropped_notifications_are_observed() {
+    let record = Record::default();
+    let server = server(&record).limits(|limits| limits.messages.queued_max = 10).tool("floods", async |cx: &Cx| {
+        for n in 0..100 {
+            cx.progress(f64::from(n), None);
+        }
+    });
+    let mut peer = Peer::of(service(server), MODERN, json!({})).await;
+    peer.meta = json!({ "progressToken": 1 });
+    peer.call("floods", json!({})).await;
+    assert_eq!(record.count("dropped"), 90);
+}
+
+#[tokio::test]
+async fn requests_that_are_refused_before_the_service_sees_them_are_observed() {
+    let record = Record::default();
+    let mut peer = Peer::of(service(server(&record)), "2025-11-25", json!({})).await;
+    let id = peer.start("waits", json!({})).await;
+    let twice = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {} });
+    peer.send(twice).await;
+    assert!(peer.message().await["error"].is_object());
+    assert_eq!(record.count("start tools/list"), 1);
+    assert_eq!(record.count("end tools/list - error"), 1, "{:?}", record.lines());
+}

@@ -276,3 +276,33 @@ async fn the_method_decides_which_member_is_the_name() {
     let started: Vec<_> = seen.iter().step_by(2).collect();
     assert_eq!(started, ["resources/read cx://a", "tools/call uri", "tools/list", "example.com/echo"]);
 }
+
+#[tokio::test]
+async fn what_a_layer_memoizes_around_a_call_that_asks_is_done_once() {
+    let charged = Arc::new(Mutex::new(0));
+    let counter = charged.clone();
+    let server = words().layer_requests(move |call: Call, next: Next| {
+        let counter = counter.clone();
+        async move {
+            if call.method() == "tools/call" {
+                let charge = call
+                    .cx()
+                    .memoize("charge", async {
+                        *counter.lock().unwrap() += 1;
+                        Ok(())
+                    })
+                    .await;
+                assert!(charge.is_ok());
+            }
+            next.run(call).await
+        }
+    });
+    let mut peer = Peer::of(service(server), MODERN, json!({ "elicitation": {} })).await;
+    let asked = peer.call("ask", json!({})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let responses = json!({ "sure": { "action": "accept", "content": { "yes": true } } });
+    let state = asked["result"]["requestState"].clone();
+    let again = json!({ "name": "ask", "arguments": {}, "inputResponses": responses, "requestState": state });
+    assert_eq!(text(&peer.ask("tools/call", again).await), "sure: true");
+    assert_eq!(*charged.lock().unwrap(), 1);
+}

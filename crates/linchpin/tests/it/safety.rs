@@ -440,7 +440,8 @@ async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
         7
     ]);
     for revision in LEGACY {
-        let mut peer = Peer::plain(server(&Gauge::default()), revision).await;
+        let server = server(&Gauge::default()).tool("asks", async |cx: &Cx| cx.roots("roots").await.map(|_| ()));
+        let mut peer = Peer::of(service(server), revision, json!({ "roots": {} })).await;
         peer.send(batch.clone()).await;
         let answer = peer.message().await;
         if revision != "2025-03-26" {
@@ -455,6 +456,18 @@ async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
         assert_eq!(answers.len(), 4, "the notifications have no answer, the number has one: {answers:?}");
         peer.send(json!([{ "jsonrpc": "2.0", "method": "notifications/of_the_future" }])).await;
         peer.quiet().await;
+        // A question that is withdrawn is no answer.
+        let asks = peer.start("asks", json!({})).await;
+        let question = peer.message().await;
+        peer.send(json!([
+            { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": asks } },
+            { "jsonrpc": "2.0", "id": 73, "method": "ping" }
+        ]))
+        .await;
+        let (one, other) = (peer.message().await, peer.message().await);
+        let (withdrawn, answers) = if one.is_array() { (other, one) } else { (one, other) };
+        assert_eq!(withdrawn["params"]["requestId"], question["id"], "{withdrawn}");
+        assert_eq!(answers, json!([{ "jsonrpc": "2.0", "id": 73, "result": {} }]));
         let many: Vec<Value> = (0..65).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
         peer.send(many.into()).await;
         assert_eq!(code(&peer.message().await), -32600, "65 are one more than the limit");

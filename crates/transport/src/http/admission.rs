@@ -64,7 +64,7 @@ impl PageRequest {
 
 /// The response of a refusal. Its body is a JSON-RPC error.
 pub(crate) fn refused(refusal: &Refusal) -> Response<HttpBody> {
-    tracing::debug!(status = refusal.status().as_u16(), why = refusal.message(), "refused a request");
+    tracing::info!(status = refusal.status().as_u16(), why = refusal.message(), "refused a request");
     let code = if refusal.status().is_server_error() { code::INTERNAL_ERROR } else { code::INVALID_REQUEST };
     respond(refusal, Reply::error(None, code, refusal.message(), None))
 }

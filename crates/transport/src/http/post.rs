@@ -81,7 +81,10 @@ pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, c
                 named_by: &|method| service.named_by(method),
             };
             match rules::classify(&message, &head.headers, &named, ask) {
-                Err(reply) => Next::Answer(refused(reply)),
+                Err(reply) => {
+                    linchpin_proto::driver::refused(&**service, &head, None, &message, &reply);
+                    Next::Answer(refused(reply))
+                }
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
                 Ok(PostKind::Initialize) if shared.no_sessions || named.id.is_none() => {
                     open(shared, head, &message, cx)
@@ -120,6 +123,8 @@ fn answered(shared: &Shared, reply: Reply, features: &Features) -> Response<Http
             Some(gate) => gate.missing(&shared.path, principal, &missing.required),
             None => Refusal::missing(principal, &missing.required),
         };
+        let (status, why) = (refusal.status().as_u16(), refusal.message());
+        tracing::info!(status, why, scopes = missing.required.join(" "), "refused a request");
         return admission::respond(&refusal, reply);
     }
     answer::reply(rules::status(reply.kind(), Some(features)), reply)

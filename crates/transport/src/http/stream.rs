@@ -13,7 +13,7 @@ use super::session::{HttpSession, is_standalone};
 use super::work::Work;
 use bytes::Bytes;
 use linchpin_core::budget::EXHAUSTED;
-use linchpin_core::{Cancel, StoredEvent, Subscription};
+use linchpin_core::{Cancel, ServerChange, StoredEvent, Subscription};
 use linchpin_proto::driver::Out;
 use linchpin_proto::http::sse;
 use std::collections::VecDeque;
@@ -30,6 +30,9 @@ pub(crate) struct EventStream {
     inner: Mutex<Inner>,
 }
 
+/// How many events are forgotten before the store is told.
+const TRIM_EVERY: u32 = 64;
+
 #[derive(Default)]
 struct Inner {
     /// Events in order; their numbers are not contiguous once some were dropped.
@@ -39,6 +42,8 @@ struct Inner {
     lost: u32,
     /// The last event that may be sent: all are, unless they must be stored first.
     stored: u32,
+    /// The last event that the store was told to forget.
+    trimmed: u32,
     /// Whether a task stores events.
     storing: bool,
     /// The last event the current reader took.
@@ -188,12 +193,18 @@ impl EventStream {
                 if let Err(error) = store.append(&id, stream.number, events, ttl).await {
                     tracing::warn!(%error, "events cannot be stored; they cannot be resumed elsewhere");
                 }
-                let waker = {
+                let (waker, old) = {
                     let mut inner = stream.lock();
                     inner.stored = last;
-                    inner.waker.take()
+                    (inner.waker.take(), inner.old())
                 };
                 waker.into_iter().for_each(Waker::wake);
+                // What is not kept here cannot be resumed elsewhere either.
+                if let Some(old) = old
+                    && let Err(error) = store.trim(&id, stream.number, old).await
+                {
+                    tracing::debug!(%error, "events that are not kept stay in the store until they expire");
+                }
             }
         });
     }
@@ -327,7 +338,9 @@ impl EventStream {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         match feed.poll_next(cx) {
-            Poll::Ready(Some(change)) => self.push(session, &change.frame(None), true),
+            Poll::Ready(Some(change)) => {
+                self.push(session, &change.frame(None), !matches!(change, ServerChange::Request(_)))
+            }
             Poll::Ready(None) => self.end(session.now()),
             Poll::Pending => {
                 let mut inner = self.lock();
@@ -372,6 +385,17 @@ impl Inner {
             return (freed, true);
         }
         (freed, false)
+    }
+
+    /// The newest event that is not kept any more, once there are so many that the store has to be told.
+    fn old(&mut self) -> Option<u32> {
+        let first = self.events.front().map_or(self.last + 1, |event| event.seq);
+        let old = first.saturating_sub(1);
+        if old < self.trimmed + TRIM_EVERY {
+            return None;
+        }
+        self.trimmed = old;
+        Some(old)
     }
 
     /// Whether a reader has something to do.

@@ -160,7 +160,7 @@ impl Inner {
     }
 
     fn push_change(&self, change: &ServerChange) {
-        self.push(&change.frame(None), true);
+        self.push(&change.frame(None), !matches!(change, ServerChange::Request(_)));
     }
 
     /// Queues a message. Past the limit the oldest notification is dropped; requests and responses never are.
