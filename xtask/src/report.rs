@@ -36,7 +36,7 @@ impl std::fmt::Display for Counts {
 pub(crate) struct Report {
     /// The sum of its checks.
     pub(crate) counts: Counts,
-    /// Tables and messages for a person; shown in full when something failed.
+    /// Tables and messages for a user; shown in full when something failed.
     pub(crate) text: String,
     /// What was not checked, and why: one line each, always shown.
     pub(crate) skips: Vec<String>,

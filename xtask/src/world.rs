@@ -8,7 +8,7 @@ use crate::process;
 /// What every `cargo` of the checks says, so that nothing is built twice.
 pub(crate) const WORLD: &[&str] = &["--workspace", "--locked", "--features", "linchpin-cli/keyring"];
 
-/// Builds the programs of the workspace, in the open: for subcommands that a person runs alone.
+/// Builds the programs of the workspace, in the open: for subcommands that a user runs alone.
 pub(crate) fn programs(context: &Context) -> Result<()> {
     let mut cargo = process::cargo();
     cargo.arg("build").args(WORLD).arg("--bins").current_dir(&context.root);

@@ -1,4 +1,4 @@
-// A person without a head: follows redirects, fills in forms, says yes.
+// A user without a head: follows redirects, fills in forms, says yes.
 //
 // `node person.mjs URL [END]` prints where the browser ended: at the client's address, with its code or error. An address that
 // starts with END is not opened.
@@ -15,7 +15,7 @@ const unescape = (text) =>
 const attributes = (tag) =>
   Object.fromEntries([...tag.matchAll(/([\w-]+)(?:\s*=\s*"([^"]*)")?/g)].slice(1).map(([, key, value]) => [key, unescape(value ?? "")]));
 
-/** What a person puts into a field of a form, by its name. */
+/** What a user puts into a field of a form, by its name. */
 function typed(input) {
   if (input.type === "password") return password;
   if (["text", "email", undefined].includes(input.type)) return name;

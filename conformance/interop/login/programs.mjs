@@ -1,4 +1,4 @@
-// Programs that log in by themselves, and open `BROWSER` or print an address for a person: `node programs.mjs '{ program, url, lifeMs, home }'`, where
+// Programs that log in by themselves, and open `BROWSER` or print an address for a user: `node programs.mjs '{ program, url, lifeMs, home }'`, where
 // the program is mcp-remote or inspector, and INTEROP_TOOLS names its set.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// The official suite's scenarios for authorization servers, with a person on the address that it prints.
+// The official suite's scenarios for authorization servers, with a user on the address that it prints.
 //
 // `node suite.mjs SUITE ARGUMENT…`: the suite's script and its arguments.
 

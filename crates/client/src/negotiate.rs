@@ -84,7 +84,7 @@ pub(crate) trait Opening: Send + Sync {
     fn dial(&self) -> BoxFuture<'_, Result<Dialed<Self::Post>>>;
 }
 
-/// Opens a transport and negotiates a revision, within the limit; the time of a person who logs in does not count.
+/// Opens a transport and negotiates a revision, within the limit; the time of a user who logs in does not count.
 pub(crate) async fn negotiated<O: Opening>(opening: &O) -> Result<(Arc<dyn ClientTransport>, Agreed, O::Post)> {
     let limit = Duration::from_millis(opening.limits().connections.open_ms_max);
     let current = Current::default();

@@ -20,12 +20,13 @@
 //! subscription  reply
 //! render
 //! budget  features  id  method  limits  principal  server_request  session_record
-//! json
+//! exact  json
 //! ```
 
 pub mod budget;
 pub mod caller;
 pub mod connector;
+pub mod exact;
 pub mod features;
 pub mod gate;
 pub mod id;

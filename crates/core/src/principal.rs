@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The authenticated sender of a request: a person, or a program that acts for itself. Cheap to clone.
+/// The authenticated sender of a request: a user, or a program that acts for itself. Cheap to clone.
 ///
 /// A [`Gate`](crate::gate::Gate) returns it, or a layer in front of a mounted service inserts it into the request's
 /// extensions. Handlers read it with `cx.principal()`; sessions and the state of multi-round-trip requests belong to its
@@ -40,7 +40,7 @@ struct Inner {
 }
 
 impl Principal {
-    /// Creates a principal with this subject: a person's stable identifier, or that of a program that acts for itself.
+    /// Creates a principal with this subject: a user's stable identifier, or that of a program that acts for itself.
     pub fn new(subject: impl Into<Box<str>>) -> Principal {
         let subject = subject.into();
         let identity = escaped(&subject).into();

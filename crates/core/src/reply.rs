@@ -1,5 +1,6 @@
 //! Serialization of a response: once, into one buffer, within the size limit, including era-specific members.
 
+use crate::exact;
 use crate::features::Features;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
@@ -157,8 +158,25 @@ impl Reply {
     ///
     /// It is read and written anew, which answers that nobody edits are spared. Setting or removing `isError` makes a
     /// tool's answer a failure or a success. The limit for the size of answers is not checked again.
+    ///
+    /// Numbers keep as many digits as an `f64` has, or all of 64-bit integers; a larger number (`1e400`) is a string that is written as
+    /// a number again. [`Reply::edit_exactly`] keeps every digit.
     pub fn edit(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
-        let Ok(mut body) = serde_json::from_str::<Map<String, Value>>(self.body()) else { return };
+        match serde_json::from_str::<Map<String, Value>>(self.body()) {
+            Ok(body) => self.edited(body, change),
+            Err(_) => self.edit_exactly(change),
+        }
+    }
+
+    /// Like [`Reply::edit`], for changes that do not look at numbers: those that an `f64` would change are strings meanwhile, and are
+    /// written as they were. See [`exact`](crate::exact).
+    pub fn edit_exactly(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
+        if let Ok(Value::Object(body)) = exact::read(self.body()) {
+            self.edited(body, change);
+        }
+    }
+
+    fn edited(&mut self, mut body: Map<String, Value>, change: impl FnOnce(&mut Map<String, Value>)) {
         change(&mut body);
         self.kind = match self.kind {
             ReplyKind::Error(code) => {
@@ -171,7 +189,7 @@ impl Reply {
         };
         let start = if self.shared.take().is_some() { self.frame.len() } else { self.body.0 };
         self.frame.truncate(start);
-        self.frame.extend_from_slice(Value::Object(body).to_string().as_bytes());
+        self.frame.extend_from_slice(exact::text(&Value::Object(body)).as_bytes());
         self.body = (start, self.frame.len());
         self.frame.push(b'}');
     }
@@ -183,7 +201,7 @@ impl Reply {
     /// the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names stay;
     /// [`Reply::edit`] reaches them.
     pub fn map_text(&mut self, mut change: impl FnMut(&str) -> Option<String>) {
-        self.edit(|body| {
+        self.edit_exactly(|body| {
             for (key, value) in body {
                 match key.as_str() {
                     "content" | "contents" | "messages" => map_strings(value, Some("text"), &mut change),

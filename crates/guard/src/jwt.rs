@@ -103,7 +103,7 @@ pub(crate) fn is_for(claims: &Claims, issuer: &TrustedIssuer, audiences: &Audien
 pub(crate) fn known(claims: &Claims, issuer: &TrustedIssuer, at: usize) -> Option<Known> {
     let client = client(claims);
     let (vouches, subject) = match claims.text("sub") {
-        // A person of another place cannot be taken for a program of this issuer.
+        // A user of another place cannot be taken for a program of this issuer.
         Some(sub) if issuer.principal_in_subject => {
             let (vouches, subject) = sub.split_once('#')?;
             let program = subject.strip_prefix("client:");
@@ -147,10 +147,10 @@ pub(crate) fn client(claims: &Claims) -> Option<&str> {
     ["client_id", "azp", "appid", "cid"].iter().find_map(|name| claims.text(name))
 }
 
-/// The name of a person, or of a program that acts for itself.
+/// The name of a user, or of a program that acts for itself.
 fn subject(sub: Option<&str>, client: Option<&str>) -> Option<String> {
     match (sub, client) {
-        // A person cannot be taken for a program.
+        // A user cannot be taken for a program.
         (Some(subject), _) if subject.starts_with("client:") => None,
         (Some(subject), client) if Some(subject) != client => Some(subject.to_owned()),
         (_, Some(client)) => Some(format!("client:{client}")),

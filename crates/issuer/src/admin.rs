@@ -47,7 +47,7 @@ impl From<Away> for AdminError {
     }
 }
 
-/// A login that lasts: a person, a client, and its refresh tokens.
+/// A login that lasts: a user, a client, and its refresh tokens.
 ///
 /// ```
 /// # use linchpin_issuer::{Admin, AdminError};

@@ -118,7 +118,7 @@ pub(crate) fn redirect(to: &str) -> Answer {
     answer
 }
 
-/// A page for a person.
+/// A page for a user.
 pub(crate) fn html(status: StatusCode, page: String) -> Answer {
     let mut answer = Response::new(Bytes::from(page));
     *answer.status_mut() = status;

@@ -1,4 +1,4 @@
-//! The authorization endpoint: from a client's request to a question for a person.
+//! The authorization endpoint: from a client's request to a question for a user.
 //!
 //! Until the client and its redirect URI are known to be good, an error is a page; after that it goes to the client.
 
@@ -76,7 +76,7 @@ async fn start(
         return Err(wrong("response_mode must be query"));
     }
     if params.get("prompt") == Some("none") {
-        return Err(Refused::new("interaction_required", "a person is always asked"));
+        return Err(Refused::new("interaction_required", "a user is always asked"));
     }
     // Without a method the challenge is the verifier itself (RFC 7636, section 4.3), which is refused.
     let challenge = params.get("code_challenge").ok_or(wrong("code_challenge is missing: PKCE is required"))?;

@@ -27,7 +27,7 @@ pub struct Client {
     pub(crate) kind: Kind,
     /// Whether it is given refresh tokens.
     pub(crate) refresh: bool,
-    /// The scopes that it may have without a person; `None` if it may not act for itself.
+    /// The scopes that it may have without a user; `None` if it may not act for itself.
     pub(crate) own_scopes: Option<Vec<String>>,
     /// Random, in the store: a client that is removed and added again has another.
     #[serde(default)]
@@ -102,7 +102,7 @@ impl Client {
         self
     }
 
-    /// Lets the client act for itself, without a person, with these scopes at most.
+    /// Lets the client act for itself, without a user, with these scopes at most.
     #[must_use]
     pub fn client_credentials<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Client {
         self.own_scopes = Some(scopes.into_iter().map(Into::into).collect());
@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Returns the scopes that the client may have without a person, if it may act for itself.
+    /// Returns the scopes that the client may have without a user, if it may act for itself.
     pub fn own_scopes(&self) -> Option<&[String]> {
         self.own_scopes.as_deref()
     }
@@ -143,7 +143,7 @@ impl Client {
         self.kind == Kind::Registered
     }
 
-    /// What its tokens without a person are marked with, so that they end when it is removed.
+    /// What its tokens without a user are marked with, so that they end when it is removed.
     pub(crate) fn mark(&self) -> String {
         hash(&format!("client {} {}", self.registration, self.id))[..22].to_owned()
     }

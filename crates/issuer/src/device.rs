@@ -1,4 +1,4 @@
-//! Where devices begin a login, and the page on which a person types in the code that a device shows.
+//! Where devices begin a login, and the page on which a user types in the code that a device shows.
 
 use crate::answer::{Answer, Refused, html, json_answer};
 use crate::audit::Entry;

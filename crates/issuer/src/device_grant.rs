@@ -1,4 +1,4 @@
-//! Logins of devices without a browser (RFC 8628): a code that a person types in elsewhere.
+//! Logins of devices without a browser (RFC 8628): a code that a user types in elsewhere.
 //!
 //! One record for each, under the hash of the user's code. The device's code names it too, so that every step is one
 //! compare-and-swap.
@@ -80,18 +80,18 @@ pub(crate) async fn create(
     Ok(shared.records.create(Space::Device, &name, &device, KEPT).await?.then_some(code))
 }
 
-/// The name of the record of a person's code.
+/// The name of the record of a user's code.
 pub(crate) fn name_of(user_code: &str) -> String {
     hash(&format!("device {user_code}"))[..22].to_owned()
 }
 
-/// Finds a device that waits for a person.
+/// Finds a device that waits for a user.
 pub(crate) async fn waiting(shared: &Shared, name: &str) -> Result<Option<(Device, Rev)>, Away> {
     let found = shared.records.get::<Device>(Space::Device, name).await?;
     Ok(found.filter(|(device, _)| matches!(device.state, State::Waits) && device.expires > shared.now()))
 }
 
-/// Gives a device what a person let it have; `false`: it does not wait any more.
+/// Gives a device what a user let it have; `false`: it does not wait any more.
 pub(crate) async fn approve(
     shared: &Shared,
     name: &str,

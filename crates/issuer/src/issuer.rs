@@ -226,7 +226,7 @@ impl Issuer {
         self.with(|options| options.registration = false)
     }
 
-    /// Lets devices without a browser log in (RFC 8628): they show a code, which a person types in on the page `/device`. Off by
+    /// Lets devices without a browser log in (RFC 8628): they show a code, which a user types in on the page `/device`. Off by
     /// default, because people can be talked into typing in a code of somebody else.
     #[must_use]
     pub fn device(self, on: bool) -> Issuer {

@@ -35,7 +35,7 @@ pub(crate) const CODE_TRIES_MAX: u32 = 5;
 /// The most families of one person and client.
 pub(crate) const FAMILIES_MAX: usize = 20;
 
-/// How long a person may take.
+/// How long a user may take.
 pub(crate) const TRANSACTION_LIFE: Duration = Duration::from_secs(600);
 /// How long a code is good.
 pub(crate) const CODE_LIFE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ pub(crate) const KEY_LIFE: Duration = Duration::from_secs(90 * 86_400);
 pub(crate) const KEY_AHEAD: Duration = Duration::from_secs(86_400);
 /// How long the token of a workload may last.
 pub(crate) const WORKLOAD_LIFE: Duration = Duration::from_secs(86_400);
-/// How long a device waits for a person.
+/// How long a device waits for a user.
 pub(crate) const DEVICE_LIFE: Duration = Duration::from_secs(600);
 /// How long the assertion of a client may last.
 pub(crate) const ASSERTION_LIFE: Duration = Duration::from_secs(300);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A person who logged in, as the provider or the users file describes them.
+/// A user who logged in, as the provider or the users file describes them.
 ///
 /// ```
 /// use linchpin_issuer::{Allow, Person};
@@ -46,7 +46,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Creates a person of whom nothing else is known.
+    /// Creates a user of whom nothing else is known.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Person {
         Person { issuer: issuer.into(), subject: subject.into(), ..Person::default() }
     }
@@ -113,7 +113,7 @@ impl Allow {
         Allow(Rule::If(Arc::new(admits)))
     }
 
-    /// Whether the rule fits a person.
+    /// Whether the rule fits a user.
     pub fn admits(&self, person: &Person) -> bool {
         let same = |one: &Option<String>, other: &str| one.as_ref().is_some_and(|one| one.eq_ignore_ascii_case(other));
         let among = |list: &[String], one: &str| list.iter().any(|item| item.eq_ignore_ascii_case(one));
@@ -140,7 +140,7 @@ impl Allow {
         }
     }
 
-    /// Whether one of the rules fits a person, or there are none. Where tenants are chosen by rules, it must also fit one of those:
+    /// Whether one of the rules fits a user, or there are none. Where tenants are chosen by rules, it must also fit one of those:
     /// the administrators of a tenant name its groups and roles, and those of other tenants count for nothing.
     pub(crate) fn all_admit(rules: &[Allow], of_any_tenant: bool, person: &Person) -> bool {
         let (tenants, others): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| of_any_tenant && rule.is_tenant());

@@ -21,7 +21,7 @@ pub(crate) enum Space {
     Login,
     /// Codes, by their hash.
     Code,
-    /// Devices that wait for a person, by the hash of the user's code.
+    /// Devices that wait for a user, by the hash of the user's code.
     Device,
     /// Families of refresh tokens.
     Family,

@@ -54,7 +54,7 @@ pub(crate) fn is_same(registered: &str, asked: &str) -> bool {
         && other.password().is_none()
 }
 
-/// Where the answer goes, for a person.
+/// Where the answer goes, for a user.
 pub(crate) fn place(uri: &str) -> String {
     match Url::parse(uri) {
         Ok(url) if url.scheme() == "http" && is_loopback(&url) => "a program on this computer".to_owned(),

@@ -202,7 +202,7 @@ impl Shared {
         Allow::all_admit(&self.config.allow, of_any_tenant, person)
     }
 
-    /// The scopes out of these that a person may give.
+    /// The scopes out of these that a user may give.
     pub(crate) fn limit(&self, scopes: &Scopes, person: &Person) -> Scopes {
         let by_rule = |scope: &str| {
             let mut rules = self.config.grants.iter().filter(|(_, scopes)| scopes.iter().any(|one| one == scope));

@@ -84,7 +84,7 @@ async fn grant(shared: &Shared, incoming: &Incoming) -> Result<Value, Refused> {
     }
 }
 
-/// A client without a person: confidential, and registered for it.
+/// A client without a user: confidential, and registered for it.
 async fn for_itself(
     shared: &Shared,
     incoming: &Incoming,

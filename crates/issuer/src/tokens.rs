@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What a person gave a client: everything that its tokens are made from.
+/// What a user gave a client: everything that its tokens are made from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Grant {
     pub(crate) client: String,
@@ -167,7 +167,7 @@ pub(crate) async fn start(shared: &Shared, name: &str, grant: Grant) -> Result<V
     Ok(answer)
 }
 
-/// Ends the oldest families of a person and client when there are too many.
+/// Ends the oldest families of a user and client when there are too many.
 async fn make_room(shared: &Shared, grant: &Grant) -> Result<(), Away> {
     let prefix = format!("{}-", owner(&grant.person, &grant.client));
     let mut all = shared.records.all::<Family>(Space::Family, &prefix, 10 * FAMILIES_MAX).await?;
@@ -179,7 +179,7 @@ async fn make_room(shared: &Shared, grant: &Grant) -> Result<(), Away> {
     Ok(())
 }
 
-/// The family of a person and client that is called so in access tokens.
+/// The family of a user and client that is called so in access tokens.
 pub(crate) async fn with_mark(
     shared: &Shared,
     person: &Person,

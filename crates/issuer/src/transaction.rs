@@ -204,7 +204,7 @@ pub(crate) fn away(shared: &Shared) -> Answer {
     page(shared, StatusCode::SERVICE_UNAVAILABLE, "Not now", text)
 }
 
-/// Says that a person may not come in, and who may.
+/// Says that a user may not come in, and who may.
 pub(crate) fn not_allowed(shared: &Shared, shown: &str) -> Answer {
     let rules: Vec<String> = shared.config.allow.iter().map(ToString::to_string).collect();
     let text = format!("You are signed in as {shown}. This server is only for {}.", rules.join(", "));

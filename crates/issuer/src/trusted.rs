@@ -51,7 +51,7 @@ impl From<&str> for IdentityProvider {
 }
 
 /// Programs that come in with a token of the platform they run on (workload identity), such as a service account of Kubernetes
-/// or a job of GitHub Actions: without a person, a client or a secret.
+/// or a job of GitHub Actions: without a user, a client or a secret.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Workload};

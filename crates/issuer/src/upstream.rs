@@ -121,7 +121,7 @@ impl fmt::Display for UpstreamError {
 
 impl std::error::Error for UpstreamError {}
 
-/// What a provider gave us for a person.
+/// What a provider gave us for a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UpstreamTokens {
     pub(crate) access: Secret,
@@ -264,7 +264,7 @@ impl Upstream {
         }
     }
 
-    /// The address to send a person's browser to.
+    /// The address to send a user's browser to.
     pub(crate) async fn begin(&self, leg: &Leg<'_>) -> Result<String, UpstreamError> {
         match &self.kind {
             Kind::GitHub(github) => Ok(github.begin(&self.client, leg)),

@@ -30,13 +30,13 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => item,
         Err(_) => {
             // Other items are kept as they are, for example a struct.
-            errors.at(Span::call_site(), "`#[register]` stands on the `impl` block whose methods are offered");
+            errors.at(Span::call_site(), "`#[register]` goes on the `impl` block that has the methods");
             let errors = errors.into_tokens();
             return quote!(#item #errors);
         }
     };
     if let Some((path, _)) = item.trait_.clone() {
-        errors.over(path, "`#[register]` stands on a type's own methods, not on the methods of a trait");
+        errors.over(path, "`#[register]` goes on a type's own methods, not on the methods of a trait");
         // The attributes of the methods would complain that there is no `#[register]`.
         collect(&mut item, &krate, &mut Errors::default());
         let errors = errors.into_tokens();
@@ -48,13 +48,13 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if items.is_empty() {
         errors.at(
             Span::call_site(),
-            "nothing is offered: mark methods with `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
+            "there is nothing to register: mark methods with `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
         );
     }
     let errors = errors.into_tokens();
     // After an error nothing is generated: errors that follow from the first would only distract.
     let items = if errors.is_empty() { items } else { Vec::new() };
-    let register = register(&item, &items, &krate);
+    let register = if borrows(&item).is_some() { TokenStream::new() } else { register(&item, &items, &krate) };
     quote!(#item #register #errors)
 }
 
@@ -71,19 +71,15 @@ fn krate(input: ParseStream<'_>) -> Result<Path> {
 }
 
 fn check(item: &ItemImpl, errors: &mut Errors) {
-    for param in &item.generics.params {
-        if let GenericParam::Lifetime(param) = param {
-            errors.at(
-                param.span(),
-                "a server outlives what its state would borrow: the state needs to own what it holds",
-            );
-        }
-    }
-    if let Some(lifetime) =
-        lifetime(item.self_ty.to_token_stream()).filter(|_| item.generics.lifetimes().next().is_none())
-    {
+    if let Some(lifetime) = borrows(item) {
         errors.at(lifetime, "a server outlives what its state would borrow: the state needs to own what it holds");
     }
+}
+
+/// Where the type is said to borrow.
+fn borrows(item: &ItemImpl) -> Option<Span> {
+    let param = item.generics.lifetimes().next().map(|param| param.span());
+    param.or_else(|| lifetime(item.self_ty.to_token_stream()))
 }
 
 /// The span of a lifetime other than `'static` in `tokens`.
@@ -129,7 +125,7 @@ fn collect(item: &mut ItemImpl, krate: &Path, errors: &mut Errors) -> Vec<Item> 
             }
             ImplItem::Const(ImplItemConst { attrs, .. }) | ImplItem::Type(ImplItemType { attrs, .. }) => {
                 for (kind, mark) in take_marks(attrs) {
-                    errors.over(mark, format!("`#[{}]` stands on a method", kind.word()));
+                    errors.over(mark, format!("`#[{}]` goes on a method", kind.word()));
                 }
             }
             _ => {}

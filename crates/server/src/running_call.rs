@@ -142,7 +142,7 @@ pub(crate) fn settle(shared: &Shared, cx: Option<&Cx>, mut reply: Reply) -> Repl
         }
         Some(cx) if reply.kind() == ReplyKind::ToolError => {
             if let Some(missing) = cx.round_trips().missing() {
-                reply.edit(|result| {
+                reply.edit_exactly(|result| {
                     let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
                     meta.as_object_mut().map(|meta| meta.insert(REQUIRED_META.to_owned(), missing));
                 });

@@ -14,7 +14,7 @@
 //! - `context`: what one client sees of it: its cookies, its `Page`s (tabs), its console, its requests;
 //! - `page`: one tab: navigation, evaluation, input, pictures;
 //! - `session`: a client's side: its context, opened on its first call and disposed with its session, and its screenshots;
-//! - `snapshot`: a page as text for models, with references to its elements, and what changed on it; `act`: what a person
+//! - `snapshot`: a page as text for models, with references to its elements, and what changed on it; `act`: what a user
 //!   does on a page, by these references;
 //! - `tools`: one file a group.
 //!

@@ -102,7 +102,7 @@ impl File {
         Ok(File { id, name, media_type: (*media_type).to_owned(), export: Some(export), size: None })
     }
 
-    /// Whether a person could read it.
+    /// Whether a user could read it.
     pub(crate) fn is_text(&self) -> bool {
         let subtype = self.media_type.strip_prefix("application/").unwrap_or_default();
         self.media_type.starts_with("text/")

@@ -38,7 +38,7 @@ pub(crate) async fn layer(rest: Rest, alone: bool, call: Call, next: Next) -> Re
         Err(_) => return next.run(call).await,
     };
     let mut reply = next.run(call).await;
-    reply.edit(|list| {
+    reply.edit_exactly(|list| {
         let is_last = !list.contains_key("nextCursor");
         if let Some(known) = list.get_mut("resources").and_then(Value::as_array_mut).filter(|_| is_last) {
             known.extend(files);

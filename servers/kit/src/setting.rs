@@ -4,7 +4,7 @@ use crate::Options;
 use crate::options::{Hint, Takes};
 use serde::Serialize;
 
-/// What a person is asked for before a server can start: its main argument.
+/// What a user is asked for before a server can start: its main argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Setting {

@@ -101,7 +101,7 @@ pub const CALLS: &[Call] = &[
         "slack_get_user_profile",
         "Read a profile",
         "people",
-        "Reads the profile of a person: name, title, status, contact.",
+        "Reads the profile of a user: name, title, status, contact.",
         "/users.profile.get",
     )
     .args(&[text("user_id").wire("user").about("An id such as U0123456789, or @name.")])

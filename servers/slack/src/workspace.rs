@@ -233,7 +233,7 @@ impl Workspace {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of a person, by id or name.
+    /// The id of a user, by id or name.
     pub(crate) async fn person(&self, rest: &Rest, given: &str) -> Result<String, ToolError> {
         let given = given.trim();
         if is_person(given) {
@@ -241,7 +241,7 @@ impl Workspace {
         }
         let name = given.strip_prefix('@').unwrap_or(given).to_lowercase();
         if name.is_empty() {
-            return Err(ToolError::invalid("Expected the id of a person such as U0123456789, or @name"));
+            return Err(ToolError::invalid("Expected the id of a user such as U0123456789, or @name"));
         }
         let people = self.people(rest).await?;
         let all = || people.iter().flat_map(|page| page.iter());

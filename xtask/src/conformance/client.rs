@@ -163,7 +163,7 @@ fn run_one(suite: &Suite, client: &str, revision: &str, name: &str, extension: b
     Ok(row)
 }
 
-/// Whether the client ended as it should: the suite tells only a person, and overlooks signals.
+/// Whether the client ended as it should: the suite tells only a user, and overlooks signals.
 fn ended(name: &str, log: &str, stderr: &str) -> Result<(), String> {
     if log.contains("Client timed out after") {
         return Err(format!("the client did not end within {CLIENT_S_MAX} s"));

@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) info: u64,
     /// Why checks were skipped that nobody can pass; they are counted as skipped and not as failed.
     pub(super) excuses: Vec<&'static str>,
-    /// What went wrong, for a person.
+    /// What went wrong, for a user.
     pub(super) problems: String,
 }
 

@@ -30,7 +30,7 @@ fn name(server: &Value) -> Result<&str> {
     server["name"].as_str().context("a server without a name")
 }
 
-/// What a server wants on its command line, and the variables that a person is asked for.
+/// What a server wants on its command line, and the variables that a user is asked for.
 fn asked<'a>(server: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
     server[what].as_array().into_iter().flatten()
 }

@@ -24,7 +24,7 @@ const LANE_S_MAX: u64 = 240;
 /// A program by others that speaks MCP as a client.
 pub(super) struct Client {
     pub(super) name: &'static str,
-    /// Its package and version, for a person; the exact version is pinned by the tool set.
+    /// Its package and version, for a user; the exact version is pinned by the tool set.
     pub(super) package: &'static str,
     /// The driver in `conformance/interop`.
     pub(super) script: &'static str,

@@ -15,6 +15,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("LinkError", "TransportError"),
     ("ToolBook", "ToolIndex"),
     ("Toolbox", "ToolSet"),
+    ("a person", "a user"),
     ("ask_ms_max", "server_requests.response_ms_max"),
     ("Who may come in", "authorization"),
     ("Wishes", "RegistrationMetadata"),

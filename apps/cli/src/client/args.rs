@@ -1,9 +1,9 @@
 //! Converts `key=value` words to the arguments of a tool, typed by its input schema.
 
 use crate::fail::Failure;
-use crate::show::exact;
 use crate::show::out::{near, note};
 use crate::show::schema::{kinds, resolved};
+use linchpin_core::exact;
 use serde_json::{Map, Number, Value};
 use std::io::Read;
 

@@ -2,13 +2,13 @@
 
 use crate::client::session::Session;
 use crate::fail::Failure;
-use crate::show::exact;
 use crate::show::out::{Style, shorten};
 use linchpin::client::{Error, Listed, Listing};
 use linchpin::types::error::{ErrorObject, code};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::resource::{Resource, ResourceTemplate};
 use linchpin::types::tool::Tool;
+use linchpin_core::exact;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

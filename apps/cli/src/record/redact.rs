@@ -1,6 +1,6 @@
 //! Masks secrets as dots wherever messages are shown or recorded.
 
-use crate::show::exact;
+use linchpin_core::exact;
 use serde_json::Value;
 
 /// The mask of a secret.

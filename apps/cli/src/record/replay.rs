@@ -7,12 +7,12 @@
 use crate::fail::Failure;
 use crate::record::redact::Redactor;
 use crate::record::transcript::{Line, Transcript};
-use crate::show::exact;
 use linchpin::transport::{IntoService, Service};
 use linchpin::types::error::{ErrorObject, code};
 use linchpin::types::meta::key::SERVER_INFO;
 use linchpin::{Cx, Error, LowLevelServer, Request, Server};
 use linchpin_core::Method;
+use linchpin_core::exact;
 use linchpin_proto::era;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

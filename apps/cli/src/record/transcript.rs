@@ -16,8 +16,8 @@
 //! Secrets are masked. Unknown members and lines are ignored, so that later versions can add some.
 
 use crate::fail::Failure;
-use crate::show::exact;
 use linchpin::client::{Tap, Traffic};
+use linchpin_core::exact;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

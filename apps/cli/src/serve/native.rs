@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub(crate) secrets: &'static [&'static str],
     /// What is shown of an address that it takes, without passwords.
     pub(crate) address: fn(&str) -> String,
-    /// Variables that hosts ask a person for, keys above all, and what each is.
+    /// Variables that hosts ask a user for, keys above all, and what each is.
     pub(crate) asks: &'static [(&'static str, &'static str)],
     /// Embedded data with a version of its own, for `--version`.
     pub(crate) data: fn() -> Option<String>,

@@ -1,11 +1,11 @@
 //! Shows content: text unchanged, everything else described or saved.
 
 use crate::fail::Failure;
-use crate::show::exact;
 use crate::show::out::Out;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linchpin::types::content::{ContentBlock, ResourceContents};
+use linchpin_core::exact;
 use std::path::{Path, PathBuf};
 
 /// Shows content, and saves non-text content.

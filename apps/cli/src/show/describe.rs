@@ -1,10 +1,10 @@
 //! Describes tools, prompts and resources for display.
 
 use super::schema;
-use crate::show::exact;
 use crate::show::out::{Style, indent, summary};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::{TaskSupport, Tool};
+use linchpin_core::exact;
 use serde_json::{Map, Value};
 
 /// Returns the arguments of a schema, in its order, and whether each is required.

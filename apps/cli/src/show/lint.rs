@@ -6,6 +6,7 @@ use crate::show::describe;
 use linchpin::client::Refusal;
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::Tool;
+use linchpin_core::exact;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -126,6 +127,23 @@ fn annotations(out: &mut Vec<Warning>, tool: &Tool) {
     }
 }
 
+/// The schema with its numbers as machines hold them.
+fn plain(schema: &Value) -> Value {
+    // What no machine can hold is large, and nothing else.
+    serde_json::from_str(&exact::text(schema)).unwrap_or_else(|_| json_without_marks(schema))
+}
+
+fn json_without_marks(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(json_without_marks).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), json_without_marks(value))).collect())
+        }
+        value if exact::number(value).is_some() => f64::MAX.into(),
+        value => value.clone(),
+    }
+}
+
 /// Maximum depth of the schema checks.
 const DEPTH_MAX: usize = 64;
 
@@ -138,7 +156,7 @@ fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input
             format!("{which} has no top-level \"type\": \"object\", which the specification requires"),
         ));
     }
-    if let Err(e) = jsonschema::meta::validate(schema) {
+    if let Err(e) = jsonschema::meta::validate(&plain(schema)) {
         let at = e.instance_path().to_string();
         out.push(warning("schema-invalid", tool, format!("{which}{at} is not a valid JSON Schema: {e}")));
     }

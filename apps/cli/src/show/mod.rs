@@ -7,7 +7,6 @@ pub(crate) mod content;
 #[cfg(feature = "client")]
 pub(crate) mod describe;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
-pub(crate) mod exact;
 #[cfg(feature = "client")]
 pub(crate) mod lint;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]

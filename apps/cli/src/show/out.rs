@@ -3,7 +3,7 @@
 //! character through but line feeds and tabs, and no escape sequence but the styles that this program itself asked for.
 
 use super::wrap::{columns, wrapped};
-use crate::show::exact;
+use linchpin_core::exact;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;

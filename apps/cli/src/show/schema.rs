@@ -1,6 +1,6 @@
 //! Reading the schemas of servers.
 
-use super::exact;
+use linchpin_core::exact;
 use serde_json::Value;
 
 /// Maximum number of references followed.

@@ -114,7 +114,7 @@ async fn claims_must_say_that_the_token_is_for_this_server_and_valid_now() {
         ("24: no exp", json!({ "exp": null }), INVALID),
         ("exp a text", json!({ "exp": "2099" }), INVALID),
         ("nobody", json!({ "sub": null, "client_id": null }), INVALID),
-        ("a person with the name of a program", json!({ "sub": "client:desktop" }), INVALID),
+        ("a user with the name of a program", json!({ "sub": "client:desktop" }), INVALID),
         ("47: bound to a certificate", json!({ "cnf": { "x5t#S256": "AAAA" } }), INVALID),
         ("47: bound twice", json!({ "cnf": { "x5t#S256": "AAAA", "jkt": "AAAA" } }), INVALID),
     ];

@@ -1,4 +1,4 @@
-//! GitHub: no OpenID Connect, tokens that do not expire, and a person by the number of `/user`.
+//! GitHub: no OpenID Connect, tokens that do not expire, and a user by the number of `/user`.
 
 use super::{Auth, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens};
 use crate::person::Person;

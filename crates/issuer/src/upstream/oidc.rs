@@ -1,4 +1,4 @@
-//! Providers of OpenID Connect: discovery, and a person by the ID token.
+//! Providers of OpenID Connect: discovery, and a user by the ID token.
 
 use super::{Auth, DOCUMENT_LIFE, Leg, Return, UpstreamClient, UpstreamError, UpstreamTokens, unix_now};
 use crate::person::{GOOGLE, Person};
@@ -144,7 +144,7 @@ impl Oidc {
     ) -> Result<(Person, UpstreamTokens), UpstreamError> {
         let metadata = self.metadata(client).await?;
         let Some(refresh) = &tokens.refresh else {
-            // Nothing to refresh: ask who it is. An expired token is a person who has to log in again.
+            // Nothing to refresh: ask who it is. An expired token is a user who has to log in again.
             let url = metadata.userinfo_endpoint.as_deref().ok_or(UpstreamError::Refused("no refresh token"))?;
             let answer = client.get(url, Some(&tokens.access)).await?;
             let same = self.entra || answer.get("sub").and_then(Value::as_str) == Some(&person.subject);

@@ -302,7 +302,7 @@ async fn row_97_an_unverified_mail_address_is_none() {
     assert!(got.body.contains("@acme.example"), "{}", got.body);
 }
 
-/// Row 98, and a person who says no at the provider.
+/// Row 98, and a user who says no at the provider.
 #[tokio::test]
 async fn row_98_a_provider_that_was_away_is_tried_again_without_a_new_question() {
     let provider = Provider::start().await;

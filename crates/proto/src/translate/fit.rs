@@ -1,7 +1,7 @@
 //! Definitions and content of a newer revision for a client of an older one. Only what has something else is read.
 
 use linchpin_core::message::Request;
-use linchpin_core::{Features, Method, Reply};
+use linchpin_core::{Features, Method, Reply, exact};
 use serde_json::{Map, Value, json};
 
 /// The parameters of an elicitation by form as an older revision has them. An error, as a sentence, if the form has something
@@ -10,10 +10,10 @@ pub(super) fn form(params: &str, features: &Features) -> Result<String, String> 
     if features.icons {
         return Ok(params.to_owned());
     }
-    let Ok(mut read) = serde_json::from_str::<Map<String, Value>>(params) else { return Ok(params.to_owned()) };
+    let Ok(Value::Object(mut read)) = exact::read(params) else { return Ok(params.to_owned()) };
     read.remove("mode");
     let Some(schema) = read.get_mut("requestedSchema").and_then(Value::as_object_mut) else {
-        return Ok(Value::Object(read).to_string());
+        return Ok(exact::text(&Value::Object(read)));
     };
     let required: Vec<Value> = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut lacks = None;
@@ -30,7 +30,7 @@ pub(super) fn form(params: &str, features: &Features) -> Result<String, String> 
         });
         fields.values_mut().filter_map(Value::as_object_mut).for_each(field);
     }
-    lacks.map_or_else(|| Ok(Value::Object(read).to_string()), Err)
+    lacks.map_or_else(|| Ok(exact::text(&Value::Object(read))), Err)
 }
 
 /// A field of a form as an older revision has it.
@@ -65,7 +65,7 @@ pub(super) fn implementation(who: &mut Map<String, Value>, features: &Features) 
 pub(super) fn fitted(request: &Request, mut reply: Reply) -> Reply {
     let features = request.caller.features();
     let Some(method) = request.known().filter(|method| differs(*method, features, reply.body())) else { return reply };
-    reply.edit(|body| {
+    reply.edit_exactly(|body| {
         let list = match method {
             Method::ToolsCall => "content",
             Method::PromptsGet => "messages",

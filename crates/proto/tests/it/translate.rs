@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use linchpin_core::message::{Kind, Message, Request};
-use linchpin_core::{Caller, ClientCaps, ClientLimits, Features, Id, Limits, Session};
+use linchpin_core::{Caller, ClientCaps, ClientLimits, Features, Id, Limits, Session, exact};
 use linchpin_proto::translate::{self, Claims, ask, error, notice, open, result};
 use linchpin_proto::{engine, frame};
 use linchpin_types::version::Revision;
@@ -77,6 +77,12 @@ fn results_have_what_the_clients_era_has() {
             r#"{"resultType":"complete","content":[],"_meta":{"a":1.0}}"#,
             r#"{"content":[],"_meta":{"a":1.0}}"#,
         ),
+        (
+            list,
+            Revision::V2025_03_26,
+            r#"{"tools":[{"name":"n","title":"T","inputSchema":{"maximum":12345678901234567890123,"default":1.10,"x":1e400}}]}"#,
+            r#"{"tools":[{"name":"n","inputSchema":{"maximum":12345678901234567890123,"default":1.10,"x":1e400},"annotations":{"title":"T"}}]}"#,
+        ),
         (list, LAST, r#"{"tools":[],"ttlMs":5,"cacheScope":"public","resultType":"complete"}"#, r#"{"tools":[]}"#),
         (call, LAST, r#"{"content":[],"structuredContent":[1.0]}"#, r#"{"content":[{"text":"[1.0]","type":"text"}]}"#),
         (
@@ -92,7 +98,7 @@ fn results_have_what_the_clients_era_has() {
             r#"{"content":[{"text":"[audio, audio/wav, 4 bytes in base64: this client's protocol revision has no audio]","type":"text"},{"text":"n: a:b","type":"text"}]}"#,
         ),
     ];
-    let sorted = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let sorted = |text: &str| exact::read(text).unwrap();
     for (request, revision, came, want) in rows {
         let message = heard(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{came}}}"#));
         let Kind::Response { outcome: Ok(span), .. } = message.kind else { panic!("{came}") };

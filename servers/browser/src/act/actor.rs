@@ -38,7 +38,7 @@ pub(crate) struct Field<'a> {
     pub(crate) value: &'a str,
 }
 
-/// Something that a person does.
+/// Something that a user does.
 #[derive(Debug)]
 pub(crate) enum Action<'a> {
     /// Clicks an element.

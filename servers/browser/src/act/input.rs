@@ -1,4 +1,4 @@
-//! Pointer and keyboard: events as a person makes them.
+//! Pointer and keyboard: events as a user makes them.
 
 use super::keys::{self, Key};
 use crate::cdp::{CdpError, CdpSession};

@@ -1,4 +1,4 @@
-//! What a person does on a page: click, type, choose, drag. By references of snapshots, with checks before and real
+//! What a user does on a page: click, type, choose, drag. By references of snapshots, with checks before and real
 //! events.
 //!
 //! - `actor`: the actions;

@@ -113,7 +113,7 @@ pub(crate) fn reference(text: &str) -> Option<u32> {
 }
 
 impl Tab {
-    /// Makes the page behave as in front of a person: it has the focus, and file choosers wait for us.
+    /// Makes the page behave as in front of a user: it has the focus, and file choosers wait for us.
     ///
     /// # Errors
     /// When the page does not answer.

@@ -82,7 +82,7 @@ async fn clicks_and_keys(caller: &Caller, page: &str) {
     assert!(!changes.contains("Apple"), "{changes}");
     caller.text("browser_click", json!({"ref": target, "doubleClick": true})).await;
     assert_eq!(caller.run("() => count").await, 3);
-    // It is scrolled to; the event is a person's.
+    // It is scrolled to; the event is a user's.
     let far = json!({"target": of(page, "\"Far\""), "modifiers": ["Control"]});
     let changes = caller.shown("browser_click", far).await;
     assert!(changes.contains("far true 1 true"), "{changes}");

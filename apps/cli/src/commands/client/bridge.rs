@@ -205,7 +205,7 @@ fn forwarded(name: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
-    // A host that starts the bridge has no terminal, but a person.
+    // A host that starts the bridge has no terminal, but a user.
     args.target.login.opens_browser = args.place.clients() != Clients::Anybody;
     let target = args.target.resolve(std::mem::take(&mut args.words))?;
     if target.kind == Kind::Transcript {

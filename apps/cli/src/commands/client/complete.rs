@@ -5,9 +5,9 @@ use crate::client::session::{self, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::fail::Failure;
 use crate::show::bar::busy;
-use crate::show::exact;
 use crate::show::out::{Out, note};
 use clap::Args;
+use linchpin_core::exact;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {

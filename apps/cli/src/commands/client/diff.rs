@@ -6,9 +6,9 @@ use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::record::diff::{self, Picture};
 use crate::show::bar::busy;
-use crate::show::exact;
 use crate::show::out::{Out, count, note};
 use clap::Args;
+use linchpin_core::exact;
 use serde_json::json;
 
 #[derive(Debug, Args)]

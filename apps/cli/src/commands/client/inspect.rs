@@ -10,7 +10,6 @@ use crate::client::session::{self, Session};
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
-use crate::show::exact;
 use crate::show::lint::{self, Warning};
 use crate::show::out::{Out, count, indent};
 use clap::Args;
@@ -18,6 +17,7 @@ use linchpin::client::{Error, Listed, Listing, Refusal};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::resource::{Resource, ResourceTemplate};
 use linchpin::types::tool::Tool;
+use linchpin_core::exact;
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]

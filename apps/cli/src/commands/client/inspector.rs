@@ -7,10 +7,10 @@ use crate::commands::client::prompt::texts;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::bar::busy;
-use crate::show::exact;
 use crate::show::out::Out;
 use clap::Args;
 use linchpin::types::logging::LoggingLevel;
+use linchpin_core::exact;
 use serde_json::{Map, Value, json};
 
 /// Options for one request.

@@ -1,12 +1,12 @@
 //! `linchpin prompts`: lists prompts.
 
-use super::Plain;
+use super::{Plain, refused};
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
-use crate::show::exact;
 use crate::show::out::Out;
+use linchpin_core::exact;
 use serde_json::json;
 
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {
@@ -21,6 +21,8 @@ pub(crate) fn run(args: Plain) -> Result<(), Failure> {
             }
             out.summary(&[(prompts.len(), "prompt")])?;
         }
-        Ok(out.flush()?)
+        out.flush()?;
+        refused("prompt", &prompts.refused);
+        Ok(())
     })
 }

@@ -1,23 +1,29 @@
 //! `linchpin resources`: lists resources and resource templates.
 
-use super::Plain;
+use super::{Plain, refused};
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
-use crate::show::exact;
 use crate::show::out::Out;
+use linchpin::types::error::code::METHOD_NOT_FOUND;
+use linchpin_core::exact;
 use serde_json::json;
 
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {
     session::run(&args.talk, args.resolve()?, async |session| {
         let resources =
             busy("listing resources", session.connection.resources()).await.map_err(|e| session.told(&e))?;
-        // Servers without resource templates need not implement the method.
-        let templates = busy("listing resource templates", session.connection.resource_templates())
-            .await
-            .map(|t| t.items)
-            .unwrap_or_default();
+        let templates = busy("listing resource templates", session.connection.resource_templates()).await;
+        let templates = match templates {
+            Ok(templates) => {
+                refused("resource template", &templates.refused);
+                templates.items
+            }
+            // Servers without resource templates need not implement the method.
+            Err(error) if error.rpc().is_some_and(|error| error.code == METHOD_NOT_FOUND) => Vec::new(),
+            Err(error) => return Err(session.told(&error)),
+        };
         let mut out = Out::new();
         if args.talk.json {
             out.json(&json!({ "resources": exact::of(&resources.items), "resourceTemplates": exact::of(&templates) }))?;
@@ -33,6 +39,8 @@ pub(crate) fn run(args: Plain) -> Result<(), Failure> {
             }
             out.summary(&[(resources.len(), "resource"), (templates.len(), "resource template")])?;
         }
-        Ok(out.flush()?)
+        out.flush()?;
+        refused("resource", &resources.refused);
+        Ok(())
     })
 }

@@ -7,12 +7,12 @@ use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::bar::{Bar, busy, waiting};
-use crate::show::exact;
 use crate::show::out::{Out, indent, note, shorten};
 use clap::{Args, ValueEnum};
 use linchpin::client::{Step, Task, TaskState};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::task::Task as TaskInfo;
+use linchpin_core::exact;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> 
     Ok(out.flush()?)
 }
 
-/// What a question says to a person.
+/// What a question says to a user.
 fn asks(question: &RawValue) -> String {
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
     let method = question.get("method").and_then(Value::as_str).unwrap_or("a question");

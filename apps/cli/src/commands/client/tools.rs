@@ -1,13 +1,13 @@
 //! `linchpin tools`: lists tools.
 
-use super::Plain;
+use super::{Plain, refused};
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
-use crate::show::exact;
-use crate::show::out::{Out, note};
+use crate::show::out::Out;
 use clap::Args;
+use linchpin_core::exact;
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -35,9 +35,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
             out.summary(&[(tools.len(), "tool")])?;
         }
         out.flush()?;
-        for refused in &tools.refused {
-            note(format!("warning: tool `{}` was rejected: {}", refused.name, refused.why));
-        }
+        refused("tool", &tools.refused);
         Ok(())
     })
 }

@@ -4,10 +4,10 @@ use crate::client::session::{Session, TalkArgs};
 use crate::client::target::{Target, TargetArgs};
 use crate::fail::Failure;
 use crate::show::content::ContentPrinter;
-use crate::show::exact;
 use crate::show::out::Out;
 use clap::Args;
 use linchpin::client::Error;
+use linchpin_core::exact;
 use std::path::PathBuf;
 
 /// Options beside the positional arguments, which each command defines.

@@ -1,6 +1,17 @@
-//! JSON with every digit of its numbers. A [`Value`] holds numbers as machines do, which loses digits (`1.10`, 40-digit
-//! integers) and refuses some (`1e400`). What is recorded, replayed or printed as JSON is the server's, so it passes through
-//! here: numbers that a [`Value`] cannot hold as they are written stand in it as marked strings, and are written as numbers.
+//! JSON with every digit of its numbers.
+//!
+//! A [`Value`] holds numbers as machines do, which loses digits (`1.10`, 40-digit integers) and refuses some (`1e400`). What is read
+//! here has marked strings in place of numbers that a [`Value`] cannot hold as they are written; they are written as numbers again.
+//!
+//! ```
+//! use linchpin_core::exact;
+//!
+//! let value = exact::read(r#"{"price":1.10,"count":3}"#)?;
+//! assert_eq!(value["count"], 3);
+//! assert_eq!(exact::number(&value["price"]), Some("1.10"));
+//! assert_eq!(exact::text(&value), r#"{"price":1.10,"count":3}"#);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -10,32 +21,35 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 
 /// Reads JSON.
-pub(crate) fn read(json: &str) -> serde_json::Result<Value> {
+///
+/// # Errors
+/// If it is not valid JSON.
+pub fn read(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(&marked(json))
 }
 
 /// Anything that can be written as JSON.
-pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Value {
+pub fn of<T: Serialize + ?Sized>(value: &T) -> Value {
     serde_json::to_string(value).and_then(|json| read(&json)).unwrap_or_default()
 }
 
 /// Writes JSON on one line.
-pub(crate) fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     restored(value.to_string())
 }
 
 /// Writes JSON over several lines.
-pub(crate) fn pretty(value: &Value) -> String {
+pub fn pretty(value: &Value) -> String {
     restored(format!("{value:#}"))
 }
 
 /// JSON to send.
-pub(crate) fn raw(value: &Value) -> Box<RawValue> {
+pub fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(text(value)).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// The text of a number that is marked.
-pub(crate) fn number(value: &Value) -> Option<&str> {
+pub fn number(value: &Value) -> Option<&str> {
     value.as_str()?.strip_prefix(mark())
 }
 
