@@ -134,7 +134,32 @@ pub(crate) fn outside(context: &Context) -> Result<Report> {
     std::fs::write(to.join("Cargo.toml"), manifest.replace("path = \"../../crates/linchpin\"", &library))?;
     let mut run = process::cargo();
     run.args(["run", "--manifest-path"]).arg(to.join("Cargo.toml")).env("CARGO_TARGET_DIR", to.join("target"));
-    one(context, "outside", &mut run)
+    let mut report = one(context, "outside", &mut run)?;
+    let first = first_server(context)?;
+    report.counts.add(first.counts);
+    report.text.push_str(&first.text);
+    Ok(report)
+}
+
+/// Checks README's first server with the dependencies that README names, and nothing else.
+fn first_server(context: &Context) -> Result<Report> {
+    let readme = std::fs::read_to_string(context.root.join("README.md"))?;
+    let block = |kind: &str| {
+        let (_, rest) = readme.split_once(&format!("```{kind}\n")).with_context(|| format!("README has no {kind}"))?;
+        rest.split_once("```").map(|(block, _)| block).context("a block of README has no end")
+    };
+    let home = context.target.join("outside/first");
+    std::fs::create_dir_all(home.join("src"))?;
+    std::fs::write(home.join("src/main.rs"), block("rust,no_run")?)?;
+    let library = format!("linchpin = {{ path = {:?} }}", context.root.join("crates/linchpin"));
+    let dependencies = block("toml")?.replace("linchpin = \"0.1\"", &library);
+    let manifest =
+        "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n";
+    std::fs::write(home.join("Cargo.toml"), format!("{manifest}{dependencies}"))?;
+    std::fs::copy(context.root.join("Cargo.lock"), home.join("Cargo.lock"))?;
+    let mut check = process::cargo();
+    check.args(["check", "--manifest-path"]).arg(home.join("Cargo.toml"));
+    one(context, "first", check.env("CARGO_TARGET_DIR", context.target.join("outside/target")))
 }
 
 /// Checks the workspace for Windows.
