@@ -22,7 +22,7 @@ pub(crate) struct Config {
     pub(crate) client_metadata_url: Option<String>,
     pub(crate) client_key: Option<Signer>,
     pub(crate) pre_registered: Vec<PreRegistered>,
-    pub(crate) machine: Option<NonInteractive>,
+    pub(crate) non_interactive: Option<NonInteractive>,
     pub(crate) dpop: bool,
     pub(crate) scopes: Option<Scopes>,
     pub(crate) reach: Option<Reach>,
@@ -58,7 +58,7 @@ impl fmt::Debug for Config {
             .field("client_name", &self.client_name)
             .field("client_metadata_url", &self.client_metadata_url)
             .field("pre_registered", &self.pre_registered)
-            .field("machine", &self.machine)
+            .field("non_interactive", &self.non_interactive)
             .field("dpop", &self.dpop)
             .field("scopes", &self.scopes)
             .field("reach", &self.reach)

@@ -18,7 +18,7 @@ impl Enterprise {
     async fn exchange(
         &self,
         flow: &Flow<'_>,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         scopes: Option<&Scopes>,
     ) -> Result<Secret, Error> {
         let of_provider = |error: &Error| error.within("at the identity provider");
@@ -38,12 +38,12 @@ impl Enterprise {
         let client = Client::new(&self.provider_client.0, &self.provider_client.1, &provider)?;
         let mut form = Form::new("urn:ietf:params:oauth:grant-type:token-exchange");
         form.add("requested_token_type", ID_JAG);
-        form.add("audience", &ground.server.issuer);
-        form.add("resource", &ground.resource);
+        form.add("audience", &resolved.server.issuer);
+        form.add("resource", &resolved.resource);
         if let Some(scopes) = scopes {
             form.add("scope", &scopes.to_string());
         }
-        form.add("subject_token", self.identity.get(purpose(ground)).await?.expose());
+        form.add("subject_token", self.identity.get(purpose(resolved)).await?.expose());
         form.add("subject_token_type", self.identity_type);
         let endpoint = Endpoint {
             now: flow.config.now(),
@@ -73,11 +73,11 @@ impl Workload {
     async fn tokens(
         &self,
         flow: &Flow<'_>,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         scopes: Option<&Scopes>,
         dpop: Option<&DpopKey>,
     ) -> Result<Tokens, Error> {
-        let assertion = self.assertion.get(purpose(ground)).await?;
+        let assertion = self.assertion.get(purpose(resolved)).await?;
         let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused().as_ref() == Some(&assertion) {
             return Err(Error::new(
@@ -86,13 +86,13 @@ impl Workload {
             ));
         }
         let client = match &self.client_id {
-            Some(id) => Some(Client::new(id, &Credential::None, &ground.server)?),
+            Some(id) => Some(Client::new(id, &Credential::None, &resolved.server)?),
             None => None,
         };
         let mut form = Form::new(JWT_BEARER);
         form.add("assertion", assertion.expose());
-        add_common(&mut form, ground, scopes);
-        let tokens = flow.endpoint(ground, client.as_ref(), dpop)?.tokens(&form, scopes).await;
+        add_common(&mut form, resolved, scopes);
+        let tokens = flow.endpoint(resolved, client.as_ref(), dpop)?.tokens(&form, scopes).await;
         if tokens.as_ref().is_err_and(Error::is_refused) {
             *refused() = Some(assertion);
         }
@@ -105,39 +105,39 @@ impl NonInteractive {
     pub(crate) async fn tokens(
         &self,
         flow: &Flow<'_>,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         scopes: Option<&Scopes>,
         dpop: Option<&DpopKey>,
     ) -> Result<Tokens, Error> {
         match self {
             NonInteractive::ClientCredentials { id, credential } => {
-                let client = Client::new(id, credential, &ground.server)?;
+                let client = Client::new(id, credential, &resolved.server)?;
                 let mut form = Form::new("client_credentials");
-                add_common(&mut form, ground, scopes);
-                flow.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes).await
+                add_common(&mut form, resolved, scopes);
+                flow.endpoint(resolved, Some(&client), dpop)?.tokens(&form, scopes).await
             }
             NonInteractive::Enterprise(enterprise) => {
                 let client = match &enterprise.client {
-                    Some((id, credential)) => Some(Client::new(id, credential, &ground.server)?),
-                    None => register::known(flow.config, &ground.server, None)?,
+                    Some((id, credential)) => Some(Client::new(id, credential, &resolved.server)?),
+                    None => register::known(flow.config, &resolved.server, None)?,
                 };
-                let grant = enterprise.exchange(flow, ground, scopes).await?;
+                let grant = enterprise.exchange(flow, resolved, scopes).await?;
                 let mut form = Form::new(JWT_BEARER);
                 form.add("assertion", grant.expose());
-                add_common(&mut form, ground, scopes);
-                flow.endpoint(ground, client.as_ref(), dpop)?.tokens(&form, scopes).await
+                add_common(&mut form, resolved, scopes);
+                flow.endpoint(resolved, client.as_ref(), dpop)?.tokens(&form, scopes).await
             }
-            NonInteractive::Workload(workload) => workload.tokens(flow, ground, scopes, dpop).await,
+            NonInteractive::Workload(workload) => workload.tokens(flow, resolved, scopes, dpop).await,
         }
     }
 }
 
-fn purpose(ground: &ResolvedServer) -> AssertionFor {
-    AssertionFor { issuer: ground.server.issuer.clone(), resource: ground.resource.clone() }
+fn purpose(resolved: &ResolvedServer) -> AssertionFor {
+    AssertionFor { issuer: resolved.server.issuer.clone(), resource: resolved.resource.clone() }
 }
 
-fn add_common(form: &mut Form, ground: &ResolvedServer, scopes: Option<&Scopes>) {
-    form.add("resource", &ground.resource);
+fn add_common(form: &mut Form, resolved: &ResolvedServer, scopes: Option<&Scopes>) {
+    form.add("resource", &resolved.resource);
     if let Some(scopes) = scopes {
         form.add("scope", &scopes.to_string());
     }

@@ -96,17 +96,17 @@ impl Flow<'_> {
     /// is the stored state for exactly this authorization server and resource.
     pub(crate) async fn authorize(
         &self,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         challenge: &Challenge,
         before: &Scopes,
         stored: Option<&Stored>,
     ) -> Result<Granted, Error> {
         let config = self.config;
         let scopes =
-            scope::select(config.scopes.as_ref(), challenge.scope.as_ref(), ground.scopes_supported.as_ref(), before);
-        let dpop = self.key(ground, challenge.dpop, stored)?;
-        if let Some(machine) = &config.machine {
-            let tokens = machine.tokens(self, ground, scopes.as_ref(), dpop.as_ref()).await?;
+            scope::select(config.scopes.as_ref(), challenge.scope.as_ref(), resolved.scopes_supported.as_ref(), before);
+        let dpop = self.key(resolved, challenge.dpop, stored)?;
+        if let Some(non_interactive) = &config.non_interactive {
+            let tokens = non_interactive.tokens(self, resolved, scopes.as_ref(), dpop.as_ref()).await?;
             return Ok(granted(None, tokens, dpop.as_ref(), scopes));
         }
         let Some(login) = &config.login else {
@@ -116,13 +116,13 @@ impl Flow<'_> {
                 self.asker.server
             )));
         };
-        check_pkce(ground)?;
-        let scopes = scope::with_offline_access(scopes, ground.server.scopes_supported.as_ref());
+        check_pkce(resolved)?;
+        let scopes = scope::with_offline_access(scopes, resolved.server.scopes_supported.as_ref());
         let client = stored.and_then(|stored| stored.client.as_ref());
-        match self.ask_person(login, ground, scopes.clone(), client, dpop.as_ref()).await {
+        match self.ask_person(login, resolved, scopes.clone(), client, dpop.as_ref()).await {
             // The server no longer knows a client that it registered.
             Err(error) if client.is_some() && error.is_refused_with("invalid_client") => {
-                self.ask_person(login, ground, scopes, None, dpop.as_ref()).await
+                self.ask_person(login, resolved, scopes, None, dpop.as_ref()).await
             }
             other => other,
         }
@@ -132,25 +132,25 @@ impl Flow<'_> {
     async fn ask_person(
         &self,
         login: &Arc<dyn Login>,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         scopes: Option<Scopes>,
         stored: Option<&Registered>,
         dpop: Option<&DpopKey>,
     ) -> Result<Granted, Error> {
-        let server = &ground.server;
+        let server = &resolved.server;
         let redirect_uri = redirect_uri(&**login).await?;
-        let to_register = register::scopes(scopes.as_ref(), ground.scopes_supported.as_ref());
+        let to_register = register::scopes(scopes.as_ref(), resolved.scopes_supported.as_ref());
         let metadata = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
         let client = register::client(self.config, &self.asker, server, stored, &metadata).await?;
 
         // The issuer is recorded together with verifier and state before the user is redirected.
         let request = Request::new(server, &redirect_uri);
-        let mut more = vec![("resource", ground.resource.clone())];
+        let mut more = vec![("resource", resolved.resource.clone())];
         more.extend(dpop.map(|key| ("dpop_jkt", key.thumbprint().to_string())));
         let address = request.address(server, &client, scopes.as_ref(), &more)?;
         let mut form = request.redeem(&**login, &address, self.config.login_deadline).await?;
-        form.add("resource", &ground.resource);
-        let tokens = self.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes.as_ref()).await?;
+        form.add("resource", &resolved.resource);
+        let tokens = self.endpoint(resolved, Some(&client), dpop)?.tokens(&form, scopes.as_ref()).await?;
         Ok(granted(client.registered, tokens, dpop, scopes))
     }
 
@@ -182,7 +182,7 @@ impl Flow<'_> {
     /// The token endpoint of the authorization server.
     pub(crate) fn endpoint<'a>(
         &'a self,
-        ground: &'a ResolvedServer,
+        resolved: &'a ResolvedServer,
         client: Option<&'a Client>,
         dpop: Option<&'a DpopKey>,
     ) -> Result<Endpoint<'a>, Error> {
@@ -190,8 +190,8 @@ impl Flow<'_> {
             now: self.config.now(),
             asker: &self.asker,
             nonces: self.nonces,
-            issuer: &ground.server.issuer,
-            address: metadata::token_endpoint(&ground.server)?,
+            issuer: &resolved.server.issuer,
+            address: metadata::token_endpoint(&resolved.server)?,
             client,
             dpop,
         })
@@ -200,14 +200,14 @@ impl Flow<'_> {
     /// The key to bind tokens to, if the program, the resource or its challenge requires one.
     fn key(
         &self,
-        ground: &ResolvedServer,
+        resolved: &ResolvedServer,
         challenged: bool,
         stored: Option<&Stored>,
     ) -> Result<Option<DpopKey>, Error> {
-        if !(self.config.dpop || ground.dpop_required || challenged) {
+        if !(self.config.dpop || resolved.dpop_required || challenged) {
             return Ok(None);
         }
-        let takes = ground
+        let takes = resolved
             .server
             .dpop_signing_alg_values_supported
             .as_ref()
@@ -217,7 +217,7 @@ impl Flow<'_> {
             return Err(Error::setup(format!(
                 "{who} DPoP-bound tokens, but the authorization server {} does not declare support for ES256 \
                  (dpop_signing_alg_values_supported)",
-                ground.server.issuer
+                resolved.server.issuer
             )));
         }
         let old = stored.map_or(Ok(None), stored_key).unwrap_or_default();
@@ -328,11 +328,11 @@ impl<'a> Request<'a> {
 }
 
 /// Checks that the server supports PKCE. Servers of the 2025-03-26 rules without metadata do not declare it.
-fn check_pkce(ground: &ResolvedServer) -> Result<(), Error> {
-    let server = &ground.server;
+fn check_pkce(resolved: &ResolvedServer) -> Result<(), Error> {
+    let server = &resolved.server;
     let why = match &server.code_challenge_methods_supported {
         Some(methods) if methods.iter().any(|method| method == "S256") => return Ok(()),
-        None if ground.of_old => return Ok(()),
+        None if resolved.of_old => return Ok(()),
         Some(_) => "does not support PKCE with S256",
         None => "does not declare PKCE support (code_challenge_methods_supported is missing)",
     };

@@ -84,7 +84,7 @@ impl OAuth {
             client_metadata_url: None,
             client_key: None,
             pre_registered: Vec::new(),
-            machine: None,
+            non_interactive: None,
             dpop: false,
             scopes: None,
             reach: None,
@@ -170,15 +170,15 @@ impl OAuth {
     /// ```
     #[must_use]
     pub fn client_credentials(self, id: impl Into<String>, credential: impl Into<Credential>) -> OAuth {
-        let machine = NonInteractive::ClientCredentials { id: id.into(), credential: credential.into() };
-        self.with(|config| config.machine = Some(machine))
+        let non_interactive = NonInteractive::ClientCredentials { id: id.into(), credential: credential.into() };
+        self.with(|config| config.non_interactive = Some(non_interactive))
     }
 
     /// Uses enterprise-managed authorization: the company's identity provider authenticates the user. Tokens are kept
     /// in memory.
     #[must_use]
     pub fn enterprise(self, enterprise: Enterprise) -> OAuth {
-        self.with(|config| config.machine = Some(NonInteractive::Enterprise(enterprise)))
+        self.with(|config| config.non_interactive = Some(NonInteractive::Enterprise(enterprise)))
     }
 
     /// Uses workload identity: the platform authenticates the program. Tokens are kept in memory.
@@ -186,7 +186,7 @@ impl OAuth {
     /// A rejected assertion is not retried.
     #[must_use]
     pub fn workload(self, workload: Workload) -> OAuth {
-        self.with(|config| config.machine = Some(NonInteractive::Workload(workload)))
+        self.with(|config| config.non_interactive = Some(NonInteractive::Workload(workload)))
     }
 
     /// Requires tokens that are bound to a key (DPoP, RFC 9449). Default: only if a server requires them.

@@ -84,7 +84,7 @@ struct State {
     permit: Option<Arc<Permit>>,
     /// All scopes requested so far.
     asked: Scopes,
-    ground: Option<Arc<ResolvedServer>>,
+    resolved: Option<Arc<ResolvedServer>>,
     /// Step-ups since the last request that was let through.
     step_ups: u32,
     /// After a failed renewal: no retry before this time, as long as the token is valid.
@@ -333,13 +333,13 @@ impl TokenSource {
             Need::Scope { challenge, scopes, .. } => self.step_up(&challenge, &scopes).await,
             Need::Login { challenge, refused } => {
                 let known = self.known_issuers().await?;
-                let ground = self.flow().discover(&challenge, &known).await?;
-                if !refused && ground.of_old {
+                let resolved = self.flow().discover(&challenge, &known).await?;
+                if !refused && resolved.of_old {
                     let why =
                         format!("{} does not require a login and has no protected-resource metadata", self.server);
                     return Err(Error::new(Kind::Unprotected, why));
                 }
-                self.log_in(ground, &challenge, &known).await
+                self.log_in(resolved, &challenge, &known).await
             }
         }
     }
@@ -348,15 +348,15 @@ impl TokenSource {
     /// of the MCP server says what to do.
     async fn renew(&self, token: &Secret) -> Result<(), Error> {
         let Some(permit) = self.permit().filter(|permit| permit.is(Some(token))) else { return Ok(()) };
-        let ground = self.state().ground.clone();
-        if self.shared.config.machine.is_some() {
-            return match ground {
-                Some(ground) => self.log_in(ResolvedServer::clone(&ground), &Challenge::default(), &[]).await,
+        let resolved = self.state().resolved.clone();
+        if self.shared.config.non_interactive.is_some() {
+            return match resolved {
+                Some(resolved) => self.log_in(ResolvedServer::clone(&resolved), &Challenge::default(), &[]).await,
                 None => Ok(()),
             };
         }
-        let server = match ground.filter(|ground| ground.key() == permit.key) {
-            Some(ground) => ground.server.clone(),
+        let server = match resolved.filter(|resolved| resolved.key() == permit.key) {
+            Some(resolved) => resolved.server.clone(),
             None => self.server_of(&permit.key).await?,
         };
         match self.refresh(&permit, &server).await {
@@ -381,14 +381,14 @@ impl TokenSource {
             return Err(self.not_accepted(challenge, permit));
         }
         let known = self.known_issuers().await?;
-        let ground = self.flow().discover(challenge, &known).await?;
+        let resolved = self.flow().discover(challenge, &known).await?;
         // A refresh token is valid only for its authorization server, and once.
         let can_refresh = |permit: &&Arc<Permit>| {
             let again = permit.came == Origin::Refreshed && !permit.worked.load(Ordering::Relaxed);
-            permit.key == ground.key() && permit.tokens.refresh_token.is_some() && !again
+            permit.key == resolved.key() && permit.tokens.refresh_token.is_some() && !again
         };
         if let Some(permit) = permit.as_ref().filter(can_refresh) {
-            match self.refresh(permit, &ground.server).await {
+            match self.refresh(permit, &resolved.server).await {
                 Err(error) if error.is_refused() => {
                     tracing::info!(%error, server = %self.server, "the refresh token is not accepted any more");
                     self.forget_tokens(&permit.key).await;
@@ -396,7 +396,7 @@ impl TokenSource {
                 other => return other,
             }
         }
-        self.log_in(ground, challenge, &known).await
+        self.log_in(resolved, challenge, &known).await
     }
 
     /// Requests additional scopes (step-up).
@@ -417,24 +417,24 @@ impl TokenSource {
             state.step_ups += 1;
         }
         let known = self.known_issuers().await?;
-        let ground = self.flow().discover(challenge, &known).await?;
-        self.log_in(ground, challenge, &known).await
+        let resolved = self.flow().discover(challenge, &known).await?;
+        self.log_in(resolved, challenge, &known).await
     }
 
     /// The whole flow, including the store.
-    async fn log_in(&self, ground: ResolvedServer, challenge: &Challenge, known: &[String]) -> Result<(), Error> {
+    async fn log_in(&self, resolved: ResolvedServer, challenge: &Challenge, known: &[String]) -> Result<(), Error> {
         let config = &self.shared.config;
-        let key = ground.key();
+        let key = resolved.key();
         self.shared.bind(&key.issuer, known)?;
-        let _turn = match config.login.is_some() && config.machine.is_none() {
+        let _turn = match config.login.is_some() && config.non_interactive.is_none() {
             true => self.turn(&key, config.login_deadline).await,
             false => None,
         };
-        let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
+        let stored = if config.non_interactive.is_some() { None } else { self.stored(&key).await? };
         if let Some(permit) = stored.as_ref().and_then(|stored| self.of_others(&key, challenge, stored)) {
             let mut state = self.state();
             state.permit = Some(Arc::new(permit));
-            state.ground = Some(Arc::new(ground));
+            state.resolved = Some(Arc::new(resolved));
             return Ok(());
         }
         let before = self.admit(&key)?;
@@ -442,8 +442,8 @@ impl TokenSource {
         let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
         let mut challenge = challenge.clone();
         challenge.dpop |= bound;
-        let granted = self.flow().authorize(&ground, &challenge, &before, stored.as_ref()).await?;
-        if config.machine.is_none() {
+        let granted = self.flow().authorize(&resolved, &challenge, &before, stored.as_ref()).await?;
+        if config.non_interactive.is_none() {
             self.save(&key, &granted.stored).await;
             self.forget_others(&key).await;
         }
@@ -451,7 +451,7 @@ impl TokenSource {
         let mut state = self.state();
         state.asked = granted.asked;
         state.permit = permit.map(Arc::new);
-        state.ground = Some(Arc::new(ground));
+        state.resolved = Some(Arc::new(resolved));
         Ok(())
     }
 
@@ -486,7 +486,7 @@ impl TokenSource {
     /// often.
     fn admit(&self, key: &StoreKey) -> Result<Scopes, Error> {
         let mut state = self.state();
-        if self.shared.config.machine.is_none() {
+        if self.shared.config.non_interactive.is_none() {
             let now = self.shared.config.now();
             state.logins.retain(|at| at + LOGINS_S > now);
             if state.logins.len() >= LOGINS_MAX {
@@ -536,7 +536,7 @@ impl TokenSource {
     }
 
     fn can_renew(&self, permit: &Permit) -> bool {
-        self.shared.config.machine.is_some() || permit.tokens.refresh_token.is_some()
+        self.shared.config.non_interactive.is_some() || permit.tokens.refresh_token.is_some()
     }
 
     fn not_accepted(&self, challenge: &Challenge, permit: &Permit) -> Error {
@@ -576,7 +576,7 @@ impl TokenSource {
     }
 
     async fn take_up(&self) -> Result<(), Error> {
-        if self.shared.config.machine.is_some() {
+        if self.shared.config.non_interactive.is_some() {
             return Ok(());
         }
         let mut keys = self.keys().await?;
@@ -604,7 +604,7 @@ impl TokenSource {
     }
 
     async fn known_issuers(&self) -> Result<Vec<String>, Error> {
-        if self.shared.config.machine.is_some() {
+        if self.shared.config.non_interactive.is_some() {
             return Ok(Vec::new());
         }
         Ok(self.keys().await?.into_iter().map(|key| key.issuer).collect())

@@ -46,14 +46,14 @@ use std::time::Duration;
 #[doc(alias = "ClientHandler")]
 #[doc(alias = "host")]
 pub struct Client {
-    pub(crate) recipe: ClientConfig,
+    pub(crate) config: ClientConfig,
 }
 
 impl Client {
     /// Creates a host with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Client {
         Client {
-            recipe: ClientConfig {
+            config: ClientConfig {
                 info: Implementation::new(name, version),
                 answers: Answers::default(),
                 extensions: Vec::new(),
@@ -78,7 +78,7 @@ impl Client {
 
     /// Sets the identity of the host: title, description, website, icons.
     pub fn info(mut self, info: Implementation) -> Client {
-        self.recipe.info = info;
+        self.config.info = info;
         self
     }
 
@@ -100,7 +100,7 @@ impl Client {
         F: Fn(ElicitForm) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ElicitResult> + Send + 'static,
     {
-        self.recipe.answers.form = Some(Arc::new(move |form| Box::pin(answer(form))));
+        self.config.answers.form = Some(Arc::new(move |form| Box::pin(answer(form))));
         self
     }
 
@@ -120,7 +120,7 @@ impl Client {
         F: Fn(ElicitUrl) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ElicitResult> + Send + 'static,
     {
-        self.recipe.answers.url = Some(Arc::new(move |ask| Box::pin(answer(ask))));
+        self.config.answers.url = Some(Arc::new(move |ask| Box::pin(answer(ask))));
         self
     }
 
@@ -144,13 +144,13 @@ impl Client {
         F: Fn(SamplingRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CreateMessageResult, BoxError>> + Send + 'static,
     {
-        self.recipe.answers.sample = Some(Arc::new(move |sample| Box::pin(answer(sample))));
+        self.config.answers.sample = Some(Arc::new(move |sample| Box::pin(answer(sample))));
         self
     }
 
     /// Declares that `on_sampling` supports tools.
     pub fn sampling_tools(mut self) -> Client {
-        self.recipe.answers.sample_tools = true;
+        self.config.answers.sample_tools = true;
         self
     }
 
@@ -172,7 +172,7 @@ impl Client {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<Root>> + Send + 'static,
     {
-        self.recipe.answers.roots = Some(Arc::new(move |()| Box::pin(answer())));
+        self.config.answers.roots = Some(Arc::new(move |()| Box::pin(answer())));
         self
     }
 
@@ -185,8 +185,8 @@ impl Client {
         least: LoggingLevel,
         hear: impl Fn(LoggingMessageNotificationParams) + Send + Sync + 'static,
     ) -> Client {
-        self.recipe.on_log = Some(Arc::new(hear));
-        self.recipe.log_level = Some(least);
+        self.config.on_log = Some(Arc::new(hear));
+        self.config.log_level = Some(least);
         self
     }
 
@@ -195,7 +195,7 @@ impl Client {
     /// Lists are subscribed to automatically, resources with [`Connection::subscribe`]. After a reconnect, everything
     /// is reported as changed.
     pub fn on_change(mut self, hear: impl Fn(Change) + Send + Sync + 'static) -> Client {
-        self.recipe.on_change = Some(Arc::new(hear));
+        self.config.on_change = Some(Arc::new(hear));
         self
     }
 
@@ -226,7 +226,7 @@ impl Client {
         F: Fn(ServerMessage<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<A, BoxError>> + Send + 'static,
     {
-        self.recipe.answers.add(method.as_ref(), answer);
+        self.config.answers.add(method.as_ref(), answer);
         self
     }
 
@@ -257,7 +257,7 @@ impl Client {
                 Ok(told) => hear(told),
                 Err(_) => tracing::debug!("a notification of the server cannot be read"),
             });
-        Arc::make_mut(&mut self.recipe.notifications).insert(name.as_ref().into(), handler);
+        Arc::make_mut(&mut self.config.notifications).insert(name.as_ref().into(), handler);
         self
     }
 
@@ -267,15 +267,15 @@ impl Client {
     /// declared; then the host receives the result and checks its type.
     pub fn extension(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Client {
         let settings = RawValue::from_string(settings.to_string()).unwrap_or_default();
-        self.recipe.extensions.push((name.into(), settings));
+        self.config.extensions.push((name.into(), settings));
         self
     }
 
     /// Restricts the protocol revisions. Default: all; the newest that the server supports is used.
     pub fn revisions(mut self, revisions: &[Revision]) -> Client {
-        self.recipe.accepted = Features::all().filter(|features| revisions.contains(&features.revision)).collect();
+        self.config.accepted = Features::all().filter(|features| revisions.contains(&features.revision)).collect();
         // Revisions of servers that were negotiated from other choices are not reused.
-        self.recipe.known = Arc::default();
+        self.config.known = Arc::default();
         self
     }
 
@@ -286,20 +286,20 @@ impl Client {
     /// let client = Client::new("my-host", "1.0").limits(|limits| limits.calls.run_ms_max = 5_000);
     /// ```
     pub fn limits(mut self, change: impl FnOnce(&mut ClientLimits)) -> Client {
-        change(Arc::make_mut(&mut self.recipe.limits));
+        change(Arc::make_mut(&mut self.config.limits));
         self
     }
 
     /// Sets the default timeout of calls. Default one minute; zero means no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Client {
-        Arc::make_mut(&mut self.recipe.limits).calls.run_ms_max =
+        Arc::make_mut(&mut self.config.limits).calls.run_ms_max =
             u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
     /// Sets a tap, which receives every message in both directions, HTTP heads and lines of standard error.
     pub fn tap(mut self, tap: impl Tap) -> Client {
-        self.recipe.tap = Some(Arc::new(tap));
+        self.config.tap = Some(Arc::new(tap));
         self
     }
 
@@ -308,7 +308,7 @@ impl Client {
     /// A crashed program is restarted, its lists are reported as changed, and subscriptions are renewed; only running
     /// calls fail. An HTTP session that the server no longer knows is always reopened.
     pub fn reconnect(mut self, restart: ReconnectPolicy) -> Client {
-        self.recipe.restart = Some(restart);
+        self.config.restart = Some(restart);
         self
     }
 
@@ -316,7 +316,7 @@ impl Client {
     ///
     /// The cache is never shared between connections.
     pub fn cache(mut self, on: bool) -> Client {
-        self.recipe.cache = on;
+        self.config.cache = on;
         self
     }
 
@@ -326,7 +326,7 @@ impl Client {
     /// Tracing libraries know the current trace; [`crate::Request::trace`] continues another one.
     #[doc(alias = "traceparent")]
     pub fn trace_context(mut self, current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Client {
-        self.recipe.trace_context = Some(Arc::new(current));
+        self.config.trace_context = Some(Arc::new(current));
         self
     }
 
@@ -334,7 +334,7 @@ impl Client {
     ///
     /// Otherwise such a call returns a result for which [`crate::RawCallToolResult::input_required`] is true.
     pub fn multi_round_trip(mut self, on: bool) -> Client {
-        self.recipe.rounds = on;
+        self.config.rounds = on;
         self
     }
 
@@ -342,7 +342,7 @@ impl Client {
     ///
     /// Needs the feature `validate`, and the list of tools; a call requests the list if necessary.
     pub fn check_results(mut self, on: bool) -> Client {
-        self.recipe.check_results = on;
+        self.config.check_results = on;
         self
     }
 
@@ -351,7 +351,7 @@ impl Client {
     /// By default clients declare it, and a call that a server answers with a task is awaited like any other
     /// ([`crate::Task`]). Specification: the tasks extension of 2026-07-28; 2025-11-25 "Tasks".
     pub fn without_tasks(mut self) -> Client {
-        self.recipe.tasks = false;
+        self.config.tasks = false;
         self
     }
 
@@ -373,7 +373,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn book(mut self, folder: impl Into<PathBuf>) -> Client {
-        self.recipe.book = Book::at(folder.into());
+        self.config.book = Book::at(folder.into());
         self
     }
 
@@ -382,7 +382,7 @@ impl Client {
     /// # Errors
     /// [`crate::ErrorKind::Book`] if it cannot be read.
     pub async fn booked(&self) -> Result<Vec<BookedTask>> {
-        self.recipe.book.tasks().await
+        self.config.book.tasks().await
     }
 
     /// Connects to a server and negotiates the revision.
@@ -401,7 +401,7 @@ impl Client {
     /// # Errors
     /// Those of [`Client::connect`].
     pub async fn connect_to(&self, connector: Arc<dyn Connector>) -> Result<Connection> {
-        Ok(Connection::new(negotiate::connect(Arc::new(self.recipe.clone()), connector).await?))
+        Ok(Connection::new(negotiate::connect(Arc::new(self.config.clone()), connector).await?))
     }
 }
 

@@ -430,7 +430,7 @@ impl Connection {
     /// If it cannot be sent.
     pub async fn roots_changed(&self) -> Result<()> {
         let told = self.live().is_none_or(|live| live.agreed.features.has_sessions);
-        if !told || self.core.recipe.answers.roots.is_none() {
+        if !told || self.core.config.answers.roots.is_none() {
             return Ok(());
         }
         self.notify("notifications/roots/list_changed", ()).await

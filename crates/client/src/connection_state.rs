@@ -20,7 +20,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 
 pub(crate) struct ConnectionState {
-    pub(crate) recipe: Arc<ClientConfig>,
+    pub(crate) config: Arc<ClientConfig>,
     pub(crate) connector: Arc<dyn Connector>,
     pub(crate) live: ArcSwapOption<ActiveTransport>,
     /// Held while a transport is being opened, so that it is opened once.
@@ -62,8 +62,8 @@ pub(crate) enum Event {
 }
 
 impl ConnectionState {
-    pub(crate) fn new(recipe: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> ConnectionState {
-        let limits = recipe.limits.clone();
+    pub(crate) fn new(config: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> ConnectionState {
+        let limits = config.limits.clone();
         ConnectionState {
             connector,
             live: ArcSwapOption::empty(),
@@ -78,12 +78,12 @@ impl ConnectionState {
             listeners: Mutex::default(),
             feed: TaskFeed::default(),
             tools: ToolIndex::default(),
-            cache: Cache::new(if recipe.cache { limits.calls.cache_bytes_max } else { 0 }),
+            cache: Cache::new(if config.cache { limits.calls.cache_bytes_max } else { 0 }),
             asks: Arc::new(Semaphore::new(limits.server_requests.concurrent_max)),
             asking: Mutex::default(),
             visited: Visited::default(),
-            log_level: Mutex::new(recipe.log_level),
-            recipe,
+            log_level: Mutex::new(config.log_level),
+            config,
         }
     }
 
@@ -97,7 +97,7 @@ impl ConnectionState {
             name,
             outcome = tracing::field::Empty,
         );
-        if let Some(current) = &self.recipe.trace_context
+        if let Some(current) = &self.config.trace_context
             && let Some(trace) = span.in_scope(|| current())
         {
             request.trace(&trace);

@@ -52,7 +52,7 @@ pub(crate) struct Drive {
 
 /// Whether a call is to ask for a task: only revisions where the client decides.
 pub(crate) async fn asks_for_task(core: &Arc<ConnectionState>, request: &RequestParts, wanted: bool) -> Result<bool> {
-    if request.method != "tools/call" || !core.recipe.tasks {
+    if request.method != "tools/call" || !core.config.tasks {
         return Ok(false);
     }
     let live = core.live().await?;
@@ -152,7 +152,7 @@ impl Drive {
             Err(e) => e.kind() == ErrorKind::TaskLost,
         };
         if is_over {
-            self.core.recipe.book.remove(&self.core.target(), &self.id).await;
+            self.core.config.book.remove(&self.core.target(), &self.id).await;
         }
         outcome?
     }
@@ -386,7 +386,7 @@ impl Following<'_> {
         let passes = match why.kind() {
             ErrorKind::Rpc => why.is_rpc(code::INTERNAL_ERROR) && self.failures < INTERNAL_MAX,
             ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::Connect => {
-                !core.is_closed() && (!why.is_closed() || core.recipe.restart.is_some())
+                !core.is_closed() && (!why.is_closed() || core.config.restart.is_some())
             }
             _ => false,
         };
@@ -441,6 +441,6 @@ impl Drop for Watch {
         });
         out.about = Some(id.clone());
         live.link.notify_detached(out);
-        core.recipe.book.forget(&core.target(), id);
+        core.config.book.forget(&core.target(), id);
     }
 }

@@ -77,7 +77,7 @@ pub enum ErrorKind {
     /// No response within the timeout of the call.
     Timeout,
     /// The server requested input more often than the client's limits allow.
-    TooManyRounds,
+    TooManyRoundTrips,
     /// A server request that this client cannot handle, or a result of the host that does not match it. If the host's
     /// callback failed, its error is the source.
     Input,

@@ -27,7 +27,7 @@ impl ConnectionState {
         if let Some(live) = self.live.load_full() {
             match live.lost.get() {
                 None => return Ok(live),
-                Some(why) if self.recipe.restart.is_none() => return Err(why.clone().into()),
+                Some(why) if self.config.restart.is_none() => return Err(why.clone().into()),
                 Some(_) => {}
             }
             if let Some(why) = lock(&self.given_up).clone() {
@@ -123,10 +123,10 @@ impl ConnectionState {
             ResultType::Complete | ResultType::InputRequired => true,
             // Only calls may be answered with a task, and only to clients that said so.
             ResultType::Task => {
-                let declared = self.recipe.tasks || self.recipe.extensions.iter().any(|(name, _)| name == EXTENSION);
+                let declared = self.config.tasks || self.config.extensions.iter().any(|(name, _)| name == EXTENSION);
                 declared && method == TOOLS_CALL
             }
-            _ => !self.recipe.extensions.is_empty(),
+            _ => !self.config.extensions.is_empty(),
         };
         if !known {
             let name: String = stated.as_str().chars().take(80).collect();
@@ -139,7 +139,7 @@ impl ConnectionState {
     async fn wait<F: Future>(&self, live: &ActiveTransport, options: &Options, work: F) -> Result<F::Output> {
         let Some(limit) = options.timeout else { return Ok(work.await) };
         let mut work = std::pin::pin!(work);
-        let end = Instant::now() + Duration::from_millis(self.recipe.limits.calls.run_with_progress_ms_max).max(limit);
+        let end = Instant::now() + Duration::from_millis(self.config.limits.calls.run_with_progress_ms_max).max(limit);
         loop {
             let touched = async {
                 match &options.watched {

@@ -65,7 +65,7 @@ impl Incoming {
         if *method == MethodName::Known(Method::Ping) {
             return reply(Ok("{}"));
         }
-        let question = match core.recipe.answers.question(method.as_str(), message.params_text()) {
+        let question = match core.config.answers.question(method.as_str(), message.params_text()) {
             Ok(question) => question,
             Err((code, why)) => return reply(Err((code, &why))),
         };
@@ -77,7 +77,7 @@ impl Incoming {
         };
         let task = related_task(message);
         let server = core.server_name();
-        let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_requests.response_ms_max);
+        let (answers, limit) = (core.config.answers.clone(), core.config.limits.server_requests.response_ms_max);
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
         let task = tokio::spawn(async move {
@@ -185,7 +185,7 @@ pub(crate) const HEARD_OTHERWISE: [(&str, &str); 8] = [
 
 /// A notification for a handler of the host, if it has one.
 fn custom(core: &ConnectionState, method: &str, message: &Message) {
-    match core.recipe.notifications.get(method) {
+    match core.config.notifications.get(method) {
         Some(hear) => core.events.push(Event::Notification(hear.clone(), message.params_text().to_owned())),
         None => tracing::debug!("the server sent a notification that the host has no handler for"),
     }
@@ -208,7 +208,7 @@ pub(crate) fn report(core: &ConnectionState, change: Change) {
     if change == Change::Tools {
         core.tools.outdated();
     }
-    if core.recipe.on_change.is_some() {
+    if core.config.on_change.is_some() {
         core.events.push(Event::Change(change));
     }
 }
@@ -226,11 +226,11 @@ impl Inbox for Incoming {
     fn closed(&self, why: TransportError) {
         let (Some(core), Some(live)) = (self.core.upgrade(), self.live.get().and_then(Weak::upgrade)) else { return };
         let _ = live.lost.set(why);
-        lock(&core.listeners).lost(core.recipe.restart.is_none());
+        lock(&core.listeners).lost(core.config.restart.is_none());
         for (_, task) in lock(&core.asking).drain() {
             task.abort();
         }
-        if core.recipe.restart.is_some() && !core.is_closed() {
+        if core.config.restart.is_some() && !core.is_closed() {
             supervise::watch(&core, live.generation);
         }
     }

@@ -192,7 +192,7 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
     if let Some(cursor) = &cursor {
         request.members.text("cursor", cursor);
     }
-    let limit = core.recipe.limits.calls.run_ms_max;
+    let limit = core.config.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
     let response = core.exchange(&request, &options, &Round::default()).await;
     if cursor.is_some() && response.as_ref().is_err_and(|error| error.rpc().is_some()) {
@@ -242,7 +242,7 @@ fn name_of(json: &str) -> String {
 
 /// All pages of a list, within the limits.
 pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listing<T>> {
-    let limits = core.recipe.limits.clone();
+    let limits = core.config.limits.clone();
     let mut cursor = None;
     let mut listing = Listing::default();
     let mut seen = std::collections::HashSet::new();

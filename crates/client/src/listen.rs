@@ -79,7 +79,7 @@ impl Drop for Changes {
 }
 
 fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
-    let queue = Queue::new(core.recipe.limits.messages.queued_max);
+    let queue = Queue::new(core.config.limits.messages.queued_max);
     Arc::new(Listener {
         interests,
         queue,
@@ -92,7 +92,7 @@ fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
 pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter) -> Result<Changes> {
     let live = core.live().await?;
     let listener = listener(core, interests);
-    let limit = Duration::from_millis(core.recipe.limits.calls.run_ms_max.max(1));
+    let limit = Duration::from_millis(core.config.limits.calls.run_ms_max.max(1));
     if live.agreed.features.listens {
         let key = lock(&core.listeners).add(&listener);
         let changes = Changes { core: core.clone(), key, listener: listener.clone() };
@@ -109,7 +109,7 @@ pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter)
     let key = lock(&core.listeners).add(&listener);
     // From here on, dropping `changes` unsubscribes.
     let changes = Changes { core: core.clone(), key, listener: listener.clone() };
-    if let (Some(why), None) = (live.lost.get(), &core.recipe.restart) {
+    if let (Some(why), None) = (live.lost.get(), &core.config.restart) {
         return Err(why.clone().into());
     }
     for uri in listener.interests.uris.iter().filter(|uri| !before.contains(uri)) {
@@ -122,7 +122,7 @@ pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter)
 
 /// Subscribes to the lists for the `on_change` callback, in revisions that require it.
 pub(crate) fn lists_for_handler(core: &Arc<ConnectionState>, live: &ActiveTransport) {
-    if core.recipe.on_change.is_none() || !live.agreed.features.listens {
+    if core.config.on_change.is_none() || !live.agreed.features.listens {
         return;
     }
     let can = &live.agreed.capabilities;
@@ -154,7 +154,7 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
         let began = Instant::now();
         match open(&core, &listener, times > 0).await {
             Err(why) if matches!(why.kind(), ErrorKind::Closed | ErrorKind::Rpc) => break why,
-            Err(why) if why.is_closed() && core.recipe.restart.is_none() => break why,
+            Err(why) if why.is_closed() && core.config.restart.is_none() => break why,
             Err(why) => tracing::debug!(%why, "a listen stream ended"),
             Ok(()) => tracing::debug!("the server ended a listen stream"),
         }
@@ -224,7 +224,7 @@ pub(crate) async fn once(
     live: &Arc<ActiveTransport>,
     request: &RequestParts,
 ) -> Result<Response> {
-    let limit = core.recipe.limits.calls.run_ms_max;
+    let limit = core.config.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
     core.exchange_on(live, request, &options, &Round::default()).await
 }

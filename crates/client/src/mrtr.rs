@@ -42,7 +42,7 @@ pub(crate) async fn run(
         let why = format!("the tool `{}` was refused: {why}", tool.unwrap_or_default());
         return Err(Error::new(ErrorKind::InvalidTool, why));
     }
-    let limit = core.recipe.limits.round_trips.per_request_max;
+    let limit = core.config.limits.round_trips.per_request_max;
     let (mut round, mut listed) = (Round::default(), false);
     for number in 0..=limit {
         let answer = core.exchange(request, options, &round).await;
@@ -65,13 +65,13 @@ pub(crate) async fn run(
         }
     }
     let why = format!("the server asked for input again after {limit} rounds, which is the limit");
-    Err(Error::new(ErrorKind::TooManyRounds, why))
+    Err(Error::new(ErrorKind::TooManyRoundTrips, why))
 }
 
 /// Validates a structured result against the schema of its tool, if the host enabled that.
 #[cfg(feature = "validate")]
 pub(crate) async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Response) -> Result<()> {
-    let Some(tool) = tool.filter(|_| core.recipe.check_results) else { return Ok(()) };
+    let Some(tool) = tool.filter(|_| core.config.check_results) else { return Ok(()) };
     if !core.tools.is_complete() {
         list::tools(core).await?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn check_known(
     structured: Option<&str>,
     failed: bool,
 ) -> Result<()> {
-    let Some(tool) = tool.filter(|_| core.recipe.check_results && !failed) else { return Ok(()) };
+    let Some(tool) = tool.filter(|_| core.config.check_results && !failed) else { return Ok(()) };
     let Some(output) = core.tools.output(tool) else { return Ok(()) };
     match structured {
         None => {
@@ -144,15 +144,15 @@ pub(crate) async fn answer_one(
     key: &str,
     request: &RawValue,
 ) -> Result<String> {
-    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
+    let limit = Duration::from_millis(core.config.limits.server_requests.response_ms_max);
     let unreadable = |e: &dyn std::fmt::Display| {
         let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
         Error::new(ErrorKind::InvalidResponse, why)
     };
     let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(|e| unreadable(&e))?;
     let params = asked.params.map_or("{}", RawValue::get);
-    let question = core.recipe.answers.question(&asked.method, params).map_err(|(_, why)| unreadable(&why))?;
-    let answer = tokio::time::timeout(limit, core.recipe.answers.answer(server, question)).await.map_err(|e| {
+    let question = core.config.answers.question(&asked.method, params).map_err(|(_, why)| unreadable(&why))?;
+    let answer = tokio::time::timeout(limit, core.config.answers.answer(server, question)).await.map_err(|e| {
         let why = format!("no answer to `{key}` within {} ms", limit.as_millis());
         Error::with_source(ErrorKind::Input, why, e)
     })?;
@@ -170,7 +170,7 @@ async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
     let Some(data) = data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()) else { return false };
     let mut waiting: Vec<String> = data.elicitations.iter().filter_map(|asked| asked.elicitation_id.clone()).collect();
     let server = core.server_name();
-    if data.elicitations.is_empty() || !core.recipe.answers.urls(&server, data.elicitations).await {
+    if data.elicitations.is_empty() || !core.config.answers.urls(&server, data.elicitations).await {
         return false;
     }
     let done = async {
@@ -188,6 +188,6 @@ async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
             changed.await;
         }
     };
-    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
+    let limit = Duration::from_millis(core.config.limits.server_requests.response_ms_max);
     tokio::time::timeout(limit, done).await.is_ok()
 }

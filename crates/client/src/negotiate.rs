@@ -22,20 +22,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Arc<ConnectionState>> {
-    if recipe.accepted.is_empty() {
+pub(crate) async fn connect(config: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Arc<ConnectionState>> {
+    if config.accepted.is_empty() {
         return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
     }
-    if let Some((method, advice)) = OWN.into_iter().find(|(own, _)| recipe.answers.custom.contains_key(*own)) {
+    if let Some((method, advice)) = OWN.into_iter().find(|(own, _)| config.answers.custom.contains_key(*own)) {
         return Err(Error::new(ErrorKind::InvalidRequest, format!("`on_request` cannot answer {method}: {advice}")));
     }
-    if let Some((name, instead)) = HEARD_OTHERWISE.into_iter().find(|(own, _)| recipe.notifications.contains_key(*own))
+    if let Some((name, instead)) = HEARD_OTHERWISE.into_iter().find(|(own, _)| config.notifications.contains_key(*own))
     {
         let why = format!("`on_notification` never hears {name}, which the client handles: {instead}");
         return Err(Error::new(ErrorKind::InvalidRequest, why));
     }
-    recipe.book.prepare().await?;
-    let core = Arc::new(ConnectionState::new(recipe, connector));
+    config.book.prepare().await?;
+    let core = Arc::new(ConnectionState::new(config, connector));
     let live = core.reopen(0).await?;
     hear(&core);
     listen::lists_for_handler(&core, &live);
@@ -44,8 +44,8 @@ pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connec
 
 /// Runs the host's callbacks, one event after the other.
 fn hear(core: &ConnectionState) {
-    let (on_log, on_change) = (core.recipe.on_log.clone(), core.recipe.on_change.clone());
-    if on_log.is_none() && on_change.is_none() && core.recipe.notifications.is_empty() {
+    let (on_log, on_change) = (core.config.on_log.clone(), core.config.on_change.clone());
+    if on_log.is_none() && on_change.is_none() && core.config.notifications.is_empty() {
         return;
     }
     let (events, server) = (core.events.clone(), core.server_name());
@@ -111,11 +111,11 @@ impl Opening for Arc<ConnectionState> {
     type Post = Arc<Incoming>;
 
     fn accepted(&self) -> &[&'static Features] {
-        &self.recipe.accepted
+        &self.config.accepted
     }
 
     fn known(&self) -> Option<&'static Features> {
-        self.connector.key().and_then(|key| self.recipe.known.get(&key))
+        self.connector.key().and_then(|key| self.config.known.get(&key))
     }
 
     fn connector(&self) -> &dyn Connector {
@@ -123,7 +123,7 @@ impl Opening for Arc<ConnectionState> {
     }
 
     fn limits(&self) -> &ClientLimits {
-        &self.recipe.limits
+        &self.config.limits
     }
 
     fn render(&self, attempt: Attempt) -> Outgoing {
@@ -138,12 +138,12 @@ impl Opening for Arc<ConnectionState> {
 /// Opens a transport, negotiates a revision, and makes the transport the current one.
 pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransport>> {
     let (link, agreed, post) = negotiated(core).await?;
-    let recipe = &core.recipe;
+    let config = &core.config;
     let features = agreed.features;
     if let Some(key) = core.connector.key() {
-        recipe.known.learn(key, features);
+        config.known.learn(key, features);
     }
-    let writer = Writer::new(features, &recipe.implementation(features), &recipe.capabilities(features));
+    let writer = Writer::new(features, &config.implementation(features), &config.capabilities(features));
     if features.has_sessions {
         link.notify(writer.notification("notifications/initialized", |_| {})).await?;
     }
@@ -172,7 +172,7 @@ pub(crate) async fn set_log_level(core: &ConnectionState, live: &ActiveTransport
     let out = live.writer.request(core.next_id(), "logging/setLevel", Extras::default(), |members| {
         members.text("level", level.as_str());
     });
-    let limit = Duration::from_millis(core.recipe.limits.connections.probe_ms_max);
+    let limit = Duration::from_millis(core.config.limits.connections.probe_ms_max);
     if !matches!(tokio::time::timeout(limit, live.link.exchange(out)).await, Ok(Ok(_))) {
         tracing::debug!("the server did not take the log level");
     }
@@ -283,8 +283,8 @@ async fn failed<T>(link: &Arc<dyn ClientTransport>, why: &str, cause: Option<Tra
 async fn open_transport(core: &Arc<ConnectionState>) -> Result<(Arc<dyn ClientTransport>, Arc<Incoming>)> {
     let generation = core.generations.fetch_add(1, Ordering::Relaxed) + 1;
     let post = Arc::new(Incoming::new(core, generation));
-    let options = ConnectOptions::new(post.clone(), core.recipe.limits.clone())
-        .with(|options| options.tap = core.recipe.tap.clone());
+    let options = ConnectOptions::new(post.clone(), core.config.limits.clone())
+        .with(|options| options.tap = core.config.tap.clone());
     let link = core.connector.connect(options).await.map_err(Error::connecting)?;
     post.attach(&link);
     Ok((link, post))
@@ -352,19 +352,19 @@ fn is_result(answer: &Answer) -> bool {
 }
 
 fn render(core: &ConnectionState, attempt: Attempt) -> Outgoing {
-    let (id, recipe) = (core.next_id(), &core.recipe);
+    let (id, config) = (core.next_id(), &core.config);
     match attempt {
         Attempt::Discover(features) => Writer::new(
             features,
-            &recipe.implementation(features),
-            &recipe.capabilities(features),
+            &config.implementation(features),
+            &config.capabilities(features),
         )
         .request(id, "server/discover", Extras::default(), |_| {}),
         Attempt::Initialize(features) => Writer::opening().request(id, "initialize", Extras::default(), |members| {
             members.text("protocolVersion", features.revision.as_str());
             // Structs of strings and raw JSON: serialising cannot fail.
-            let _ = members.value("capabilities", &recipe.capabilities(features));
-            let _ = members.value("clientInfo", &recipe.implementation(features));
+            let _ = members.value("capabilities", &config.capabilities(features));
+            let _ = members.value("clientInfo", &config.implementation(features));
         }),
     }
 }

@@ -80,11 +80,11 @@ pub struct Request<T> {
 impl<T: Received> Request<T> {
     pub(crate) fn new(connection: &Connection, request: Result<RequestParts>) -> Request<T> {
         let core = connection.core();
-        let (limits, recipe) = (&core.recipe.limits, &core.recipe);
+        let (limits, config) = (&core.config.limits, &core.config);
         let timeout = (limits.calls.run_ms_max > 0).then(|| Duration::from_millis(limits.calls.run_ms_max));
         let log = *lock(&core.log_level);
         let options = Options { timeout, watched: None, log };
-        let (connection, rounds) = (connection.clone(), recipe.rounds);
+        let (connection, rounds) = (connection.clone(), config.rounds);
         Request {
             connection,
             request,
@@ -188,6 +188,8 @@ impl<T: Received> Request<T> {
     ///     Ok(String::new())
     /// }
     /// ```
+    #[doc(alias = "progress")]
+    #[doc(alias = "stream")]
     pub fn steps(self) -> Steps<T> {
         let mut call = self.watch();
         let watched = call.options.watched.clone();
@@ -202,7 +204,7 @@ impl<T: Received> Request<T> {
     }
 
     fn watch(mut self) -> Request<T> {
-        let limit = self.connection.core().recipe.limits.messages.queued_max;
+        let limit = self.connection.core().config.limits.messages.queued_max;
         self.options.watched.get_or_insert_with(|| Arc::new(Watched::new(limit)));
         self
     }
@@ -236,7 +238,7 @@ impl<T: Received> Request<T> {
         };
         // With sessions, a task keeps the progress token of its call.
         let _watch = self.options.watched.as_ref().map(|watched| core.watch(response.id, watched));
-        let limit = core.recipe.limits.calls.task_ms_max;
+        let limit = core.config.limits.calls.task_ms_max;
         let drive = Drive {
             core: core.clone(),
             id: first.task_id.as_str().into(),
@@ -259,7 +261,7 @@ impl<T: Received> Request<T> {
             request.members.raw("task", "{}");
         }
         let (response, rounds) = mrtr::run(core, request, &self.options, self.rounds).await?;
-        if request.method != TOOLS_CALL || (response.result_type == ResultType::Task && !core.recipe.tasks) {
+        if request.method != TOOLS_CALL || (response.result_type == ResultType::Task && !core.config.tasks) {
             return Ok((response, rounds, None));
         }
         let tool = request.about.as_deref();
@@ -270,7 +272,7 @@ impl<T: Received> Request<T> {
         let ended = task.status.is_terminal();
         if !ended {
             let entry = BookedTask::new(&task.task(), core.target(), tool);
-            core.recipe.book.add(entry).await;
+            core.config.book.add(entry).await;
         }
         Ok((response, rounds, Some(task)))
     }

@@ -17,7 +17,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(60);
 
 /// Reopens the transport in the background, with exponential backoff.
 pub(crate) fn watch(core: &Arc<ConnectionState>, generation: u64) {
-    let Some(restart) = core.recipe.restart.clone() else { return };
+    let Some(restart) = core.config.restart.clone() else { return };
     let core = Arc::downgrade(core);
     tokio::spawn(async move { again(core, generation, restart).await });
 }

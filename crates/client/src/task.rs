@@ -109,7 +109,7 @@ impl Task {
 
     /// A task whose identifier is known.
     fn known(connection: &Connection, id: &str) -> Task {
-        let limits = &connection.core().recipe.limits;
+        let limits = &connection.core().config.limits;
         let timeout = (limits.calls.run_ms_max > 0).then(|| Duration::from_millis(limits.calls.run_ms_max));
         let limit = (limits.calls.task_ms_max > 0).then(|| Duration::from_millis(limits.calls.task_ms_max));
         let options = Options { timeout, ..Options::default() };
@@ -208,13 +208,13 @@ impl Task {
             return Ok(());
         }
         drive::cancel(self.core(), &self.id, &self.options).await?;
-        self.core().recipe.book.remove(&self.core().target(), &self.id).await;
+        self.core().config.book.remove(&self.core().target(), &self.id).await;
         Ok(())
     }
 
     /// Turns the wait into a stream of progress that ends with the result, as [`crate::Request::steps`] does.
     pub fn steps(mut self) -> Steps<RawCallToolResult> {
-        let limit = self.core().recipe.limits.messages.queued_max;
+        let limit = self.core().config.limits.messages.queued_max;
         let watched = self.options.watched.get_or_insert_with(|| Arc::new(Watched::new(limit))).clone();
         self.on_progress = None;
         Steps::new(watched, self.run())
@@ -232,7 +232,7 @@ impl Task {
             }
             let core = connection.core().clone();
             if tool.is_none() {
-                tool = core.recipe.book.find(&core.target(), &id).await.and_then(|task| Some(task.tool?.into()));
+                tool = core.config.book.find(&core.target(), &id).await.and_then(|task| Some(task.tool?.into()));
             }
             let watched = token.zip(options.watched.clone());
             let held = core.clone();
@@ -349,10 +349,10 @@ async fn tasks(connection: &Connection) -> Result<Vec<TaskInfo>> {
         return list(core).await;
     }
     let (target, mut found) = (core.target(), Vec::new());
-    for booked in core.recipe.book.tasks().await?.into_iter().filter(|task| task.target == target) {
+    for booked in core.config.book.tasks().await?.into_iter().filter(|task| task.target == target) {
         match Task::known(connection, &booked.id).state().await {
             Ok(state) => found.push(state.task),
-            Err(e) if e.kind() == ErrorKind::TaskLost => core.recipe.book.remove(&target, &booked.id).await,
+            Err(e) if e.kind() == ErrorKind::TaskLost => core.config.book.remove(&target, &booked.id).await,
             Err(e) => return Err(e),
         }
     }
@@ -369,7 +369,7 @@ async fn list(core: &Arc<ConnectionState>) -> Result<Vec<TaskInfo>> {
         #[serde(default)]
         next_cursor: Option<String>,
     }
-    let limits = &core.recipe.limits;
+    let limits = &core.config.limits;
     let timeout = (limits.calls.run_ms_max > 0).then(|| Duration::from_millis(limits.calls.run_ms_max));
     let options = Options { timeout, ..Options::default() };
     let (mut found, mut seen, mut cursor): (Vec<TaskInfo>, _, Option<String>) = (Vec::new(), HashSet::new(), None);

@@ -54,7 +54,7 @@ impl Questions {
                 }
                 None if self.seen.len() >= QUESTIONS_MAX => {
                     let why = format!("the task asked more than {QUESTIONS_MAX} questions, which is the limit");
-                    return Err(Error::new(ErrorKind::TooManyRounds, why));
+                    return Err(Error::new(ErrorKind::TooManyRoundTrips, why));
                 }
                 None => {
                     self.seen.insert(key.clone(), text);

@@ -383,7 +383,7 @@ impl ChangeBus {
             }
         };
         slots.feeds[slot as usize] = Some(feed.clone());
-        Some(SubscriptionHandle { feed, hub: self.clone(), slot })
+        Some(SubscriptionHandle { feed, changes: self.clone(), slot })
     }
 
     /// Adds a change to every subscription that wants it.
@@ -429,7 +429,7 @@ impl fmt::Debug for ChangeBus {
 #[derive(Debug)]
 pub struct SubscriptionHandle {
     feed: Arc<Subscription>,
-    hub: Arc<ChangeBus>,
+    changes: Arc<ChangeBus>,
     slot: u32,
 }
 
@@ -442,7 +442,7 @@ impl SubscriptionHandle {
 
 impl Drop for SubscriptionHandle {
     fn drop(&mut self) {
-        let mut slots = self.hub.lock();
+        let mut slots = self.changes.lock();
         slots.feeds[self.slot as usize] = None;
         slots.free.push(self.slot);
         if slots.free.len() == slots.feeds.len() {
@@ -488,11 +488,11 @@ mod tests {
 
     #[test]
     fn changes_are_coalesced_and_only_wanted_ones_arrive() {
-        let hub = Arc::new(ChangeBus::default());
-        let all = hub.open(Filter { tools: true, prompts: true, resources: true }, 2).unwrap();
-        let some = hub.open(Filter { tools: true, ..Filter::default() }, 2).unwrap();
+        let changes = Arc::new(ChangeBus::default());
+        let all = changes.open(Filter { tools: true, prompts: true, resources: true }, 2).unwrap();
+        let some = changes.open(Filter { tools: true, ..Filter::default() }, 2).unwrap();
         some.feed().subscribe("a:1", 1, &Budget::new(9)).unwrap();
-        assert!(hub.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
+        assert!(changes.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
         for change in [
             ServerChange::Tools,
             ServerChange::Prompts,
@@ -501,20 +501,20 @@ mod tests {
             ServerChange::Updated("a:2".into()),
             ServerChange::Updated("a:1".into()),
         ] {
-            hub.publish(&change);
+            changes.publish(&change);
         }
         assert_eq!(drain(all.feed()), [ServerChange::Tools, ServerChange::Prompts]);
         assert_eq!(drain(some.feed()), [ServerChange::Tools, ServerChange::Updated("a:1".into())]);
         drop(some);
-        assert_eq!(hub.open_feeds(), 1);
-        hub.close();
+        assert_eq!(changes.open_feeds(), 1);
+        changes.close();
         assert_eq!(all.feed().poll_next(&mut Context::from_waker(Waker::noop())), Poll::Ready(None));
     }
 
     #[test]
     fn subscriptions_are_bounded_and_end() {
-        let hub = Arc::new(ChangeBus::default());
-        let h = hub.open(Filter::default(), 2).unwrap();
+        let changes = Arc::new(ChangeBus::default());
+        let h = changes.open(Filter::default(), 2).unwrap();
         let budget = Budget::new(2 * URIS_BYTES_MAX);
         let subscribe = |uri: &str, max| h.feed().subscribe(uri, max, &budget);
         for uri in ["a:1", "a:2", "a:1"] {
@@ -526,14 +526,14 @@ mod tests {
         let fitting = (0..99).take_while(|n| subscribe(&long(*n), 99).is_ok()).count();
         assert_eq!(fitting, 31, "beside two short ones");
         assert!(subscribe(&long(99), 99).unwrap_err().to_string().contains("262144 bytes together"));
-        let other = hub.open(Filter::default(), 2).unwrap();
+        let other = changes.open(Filter::default(), 2).unwrap();
         assert_eq!(other.feed().subscribe(&long(99), 99, &Budget::new(100)).unwrap_err(), SubscribeError::OutOfMemory);
         (0..fitting).for_each(|n| h.feed().unsubscribe(&long(n)));
         assert_eq!(budget.used(), 6);
         drop(other);
-        hub.publish(&ServerChange::Updated("a:1".into()));
+        changes.publish(&ServerChange::Updated("a:1".into()));
         h.feed().unsubscribe("a:1");
-        hub.publish(&ServerChange::Updated("a:1".into()));
+        changes.publish(&ServerChange::Updated("a:1".into()));
         assert_eq!(drain(h.feed()), []);
     }
 

@@ -329,7 +329,7 @@ pub fn open(message: &Message, session: Option<&Arc<Session>>) -> Result<Arc<Req
         return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer");
     }
     let caller = match (claims.version, method) {
-        (Some(version), _) => stands_alone(id, message, version)?,
+        (Some(version), _) => is_stateless_request(id, message, version)?,
         (None, MethodName::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
         (None, MethodName::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
         (None, name) => match session {
@@ -358,7 +358,7 @@ pub fn notification(message: &Message, session: Option<&Arc<Session>>) -> Option
     let Kind::Notification { method } = &message.kind else { return None };
     let params = *message.params();
     let caller = match params.claims.version {
-        Some(version) => stands_alone(&Id::unknown(), message, version).ok()?,
+        Some(version) => is_stateless_request(&Id::unknown(), message, version).ok()?,
         None => Caller::of_session(session?.clone()),
     };
     let fits = message.params_text().starts_with('{') && era::defines_notification(caller.features(), method.as_str());
@@ -369,7 +369,7 @@ const MISSING_META: &str = "`_meta` must contain `io.modelcontextprotocol/protoc
                             clients of earlier revisions send `initialize` first";
 
 /// The caller of a request with a protocol version in `_meta`.
-fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
+fn is_stateless_request(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
     let (claims, frame) = (message.params().claims.without_nulls(message.frame()), message.frame());
     let fail = |why: &str| Err(Reply::error(Some(id), code::INVALID_PARAMS, why, None));
     let Some(version) = frame::string(frame, version) else {

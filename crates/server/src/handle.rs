@@ -25,7 +25,7 @@ pub(crate) struct Registries {
     pub(crate) tools: Registry<tool::Registered>,
     pub(crate) resources: Registry<resource::Registered>,
     pub(crate) prompts: Registry<prompt::Registered>,
-    pub(crate) hub: Arc<ChangeBus>,
+    pub(crate) changes: Arc<ChangeBus>,
     /// Carries changes to other processes.
     pub(crate) relay: OnceLock<Arc<dyn ChangeRelay>>,
     /// Kinds whose capability is declared even if there are no items.
@@ -88,7 +88,7 @@ impl Registries {
         if reach.iter().any(|reach| matches!(reach, Reach::Everyone)) {
             return self.publish(change);
         }
-        self.hub.publish_to(change, |subscriber| {
+        self.changes.publish_to(change, |subscriber| {
             let Some(viewer) = Subscriber::viewer(subscriber) else { return false };
             reach.iter().any(|reach| matches!(reach, Reach::Some(sees) if sees(&viewer)))
         });
@@ -105,19 +105,19 @@ impl Registries {
     /// Tells the subscribers of this process of a change here or in another one: of a resource, those for whom it exists;
     /// of a list, all, because it is not known which of its items changed.
     pub(crate) fn relayed(&self, change: &ServerChange) {
-        let ServerChange::Updated(uri) = change else { return self.hub.publish(change) };
+        let ServerChange::Updated(uri) = change else { return self.changes.publish(change) };
         let resources = self.resources.snapshot().clone();
         if !resources.per_viewer() || !resources.covers(uri) {
-            return self.hub.publish(change);
+            return self.changes.publish(change);
         }
-        self.hub.publish_to(change, |subscriber| {
+        self.changes.publish_to(change, |subscriber| {
             Subscriber::viewer(subscriber).is_some_and(|viewer| resources.resolve(uri, || viewer).is_some())
         });
     }
 
     /// Tells the subscribers of this process and of others.
     fn publish(&self, change: &ServerChange) {
-        self.hub.publish(change);
+        self.changes.publish(change);
         self.relay(change);
     }
 
@@ -244,7 +244,7 @@ impl Handle {
 
     /// Returns the number of open sessions and `subscriptions/listen` streams.
     pub fn listeners(&self) -> usize {
-        self.registries.hub.open_feeds()
+        self.registries.changes.open_feeds()
     }
 }
 

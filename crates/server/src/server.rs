@@ -456,7 +456,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     pub(crate) fn changes(&self) -> Arc<ChangeBus> {
-        self.registries.hub.clone()
+        self.registries.changes.clone()
     }
 
     pub(crate) fn with_low_level(mut self, low: LowLevel) -> Self {

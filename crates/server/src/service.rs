@@ -114,7 +114,7 @@ impl Service for RunningServer {
     }
 
     fn close(&self) {
-        self.registries.hub.close();
+        self.registries.changes.close();
     }
 
     fn ended(&self) -> BoxFuture<'static, ()> {
@@ -196,7 +196,7 @@ impl RunningServer {
         context: &RequestContext,
     ) -> Option<SubscriptionHandle> {
         let max = self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max;
-        self.registries.hub.open_for(filter, max, Subscriber::erased(caller, context))
+        self.registries.changes.open_for(filter, max, Subscriber::erased(caller, context))
     }
 
     fn launch(

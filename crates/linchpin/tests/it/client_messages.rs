@@ -73,7 +73,7 @@ async fn every_stateless_request_carries_its_claims_and_an_id_of_its_own() {
     c.prompts().await.unwrap();
     let first = heard.lines().len();
     let error = c.call("ask", ()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TooManyRounds, "the third attempt has no state again");
+    assert_eq!(error.kind(), ErrorKind::TooManyRoundTrips, "the third attempt has no state again");
     let rounds = heard.lines()[first..].to_vec();
     c.call("plain", ()).await.unwrap();
     c.prompt("p", ()).await.unwrap();

@@ -34,18 +34,18 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// Serves one connection to its end.
 pub(crate) async fn serve(tcp: TcpStream, app: App, limits: Arc<Limits>, all: Arc<Connections>) {
     let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
-    let pulse = Arc::new(ConnectionStats::default());
+    let stats = Arc::new(ConnectionStats::default());
     let peer = tcp.peer_addr().ok();
     let opened = tokio::select! {
         biased;
         // Nothing was asked yet, so nothing is lost.
         () = all.draining() => return,
-        opened = tokio::time::timeout(deadline, open(tcp, &pulse, &all)) => opened,
+        opened = tokio::time::timeout(deadline, open(tcp, &stats, &all)) => opened,
     };
     let Ok(Ok((socket, speaks_h2))) = opened else { return };
-    pulse.h2.store(speaks_h2, Ordering::Relaxed);
+    stats.h2.store(speaks_h2, Ordering::Relaxed);
     let io = TokioIo::new(socket);
-    let service = Counted { app, pulse: pulse.clone(), peer };
+    let service = Counted { app, stats: stats.clone(), peer };
     let ended = if speaks_h2 {
         let mut builder =
             hyper::server::conn::http2::Builder::new(Streams { write_ms_max: all.deadlines.write_ms_max });
@@ -53,13 +53,13 @@ pub(crate) async fn serve(tcp: TcpStream, app: App, limits: Arc<Limits>, all: Ar
         builder.max_header_list_size(u32::try_from(limits.connections.header_bytes_max).unwrap_or(u32::MAX));
         drop(limits);
         // Boxed, so that the many HTTP/1.1 connections need no space for it.
-        Box::pin(ConnectionTask::new(builder.serve_connection(io, service), pulse, all)).await
+        Box::pin(ConnectionTask::new(builder.serve_connection(io, service), stats, all)).await
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.header_read_timeout(None);
         builder.max_header_size(limits.connections.header_bytes_max);
         drop(limits);
-        ConnectionTask::new(builder.serve_connection(io, service), pulse, all).await
+        ConnectionTask::new(builder.serve_connection(io, service), stats, all).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
@@ -67,24 +67,24 @@ pub(crate) async fn serve(tcp: TcpStream, app: App, limits: Arc<Limits>, all: Ar
 }
 
 /// Finds out what a connection speaks, after the handshake if it is secure. `true` for HTTP/2.
-async fn open(tcp: TcpStream, pulse: &Arc<ConnectionStats>, all: &Connections) -> io::Result<(Socket, bool)> {
+async fn open(tcp: TcpStream, stats: &Arc<ConnectionStats>, all: &Connections) -> io::Result<(Socket, bool)> {
     #[cfg(feature = "tls")]
     if let Some(tls) = &all.tls {
         // Boxed: it is large, and over soon.
-        return Box::pin(handshake(tls.acceptor(), tcp, pulse)).await;
+        return Box::pin(handshake(tls.acceptor(), tcp, stats)).await;
     }
     let _ = all;
     let speaks_h2 = is_h2(&tcp).await?;
-    Ok((Socket::Plain(Watched { tcp, pulse: pulse.clone() }), speaks_h2))
+    Ok((Socket::Plain(Watched { tcp, stats: stats.clone() }), speaks_h2))
 }
 
 #[cfg(feature = "tls")]
-async fn handshake(tls: &TlsAcceptor, tcp: TcpStream, pulse: &Arc<ConnectionStats>) -> io::Result<(Socket, bool)> {
-    let stream = tls.accept(Watched { tcp, pulse: pulse.clone() }).await.inspect_err(|error| {
+async fn handshake(tls: &TlsAcceptor, tcp: TcpStream, stats: &Arc<ConnectionStats>) -> io::Result<(Socket, bool)> {
+    let stream = tls.accept(Watched { tcp, stats: stats.clone() }).await.inspect_err(|error| {
         tracing::debug!(%error, "a TLS handshake failed");
     })?;
     // What was read is no part of a request.
-    pulse.partial.store(false, Ordering::Relaxed);
+    stats.partial.store(false, Ordering::Relaxed);
     let speaks_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((Socket::Secure(Box::new(stream)), speaks_h2))
 }
@@ -114,7 +114,7 @@ pin_project_lite::pin_project! {
     struct ConnectionTask<C> {
         #[pin]
         connection: C,
-        pulse: Arc<ConnectionStats>,
+        stats: Arc<ConnectionStats>,
         all: Arc<Connections>,
         entered: Option<Entered>,
         draining: bool,
@@ -122,8 +122,8 @@ pin_project_lite::pin_project! {
 }
 
 impl<C> ConnectionTask<C> {
-    fn new(connection: C, pulse: Arc<ConnectionStats>, all: Arc<Connections>) -> ConnectionTask<C> {
-        ConnectionTask { connection, pulse, all, entered: None, draining: false }
+    fn new(connection: C, stats: Arc<ConnectionStats>, all: Arc<Connections>) -> ConnectionTask<C> {
+        ConnectionTask { connection, stats, all, entered: None, draining: false }
     }
 }
 
@@ -132,9 +132,9 @@ impl<C: Connection> Future for ConnectionTask<C> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         let mut this = self.project();
-        this.entered.get_or_insert_with(|| this.all.enter(cx.waker().clone(), this.pulse.clone()));
+        this.entered.get_or_insert_with(|| this.all.enter(cx.waker().clone(), this.stats.clone()));
         let phase = this.all.phase();
-        if this.pulse.must_close.load(Ordering::Relaxed) || phase == Phase::Over {
+        if this.stats.must_close.load(Ordering::Relaxed) || phase == Phase::Over {
             return Poll::Ready(Ok(()));
         }
         if phase == Phase::Draining && !std::mem::replace(this.draining, true) {
@@ -180,10 +180,10 @@ pub(crate) struct ConnectionStats {
 struct Busy(Arc<ConnectionStats>);
 
 impl Busy {
-    fn new(pulse: &Arc<ConnectionStats>) -> Busy {
-        pulse.busy.fetch_add(1, Ordering::Relaxed);
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
-        Busy(pulse.clone())
+    fn new(stats: &Arc<ConnectionStats>) -> Busy {
+        stats.busy.fetch_add(1, Ordering::Relaxed);
+        stats.requests.fetch_add(1, Ordering::Relaxed);
+        Busy(stats.clone())
     }
 }
 
@@ -204,7 +204,7 @@ pub(crate) enum App {
 /// The service of one connection.
 struct Counted {
     app: App,
-    pulse: Arc<ConnectionStats>,
+    stats: Arc<ConnectionStats>,
     peer: Option<SocketAddr>,
 }
 
@@ -224,7 +224,7 @@ impl hyper::service::Service<Request<Incoming>> for Counted {
                 AppFuture::Layered { future: service.clone().call(request) }
             }
         };
-        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner }
+        CountedFuture { busy: Some(Busy::new(&self.stats)), inner }
     }
 }
 
@@ -329,18 +329,18 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket that leaves marks on a pulse.
+/// A socket that leaves marks on a stats.
 struct Watched {
     tcp: TcpStream,
-    pulse: Arc<ConnectionStats>,
+    stats: Arc<ConnectionStats>,
 }
 
 impl Watched {
     fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if result.is_ready() {
-            self.pulse.writes.fetch_add(1, Ordering::Relaxed);
+            self.stats.writes.fetch_add(1, Ordering::Relaxed);
         }
-        self.pulse.stalled.store(result.is_pending(), Ordering::Relaxed);
+        self.stats.stalled.store(result.is_pending(), Ordering::Relaxed);
         result
     }
 }
@@ -349,7 +349,7 @@ impl AsyncRead for Watched {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.tcp).poll_read(cx, buf);
         if result.is_ready() {
-            self.pulse.partial.store(true, Ordering::Relaxed);
+            self.stats.partial.store(true, Ordering::Relaxed);
         }
         result
     }
@@ -408,7 +408,7 @@ struct Entries {
 
 struct Entry {
     waker: Waker,
-    pulse: Arc<ConnectionStats>,
+    stats: Arc<ConnectionStats>,
     requests: u32,
     writes: u32,
     /// How long it has been waiting for the end of a head, idle, and stalled.
@@ -459,11 +459,11 @@ impl Connections {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(self: &Arc<Self>, waker: Waker, pulse: Arc<ConnectionStats>) -> Entered {
+    fn enter(self: &Arc<Self>, waker: Waker, stats: Arc<ConnectionStats>) -> Entered {
         let mut entries = self.lock();
         let key = entries.next;
         entries.next += 1;
-        let entry = Entry { waker, pulse, requests: 0, writes: 0, head_ms: 0, idle_ms: 0, stalled_ms: 0 };
+        let entry = Entry { waker, stats, requests: 0, writes: 0, head_ms: 0, idle_ms: 0, stalled_ms: 0 };
         entries.all.insert(key, entry);
         Entered { all: self.clone(), key }
     }
@@ -506,7 +506,7 @@ impl Connections {
         for entry in self.lock().all.values_mut() {
             if let Some(why) = entry.look(&self.deadlines, tick) {
                 tracing::debug!(why, "closed a connection");
-                entry.pulse.must_close.store(true, Ordering::Relaxed);
+                entry.stats.must_close.store(true, Ordering::Relaxed);
                 entry.waker.wake_by_ref();
             }
         }
@@ -515,16 +515,16 @@ impl Connections {
 
 impl Entry {
     fn look(&mut self, deadlines: &Deadlines, tick: u64) -> Option<&'static str> {
-        let pulse = &self.pulse;
-        let h2 = pulse.h2.load(Ordering::Relaxed);
-        let requests = pulse.requests.load(Ordering::Relaxed);
-        let writes = pulse.writes.load(Ordering::Relaxed);
+        let stats = &self.stats;
+        let h2 = stats.h2.load(Ordering::Relaxed);
+        let requests = stats.requests.load(Ordering::Relaxed);
+        let writes = stats.writes.load(Ordering::Relaxed);
         let wrote = std::mem::replace(&mut self.writes, writes) != writes;
         let active =
-            std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
-        let partial = pulse.partial.load(Ordering::Relaxed) && !h2;
+            std::mem::replace(&mut self.requests, requests) != requests || stats.busy.load(Ordering::Relaxed) > 0;
+        let partial = stats.partial.load(Ordering::Relaxed) && !h2;
         let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
-        let stalled = pulse.stalled.load(Ordering::Relaxed);
+        let stalled = stats.stalled.load(Ordering::Relaxed);
         // Responses to PING frames are writes too, but do not count as use of the connection.
         let draining = wrote && (stalled || !h2);
         self.stalled_ms = more(self.stalled_ms, !wrote && stalled);
