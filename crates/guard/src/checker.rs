@@ -101,6 +101,11 @@ impl Checker {
         })
     }
 
+    /// The first issuer.
+    pub(crate) fn issuer(&self) -> Option<&Arc<Issuer>> {
+        self.issuers.first()
+    }
+
     /// Decides about a request by its head.
     pub(crate) fn admit(self: &Arc<Self>, head: &request::Parts, peer: Option<SocketAddr>) -> Admit {
         let resource = self.resource(head.uri.path());

@@ -27,6 +27,7 @@ pub(crate) struct Config {
     pub(crate) documentation: Option<String>,
     pub(crate) dpop: Dpop,
     pub(crate) nonces: bool,
+    pub(crate) mirror: bool,
     /// Where proofs are remembered that all nodes know.
     pub(crate) replay: Option<Store>,
     pub(crate) proxies: TrustedProxies,

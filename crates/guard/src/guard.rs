@@ -7,6 +7,7 @@ use crate::fetch::Fetch;
 use crate::issuer::TrustedIssuer;
 use crate::keys::Keys;
 use crate::layer::GuardLayer;
+use crate::mirror::{self, Mirror};
 use crate::mode::Dpop;
 use crate::refuse::PROOF_ALGS;
 use bytes::Bytes;
@@ -138,6 +139,13 @@ impl Guard {
         self.with(|config| config.resources.push(url.into()))
     }
 
+    /// Also serves the metadata of the first issuer at this server's origin, where clients of 2025-03-26 look for it: they know no
+    /// metadata of resources. It is fetched with the issuer's keys, so it needs an issuer whose keys are not given.
+    #[must_use]
+    pub fn mirror_metadata(self) -> Guard {
+        self.with(|config| config.mirror = true)
+    }
+
     /// Sets whether tokens are bound to keys. Default [`Dpop::Off`].
     #[must_use]
     pub fn dpop(self, dpop: Dpop) -> Guard {
@@ -241,7 +249,11 @@ impl Guard {
             let documents = documents(&self.config);
             let metadata = documents.iter().map(|document| document.url.clone()).collect();
             let checker = Arc::new(Checker::new(&self.config, metadata)?);
-            Ok(Ready { checker, pages: documents.into_iter().flat_map(Metadata::pages).collect() })
+            let mirror = checker.issuer().filter(|_| self.config.mirror);
+            let mirror =
+                mirror.map(|issuer| (mirror::PLACE.to_owned(), Arc::new(Mirror(issuer.clone())) as Arc<dyn Page>));
+            let pages = documents.into_iter().flat_map(Metadata::pages).chain(mirror).collect();
+            Ok(Ready { checker, pages })
         });
         ready.as_ref().map_err(|problem| {
             tracing::error!(problem, "a guard cannot work");
@@ -272,7 +284,7 @@ impl Gate for Guard {
     }
 
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
-        if !path.starts_with(WELL_KNOWN) {
+        if !path.starts_with(WELL_KNOWN) && path != mirror::PLACE {
             return None;
         }
         let ready = self.ready().ok()?;

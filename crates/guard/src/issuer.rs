@@ -248,6 +248,8 @@ struct State {
 pub(crate) struct Loaded {
     pub(crate) keys: Arc<JwkSet>,
     pub(crate) introspection: Option<String>,
+    /// Its metadata, as it was sent.
+    pub(crate) document: Bytes,
     /// When it is fetched again, in the background.
     refresh: u64,
     /// When it is worth nothing any more.
@@ -275,7 +277,8 @@ impl Issuer {
             && self.trusted.introspection.as_ref().is_none_or(|i| i.endpoint.is_some())
         {
             let introspection = self.trusted.introspection.as_ref().and_then(|i| i.endpoint.clone());
-            return Some(Arc::new(Loaded { keys: keys(), introspection, refresh: u64::MAX, end: u64::MAX }));
+            let (keys, document) = (keys(), Bytes::new());
+            return Some(Arc::new(Loaded { keys, introspection, document, refresh: u64::MAX, end: u64::MAX }));
         }
         let now = self.clock.now();
         let loaded = self.lock().loaded.clone().filter(|loaded| now < loaded.end)?;
@@ -336,7 +339,7 @@ impl Issuer {
     }
 
     async fn load(&self) -> Result<Loaded, String> {
-        let metadata = self.metadata().await?;
+        let (metadata, document) = self.metadata().await?;
         let introspection = match &self.trusted.introspection {
             Some(configured) => configured.endpoint.clone().or(metadata.introspection_endpoint),
             None => None,
@@ -349,7 +352,7 @@ impl Issuer {
         };
         let now = self.clock.now();
         let max_age = max_age.clamp(*MAX_AGE_S.start(), *MAX_AGE_S.end());
-        Ok(Loaded { keys, introspection, refresh: now + max_age / 5 * 4, end: now + max_age + AWAY_S })
+        Ok(Loaded { keys, introspection, document, refresh: now + max_age / 5 * 4, end: now + max_age + AWAY_S })
     }
 
     async fn key_set(&self, url: &str) -> Result<(Arc<JwkSet>, u64), String> {
@@ -362,19 +365,21 @@ impl Issuer {
     }
 
     /// The metadata, at the places of RFC 8414 and OpenID Connect Discovery.
-    async fn metadata(&self) -> Result<AuthorizationServerMetadata, String> {
+    async fn metadata(&self) -> Result<(AuthorizationServerMetadata, Bytes), String> {
         let issuer = &self.trusted.url;
         let mut whys = Vec::new();
         for place in places(issuer) {
             let document = match self.get(&place).await {
-                Ok(answer) => serde_json::from_slice(answer.body()).map_err(|_| format!("{place} is not JSON")),
+                Ok(answer) => serde_json::from_slice(answer.body())
+                    .map(|document| (document, answer.into_body()))
+                    .map_err(|_| format!("{place} is not JSON")),
                 Err(why) => Err(why),
             };
             match document {
-                Ok(document) => {
+                Ok((document, text)) => {
                     let metadata = AuthorizationServerMetadata::read(&document);
                     if metadata.issuer == *issuer {
-                        return Ok(metadata);
+                        return Ok((metadata, text));
                     }
                     let theirs: String = metadata.issuer.chars().filter(|c| !c.is_control()).take(200).collect();
                     return Err(format!(

@@ -18,7 +18,7 @@
 // checker  layer
 // config
 // introspect
-// jwt
+// jwt  mirror
 // issuer
 // keys  proof
 // refuse
@@ -37,6 +37,7 @@ mod jwt;
 mod keys;
 mod layer;
 mod limit;
+mod mirror;
 mod mode;
 mod proof;
 mod proxies;

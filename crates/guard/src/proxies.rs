@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName};
 use std::net::{IpAddr, SocketAddr};
 
-/// Reverse proxies that are believed when they name the client's address, with `X-Forwarded-For`.
+/// Reverse proxies that are believed when they name the client's address, with `X-Forwarded-For` or, without that, `Forwarded`.
 ///
 /// ```
 /// use linchpin_guard::TrustedProxies;
@@ -23,15 +23,29 @@ impl TrustedProxies {
     /// and that is no trusted proxy's.
     pub fn client(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<IpAddr> {
         const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+        const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
         let peer = peer?.ip().to_canonical();
         if !self.0.contains(&peer) {
             return Some(peer);
         }
-        let lines = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
-        let named: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
-        let addresses = named.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
+        let parts =
+            |name| headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+        let mut named: Vec<Option<IpAddr>> = parts(FORWARDED_FOR).map(|text| text.trim().parse().ok()).collect();
+        if named.is_empty() {
+            named = parts(FORWARDED).map(forwarded_for).collect();
+        }
+        let addresses = named.into_iter().rev().map_while(|address| address);
         Some(addresses.map(|ip| ip.to_canonical()).find(|ip| !self.0.contains(ip)).unwrap_or(peer))
     }
+}
+
+/// The address in one element of `Forwarded` (RFC 7239): `for=192.0.2.43;proto=http`, `for="[2001:db8::17]:4711"`.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let node =
+        pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for")).map(|(_, node)| node.trim_matches('"')).next()?;
+    let address = node.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| node.parse());
+    address.ok().or_else(|| node.strip_prefix('[')?.strip_suffix(']')?.parse().ok())
 }
 
 impl FromIterator<IpAddr> for TrustedProxies {
@@ -77,6 +91,27 @@ mod tests {
             }
             let found = proxies.client(&headers, Some(peer.parse().unwrap()));
             assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
+        }
+    }
+
+    #[test]
+    fn the_standard_header_names_the_address_as_well() {
+        let proxies = TrustedProxies::from_iter(["10.0.0.1".parse().unwrap()]);
+        let rows = [
+            ("for=192.0.2.43", "192.0.2.43"),
+            ("For=\"[2001:db8::17]:4711\";proto=https", "2001:db8::17"),
+            ("for=\"[2001:db8::17]\"", "2001:db8::17"),
+            ("for=6.6.6.6, by=x;for=192.0.2.43:80, for=10.0.0.1", "192.0.2.43"),
+            ("for=6.6.6.6, for=unknown", "10.0.0.1"),
+            ("proto=https", "10.0.0.1"),
+        ];
+        for (line, expected) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert("forwarded", line.parse().unwrap());
+            let found = proxies.client(&headers, Some("10.0.0.1:5".parse().unwrap()));
+            assert_eq!(found, Some(expected.parse().unwrap()), "{line}");
+            headers.insert("x-forwarded-for", "9.9.9.9".parse().unwrap());
+            assert_eq!(proxies.client(&headers, Some("10.0.0.1:5".parse().unwrap())), Some("9.9.9.9".parse().unwrap()));
         }
     }
 }

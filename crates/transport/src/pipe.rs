@@ -10,7 +10,7 @@ use crate::partial_parse::{self, Head};
 use bytes::Bytes;
 use linchpin_core::message::Message;
 use linchpin_core::service::{CallStart, RequestContext, Service};
-use linchpin_core::{CallEvent, Id, Reply, RunningCall, ServerChange, Session};
+use linchpin_core::{CallEvent, Id, Principal, Reply, RunningCall, ServerChange, Session};
 use linchpin_proto::Engine;
 use linchpin_proto::driver::{Out, Received, receive};
 use linchpin_proto::frame::{self, Frame};
@@ -50,10 +50,26 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
+    serve_as(service, None, input, output, stop).await
+}
+
+/// The same for a peer of whom it is known who it is.
+pub(crate) async fn serve_as<R, W>(
+    service: Arc<dyn Service>,
+    principal: Option<Principal>,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()> + Send,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
-    let context = Arc::new(RequestContext { connection: Some(Arc::default()), ..RequestContext::default() });
+    let context = RequestContext { principal, connection: Some(Arc::default()), ..RequestContext::default() };
+    let context = Arc::new(context);
     let mut peer =
         Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), withdrawn: Vec::new(), long: None, context };
     let mut lines = Lines::new(input, limit, READ_BYTES);

@@ -3,7 +3,7 @@
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
 use linchpin_core::service::{Bind, BoxFuture, Service};
-use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, Principal, TransportError};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -15,6 +15,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Returns the unix socket at this path, for a server to listen on or a client to connect to.
+///
+/// The principal of requests is the user of the client's process: `uid:1000`.
 ///
 /// On the server's side only the user who runs the server may connect (mode 0600). A stale socket is replaced; anything
 /// else at the path is an error. The server runs until the signal of [`Unix::with_graceful_shutdown`] completes or its
@@ -208,9 +210,11 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown
         };
         let (service, mut stopped) = (service.clone(), stopped.clone());
         connections.spawn(async move {
+            // What belongs to a user, such as tasks, is theirs on each of their connections.
+            let user = stream.peer_cred().ok().map(|peer| Principal::new(format!("uid:{}", peer.uid())));
             let (input, output) = stream.into_split();
             let stop = async move { drop(stopped.wait_for(|s| *s).await) };
-            if let Err(e) = pipe::serve(service, input, output, stop).await {
+            if let Err(e) = pipe::serve_as(service, user, input, output, stop).await {
                 tracing::debug!(error = %e, "a connection ended");
             }
         });

@@ -10,7 +10,9 @@ use reqsign_aws_v4::DefaultCredentialProvider;
 use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, Result, StaticEnv};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The variables that say where credentials are.
 pub(crate) const VARIABLES: &[&str] = &[
@@ -173,11 +175,30 @@ struct Programs {
 impl CommandExecute for Programs {
     async fn command_execute<'a>(&'a self, program: &'a str, args: &'a [&'a str]) -> Result<CommandOutput> {
         let mut command = tokio::process::Command::new(program);
-        command.args(args).envs(&self.environment).stdin(std::process::Stdio::null()).kill_on_drop(true);
+        command.args(args).envs(&self.environment).stdin(Stdio::null()).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let bad = |why: String| Error::config_invalid(format!("the program {program}: {why}"));
-        let ran = tokio::time::timeout(TIME, command.output()).await;
-        let ran = ran.map_err(|_| bad("it takes too long".to_owned()))?.map_err(|e| bad(e.to_string()))?;
-        Ok(CommandOutput { status: ran.status.code().unwrap_or(-1), stdout: ran.stdout, stderr: ran.stderr })
+        let run = async {
+            let mut child = command.spawn()?;
+            let (stdout, stderr) = tokio::join!(all(child.stdout.take()), all(child.stderr.take()));
+            // One that has more to say is not waited for: it is ended when it is dropped.
+            let (stdout, stderr) = (stdout?, stderr?);
+            Ok(CommandOutput { status: child.wait().await?.code().unwrap_or(-1), stdout, stderr })
+        };
+        let ran: std::result::Result<std::io::Result<_>, _> = tokio::time::timeout(TIME, run).await;
+        ran.map_err(|_| bad("it takes too long".to_owned()))?.map_err(|e| bad(e.to_string()))
+    }
+}
+
+/// What a program prints, up to the limit.
+async fn all(output: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(output) = output {
+        output.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).await?;
+    }
+    match bytes.len() > BYTES_MAX {
+        true => Err(std::io::Error::other("it prints too much")),
+        false => Ok(bytes),
     }
 }
 

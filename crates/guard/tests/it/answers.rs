@@ -95,6 +95,25 @@ async fn scopes_are_asked_for_at_the_resource_that_was_used() {
     }
 }
 
+/// Clients of 2025-03-26 know of no other place.
+#[tokio::test]
+async fn the_metadata_of_the_issuer_is_mirrored_where_that_is_wanted() {
+    const PLACE: &str = "/.well-known/oauth-authorization-server";
+    let world = World::with_keys(&[]);
+    let guard = world.guard().issuer(ISSUER);
+    assert!(guard.page(PLACE).is_none());
+    let page = guard.mirror_metadata().page(PLACE).unwrap();
+    let get = || http::Request::get(PLACE).body(bytes::Bytes::new()).unwrap();
+    world.set_away(true);
+    assert_eq!(page.respond(get()).await.status(), 503);
+    world.set_away(false);
+    world.pass(5);
+    let response = page.respond(get()).await;
+    let document: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+    assert_eq!((response.status().as_u16(), document["issuer"].as_str()), (200, Some(ISSUER)));
+    assert_eq!(response.headers()["access-control-allow-origin"], "*");
+}
+
 /// Whoever is behind the same address may send what they like.
 #[tokio::test]
 async fn a_good_key_comes_in_however_many_bad_ones_there_were() {

@@ -8,6 +8,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use linchpin_oauth::{Alg, Jws, Signer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use rsa::pkcs8::EncodePrivateKey as _;
 use serde_json::{Value, json};
 
 const TOKENS: u32 = 10_000;
@@ -68,15 +69,17 @@ fn damaged(token: &str, other: impl FnOnce() -> String, damage: &Damage) -> Stri
 }
 
 /// The same tokens in every run, each with the number of the key that it is said to be of, handed to `judge`.
-fn tokens(signers: &[Signer; 3], mut judge: impl FnMut(usize, &str)) {
-    let others = [key(Alg::Es256, "a"), key(Alg::Es384, "b"), key(Alg::EdDsa, "c")];
+fn tokens(signers: &[Signer; 5], mut judge: impl FnMut(usize, &str)) {
+    let others = self::signers();
     let damage = prop_oneof![
         4 => Just(Damage::None), 2 => any::<usize>().prop_map(Damage::Byte), 1 => Just(Damage::Swap),
         1 => any::<usize>().prop_map(Damage::Cut),
     ];
     let time = || prop::option::of((NOW - 70)..(NOW + 70));
     // Mostly the cheap ones: P-384 takes thirty times as long.
-    let which = prop_oneof![30 => Just(0_usize), 1 => Just(1_usize), 69 => Just(2_usize)];
+    let which = prop_oneof![
+        30 => Just(0_usize), 1 => Just(1_usize), 49 => Just(2_usize), 10 => Just(3_usize), 10 => Just(4_usize),
+    ];
     let inputs = (which, damage, (time(), time(), time()), any::<bool>(), "[ab]{1,2}", "\\PC{0,9}");
     let config = Config { cases: TOKENS, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
@@ -95,15 +98,21 @@ fn tokens(signers: &[Signer; 3], mut judge: impl FnMut(usize, &str)) {
     outcome.unwrap();
 }
 
-fn signers() -> [Signer; 3] {
-    [key(Alg::Es256, "a"), key(Alg::Es384, "b"), key(Alg::EdDsa, "c")]
+/// RSA is what most hosted issuers sign with.
+fn signers() -> [Signer; 5] {
+    let rsa = |alg, kid| {
+        let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).unwrap();
+        Signer::from_pkcs8(key.to_pkcs8_der().unwrap().as_bytes(), alg).unwrap().kid(kid)
+    };
+    let [d, e] = [rsa(Alg::Rs256, "d"), rsa(Alg::Ps256, "e")];
+    [key(Alg::Es256, "a"), key(Alg::Es384, "b"), key(Alg::EdDsa, "c"), d, e]
 }
 
 #[test]
 fn ten_thousand_tokens_are_judged_as_another_library_judges_them() {
     let (signers, mut accepted) = (signers(), 0);
     let keys = signers.each_ref().map(their_key);
-    let algs = [Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA];
+    let algs = [Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA, Algorithm::RS256, Algorithm::PS256];
     tokens(&signers, |which, token| {
         let judged = ours(token, &signers[which]);
         assert_eq!(judged, theirs(token, &keys[which], algs[which]), "{}", shown(token));
@@ -142,7 +151,7 @@ fn ten_thousand_tokens_are_judged_as_joserfc_judges_them() {
     let python = std::env::var_os("LINCHPIN_JOSERFC").expect("LINCHPIN_JOSERFC names a Python that has it");
     let (signers, mut all) = (signers(), Vec::new());
     tokens(&signers, |which, token| all.push((which, token.to_owned())));
-    let keys: Vec<Value> = std::iter::zip(&signers, ["ES256", "ES384", "EdDSA"])
+    let keys: Vec<Value> = std::iter::zip(&signers, ["ES256", "ES384", "EdDSA", "RS256", "PS256"])
         .map(|(signer, alg)| json!([signer.jwk().to_value(), alg]))
         .collect();
     let mut judge =

@@ -92,7 +92,7 @@ async fn sessions_and_roles_of_profiles_are_read_by_the_program_of_aws() {
     let folder = tempfile::tempdir().unwrap();
     let known = "[sso-session s]\nsso_region = eu-west-1\n[profile session]\nsso_session = s\n\
                  [profile role]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = session\n[profile out]\nsso_session = s\n\
-                 [profile odd]\nrole_arn = x\n";
+                 [profile odd]\nrole_arn = x\n[profile endless]\nrole_arn = x\n";
     let known = written(folder.path(), "config", known);
     let given = format!(r#""SecretAccessKey":"{KEY}","SessionToken":"{KEY}-t""#);
     let program = format!(
@@ -102,6 +102,7 @@ async fn sessions_and_roles_of_profiles_are_read_by_the_program_of_aws() {
          session) echo '{{\"Version\":1,\"AccessKeyId\":\"FROMSESSION\",{given},\"Expiration\":\"2100-01-01T00:00:00+00:00\"}}';;\n\
          role) echo '{{\"Version\":1,\"AccessKeyId\":\"FROMROLE\",{given}}}';;\n\
          odd) echo '{{\"Version\":1}}';;\n\
+         endless) while :; do echo '{{\"Version\":1}}'; done;;\n\
          *) echo 'The SSO session has expired: run aws sso login' >&2; exit 255;;\nesac\n"
     );
     let program = written(folder.path(), "aws", &program);
@@ -112,6 +113,7 @@ async fn sessions_and_roles_of_profiles_are_read_by_the_program_of_aws() {
         ("role", path, "FROMROLE"),
         ("out", path, "run aws sso login"),
         ("odd", path, "has no credentials"),
+        ("endless", path, "prints too much"),
         ("role", "/nonexistent", "the program aws"),
     ] {
         let site = suite().site().await;

@@ -1,11 +1,11 @@
 //! `#[register]` where it does not belong.
-//@ names: `#[register]` stands on the `impl` block whose methods are offered
-//@ names: `#[register]` stands on a type's own methods
+//@ names: `#[register]` goes on the `impl` block that has the methods
+//@ names: `#[register]` goes on a type's own methods
 //@ names: a server outlives what its state would borrow
-//@ names: nothing is offered: mark methods with
+//@ names: there is nothing to register: mark methods with
 //@ names: a loose argument cannot use `T`; put the arguments into a struct of your own
 //@ names: `#[register]` knows one option: `crate = path`
-//@ names: `#[tool]` stands on a method
+//@ names: `#[tool]` goes on a method
 //@ names: `#[tool]` has no effect here: put `#[register]` above the `impl` block
 
 use linchpin::prelude::*;
