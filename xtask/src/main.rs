@@ -7,6 +7,7 @@
 
 mod bench;
 mod browser;
+mod collector;
 mod conformance;
 mod context;
 mod deps;

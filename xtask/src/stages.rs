@@ -11,8 +11,8 @@ use crate::report::{Counts, Report};
 use crate::schedule::{self, Done};
 use crate::world::WORLD;
 use crate::{
-    browser, conformance, deps, dist, fuzz, guide, interop, keyring, login, longer, msrv, postgres, process, published,
-    redis, release, tidy, times, tools,
+    browser, collector, conformance, deps, dist, fuzz, guide, interop, keyring, login, longer, msrv, postgres, process,
+    published, redis, release, tidy, times, tools,
 };
 
 /// One stage: a name for `--only` and `--skip`, what it does, and when.
@@ -80,6 +80,7 @@ const STAGES: &[Stage] = &[
         fuzz::check(context, if context.all { fuzz::LONG_S } else { fuzz::SMOKE_S })
     }),
     long("task-kills", &["build"], "a thousand tasks whose process is killed forty times", longer::task_kills),
+    long("collector", &["build"], "traces and metrics in a real OpenTelemetry collector", collector::check),
     long("release", &["docs"], "the release build and the distributed one", longer::release),
     long("msrv-build", &["release"], "cargo check with the stated Rust version", msrv::compile),
     long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),
