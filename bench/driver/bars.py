@@ -61,8 +61,8 @@ def ratio_bar(work, limit, row, rival, suite, case, *keys):
 
 
 def http_bars():
-    yield ratio_bar("HTTP echo, 64 connections, modern", 1.25, MODERN, "rmcp/2026-json", "http", "echo@64", CPU)
-    yield ratio_bar("HTTP echo, 64 connections, legacy sessions", 1.4, LEGACY, "rmcp/2025-session-sse", "http", "echo@64", CPU)
+    yield ratio_bar("HTTP echo, 64 connections, modern", 1.10, MODERN, "rmcp/2026-json", "http", "echo@64", CPU)
+    yield ratio_bar("HTTP echo, 64 connections, legacy sessions", 1.15, LEGACY, "rmcp/2025-session-sse", "http", "echo@64", CPU)
     yield ratio_bar("HTTP echo, 64 connections, modern, spans on at info", 1.25, "linchpin-spans/2026", "rmcp/2026-json", "http", "echo@64", CPU)
     for era, row, rival in (("modern", MODERN, "rmcp/2026-json"), ("legacy", LEGACY, "rmcp/2025-session-sse")):
         yield ratio_bar(f"1 MiB argument, {era}", 1.1, row, rival, "http", "blob_arg", CPU)
@@ -82,7 +82,7 @@ def stdio_bars():
 
 def memory_bars():
     key = ("sessions", "10000", "bytes_per_session")
-    yield Bar("idle legacy session, 10,000 open", 2048, "B", figures(LEGACY, *key), figures("rmcp/2025-session-sse", *key))
+    yield Bar("idle legacy session, 10,000 open", 1024, "B", figures(LEGACY, *key), figures("rmcp/2025-session-sse", *key))
     kept = lambda row: lambda s: [x for x in [kept_per_session(s, row)] if x is not None]
     yield Bar("kept per ended session, cycles 5-8 of 8", KEPT_BYTES_MAX, "B", kept(LEGACY), kept("rmcp/2025-session-sse"))
     for era, row, rival in (("modern", MODERN, "rmcp/2026-json"), ("legacy", LEGACY, "rmcp/2025-session-sse")):

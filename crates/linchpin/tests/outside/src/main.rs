@@ -67,9 +67,16 @@ impl Observer for Calls {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failed> {
     let (sessions, calls) = (Sessions::default(), Calls::default());
-    let server = Server::new("outside", "1.0").observe(calls.clone()).method("example.com/whoami", |cx: &Cx| {
-        Json(serde_json::json!({ "subject": cx.principal().map(|principal| principal.subject().to_owned()) }))
-    });
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let saved = heard.clone();
+    let server = Server::new("outside", "1.0")
+        .observe(calls.clone())
+        .method("example.com/whoami", |cx: &Cx| {
+            Json(serde_json::json!({ "subject": cx.principal().map(|principal| principal.subject().to_owned()) }))
+        })
+        .on_notification("notifications/example.com/saved", move |cx: &Cx| {
+            saved.lock().unwrap().push(cx.principal().map(|principal| principal.subject().to_owned()));
+        });
     let (ready, address) = tokio::sync::oneshot::channel();
     let kept: Arc<dyn SessionStore> = Arc::new(sessions.clone());
     let place = http("127.0.0.1:0").guard(Token).options(|options| options.sessions = Some(kept));
@@ -92,9 +99,28 @@ async fn main() -> Result<(), Failed> {
         if stored != usize::from(revision == Revision::V2025_11_25) {
             return Err(format!("{revision:?}: {stored} sessions are stored").into());
         }
-        connection.close().await;
+        connection.notify("notifications/example.com/saved", serde_json::json!({})).await?;
         // Closing deletes the session, here and in the store.
-        sessions.0.lock().unwrap().clear();
+        connection.close().await;
+        for attempt in 0.. {
+            if sessions.0.lock().unwrap().is_empty() {
+                break;
+            }
+            if attempt == 500 {
+                return Err(format!("{revision:?}: the session stays in the store").into());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    for attempt in 0.. {
+        let heard = heard.lock().unwrap().clone();
+        if heard == [Some("ada".to_owned()), Some("ada".to_owned())] {
+            break;
+        }
+        if attempt == 500 {
+            return Err(format!("heard: {heard:?}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let calls = calls.0.lock().unwrap().join(", ");
     if calls.matches("example.com/whoami ok").count() != 2 {
