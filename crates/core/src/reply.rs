@@ -169,7 +169,7 @@ impl Reply {
     }
 
     /// Like [`Reply::edit`], for changes that do not look at numbers: those that an `f64` would change are strings meanwhile, and are
-    /// written as they were. See [`exact`](crate::exact).
+    /// written as they were. See [`exact`].
     pub fn edit_exactly(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
         if let Ok(Value::Object(body)) = exact::read(self.body()) {
             self.edited(body, change);
