@@ -171,7 +171,8 @@ impl Guard {
         self.with(|config| config.documentation = Some(url.into()))
     }
 
-    /// Believes these proxies when they name the client's address (`X-Forwarded-For`), which bad tokens are counted by.
+    /// Believes these proxies when they name the client's address (`X-Forwarded-For`, or without that `Forwarded`), which bad tokens
+    /// are counted by. They must write that header themselves.
     #[must_use]
     pub fn trusted_proxies(self, proxies: impl IntoIterator<Item = IpAddr>) -> Guard {
         self.with(|config| config.proxies.extend(proxies))

@@ -63,13 +63,7 @@ async fn proofs_that_nodes_remember_together_wait_for_a_store_that_is_away() {
     let key = DpopKey::generate();
     let login = Login::new("desktop");
     let code = crate::flow::code_for(&issuer, &terminal, &login).await;
-    let form = [
-        ("grant_type", "authorization_code"),
-        ("client_id", "desktop"),
-        ("code", &code),
-        ("redirect_uri", REDIRECT),
-        ("code_verifier", login.pkce.verifier.expose()),
-    ];
+    let form = redemption(&login, &code);
     let access = text(&with_proof(&issuer, &proof(&key), &form).await.json(), "access_token");
     let scheme = format!("DPoP {access}");
     let proof = key.proof("POST", RESOURCE, None, Some(&access), now());
@@ -79,6 +73,17 @@ async fn proofs_that_nodes_remember_together_wait_for_a_store_that_is_away() {
     flaky.set_away(false);
     assert!(admit(&issuer, "/mcp", &headers).await.is_ok(), "it was not used");
     assert_eq!(admit(&issuer, "/mcp", &headers).await.unwrap_err().status(), 401);
+}
+
+/// The form that redeems a code.
+fn redemption<'a>(login: &'a Login, code: &'a str) -> [(&'a str, &'a str); 5] {
+    [
+        ("grant_type", "authorization_code"),
+        ("client_id", "desktop"),
+        ("code", code),
+        ("redirect_uri", REDIRECT),
+        ("code_verifier", login.pkce.verifier.expose()),
+    ]
 }
 
 /// Sends a token request with a proof.
@@ -100,13 +105,7 @@ async fn row_81_tokens_and_refresh_tokens_belong_to_the_key_that_they_were_given
     let (own, other) = (DpopKey::generate(), DpopKey::generate());
     let login = Login::new("desktop");
     let code = crate::flow::code_for(&issuer, &terminal, &login).await;
-    let form = [
-        ("grant_type", "authorization_code"),
-        ("client_id", "desktop"),
-        ("code", &code),
-        ("redirect_uri", REDIRECT),
-        ("code_verifier", login.pkce.verifier.expose()),
-    ];
+    let form = redemption(&login, &code);
     let elsewhere = own.proof("POST", &format!("{ISSUER}/revoke"), None, None, now());
     for bad in ["x", &elsewhere] {
         assert_eq!(with_proof(&issuer, bad, &form).await.error(), "invalid_dpop_proof");

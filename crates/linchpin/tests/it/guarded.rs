@@ -80,6 +80,23 @@ async fn a_handler_demands_scopes_that_only_some_arguments_need() {
     }
 }
 
+#[tokio::test]
+async fn refusals_are_logged_without_the_token() {
+    let (guard, [ada, _]) = guard();
+    let service = served(&Arc::default(), guard, false);
+    let logged = crate::common::Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    assert_eq!(get(&service, "/mcp", "localhost", "Bearer canary").await.0, 401);
+    let mut reader = Caller::new(&service, MODERN, ada).await;
+    assert_eq!(reader.ask("tools/call", json!({ "name": "move" })).await.status, 403);
+    let text = logged.text();
+    for refused in ["status=401", "status=403"] {
+        let line = text.lines().find(|line| line.contains("refused a request") && line.contains(refused));
+        assert!(line.is_some_and(|line| line.contains("INFO")), "{refused}: {text}");
+    }
+    assert!(!text.contains("canary"), "{text}");
+}
+
 /// There is no status any more that could say it.
 #[tokio::test]
 async fn a_handler_that_has_sent_something_demands_scopes_with_an_error() {

@@ -195,3 +195,27 @@ async fn requests_that_are_refused_before_the_service_sees_them_are_observed() {
     assert_eq!(record.count("start tools/list"), 1);
     assert_eq!(record.count("end tools/list - error"), 1, "{:?}", record.lines());
 }
+
+/// Each request is a session of its own there, which is nothing that anybody opened.
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn a_service_without_sessions_opens_none_for_observers() {
+    use http_body_util::Full;
+    let record = Record::default();
+    let options = linchpin::transport::HttpOptions::default().with(|options| options.no_sessions = true);
+    let service = server(&record).into_service_with(options).unwrap();
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "works", "arguments": {} } });
+    let request = http::Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+    let request =
+        request.header("accept", "application/json, text/event-stream").header("mcp-protocol-version", "2025-11-25");
+    let response =
+        service.handle(request.body(Full::new(bytes::Bytes::from(call.to_string()))).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(
+        (record.count("end tools/call works ok"), record.count("session opened")),
+        (1, 0),
+        "{:?}",
+        record.lines()
+    );
+}

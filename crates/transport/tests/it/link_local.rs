@@ -80,6 +80,9 @@ async fn a_unix_socket_is_dialled() {
     .await
     .unwrap();
     assert!(outcome(link.exchange(outgoing(Some(1), INIT.into())).await).starts_with("ok "));
+    // Who owns the socket is the user of this process, and so of the client.
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&path).unwrap());
+    assert!(fake.happened(&format!("principal uid:{owner}")));
     server.abort();
     let _ = server.await;
     let closed = side.inbox.first("closed").await;
