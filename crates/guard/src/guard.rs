@@ -140,7 +140,13 @@ impl Guard {
     }
 
     /// Also serves the metadata of the first issuer at this server's origin, where clients of 2025-03-26 look for it: they know no
-    /// metadata of resources. It is fetched with the issuer's keys, so it needs an issuer whose keys are not given.
+    /// metadata of resources. It is fetched with the issuer's keys, so it needs an issuer whose keys are not given. Status 503 while it
+    /// cannot be fetched.
+    ///
+    /// ```
+    /// # use linchpin_guard::Guard;
+    /// let guard = Guard::new("https://mcp.example.com/mcp").issuer("https://login.example.com").mirror_metadata();
+    /// ```
     #[must_use]
     pub fn mirror_metadata(self) -> Guard {
         self.with(|config| config.mirror = true)

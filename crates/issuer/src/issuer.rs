@@ -308,9 +308,14 @@ impl Issuer {
     /// # Errors
     /// [`UpstreamError::Refused`] if the caller did not log in at the provider, or may no longer: their login ends then.
     /// [`UpstreamError::Away`] if the provider or the store does not answer.
+    ///
+    /// Cancel safe: a refresh that has begun goes on. Runs in a task, so it needs a runtime of tokio.
     pub async fn upstream_token(&self, caller: &Principal) -> Result<Secret, UpstreamError> {
         let started = self.started().map_err(|_| UpstreamError::Refused("the authorization server does not start"))?;
-        crate::token::upstream_token(&started.shared, caller).await
+        // In a task: a call that is cancelled while the provider answers must not lose the refresh token that it gave.
+        let (shared, caller) = (started.shared.clone(), caller.clone());
+        let asking = tokio::spawn(async move { crate::token::upstream_token(&shared, &caller).await });
+        asking.await.unwrap_or(Err(UpstreamError::Away))
     }
 
     /// Checks the configuration.
