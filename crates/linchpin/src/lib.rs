@@ -80,6 +80,9 @@
 //! | `tasks` | | tools whose calls may become tasks, kept in memory |
 //! | `tasks-sqlite` | | tasks in a file, which outlive the process |
 //! | `tasks-redis` | | tasks in Redis or Valkey, for several nodes |
+//! | `store` | | sessions, events of streams and changes in a store, with which another process goes on |
+//! | `store-sqlite` | | the same in a file, which outlives the process |
+//! | `store-redis` | | the same in Redis or Valkey, for several nodes |
 //! | `client` | | the API for hosts |
 //! | `child` | | servers as child processes, for clients |
 //! | `remote` | | Streamable HTTP and HTTP+SSE for clients |
@@ -270,13 +273,16 @@ pub use linchpin_core::{ClientCaps, Features, Principal, Request, ResultWriter, 
 
 pub mod store {
     //! Where state is kept beyond one process: stores for sessions and events ([`HttpOptions`](crate::transport::HttpOptions)),
-    //! and a relay for changes (`Server::change_relay`). `linchpin::testing::store` tests implementations.
+    //! and a relay for changes (`Server::change_relay`). `SharedState` is all three, in a file or in Redis (features
+    //! `store-sqlite` and `store-redis`). `linchpin::testing::store` tests implementations.
 
     pub use linchpin_core::store::{ChangeRelay, EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
     pub use linchpin_core::{ServerChange, SessionRecord};
-    #[cfg(feature = "tasks-redis")]
+    #[cfg(feature = "store")]
+    pub use linchpin_server::SharedState;
+    #[cfg(feature = "store-redis")]
     pub use linchpin_server::store::RedisOptions;
-    #[cfg(feature = "tasks")]
+    #[cfg(feature = "store")]
     pub use linchpin_server::store::{Builder, Error, Secrets, Store};
 }
 

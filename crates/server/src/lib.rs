@@ -58,9 +58,11 @@
 // mrtr  registry  tasks/link
 // tasks/capacity
 // tasks/owner
+// shared_state
+// shared_state/changes
 // access  overrides  shared  tasks/options  tasks/record
 // form_schema  tool_result  validate  viewer
-// coerce_integers  cursor  downgrade  error  request_error  result_object  schema  seal  serve_error  state  ui
+// coerce_integers  cursor  digest  downgrade  error  request_error  result_object  schema  seal  serve_error  state  ui
 // string_args  tasks  text_arg  uri_template
 // ```
 
@@ -73,6 +75,8 @@ mod completion;
 mod cursor;
 mod custom_method;
 mod cx;
+#[cfg(feature = "store")]
+mod digest;
 mod dispatch;
 mod downgrade;
 mod elicit;
@@ -107,6 +111,8 @@ mod server;
 mod service;
 mod shape;
 mod shared;
+#[cfg(feature = "store")]
+mod shared_state;
 mod state;
 mod string_args;
 mod target;
@@ -139,8 +145,8 @@ pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use hooks::NotificationResult;
 pub use layer::{Call, Next};
-/// Where tasks are kept.
-#[cfg(feature = "tasks")]
+/// Where tasks and [`SharedState`] are kept.
+#[cfg(feature = "store")]
 pub use linchpin_store as store;
 pub use low_level_server::LowLevelServer;
 pub use prompt::{IntoMessages, Prompt};
@@ -150,6 +156,8 @@ pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
 pub use serve_error::ServeError;
 pub use server::{Register, Server};
+#[cfg(feature = "store")]
+pub use shared_state::SharedState;
 #[cfg(feature = "tasks")]
 pub use tasks::options::Tasks;
 pub use text_arg::Text;

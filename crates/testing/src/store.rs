@@ -8,6 +8,7 @@
 //! let store = MemoryStore::default();
 //! store::check_sessions(&store).await;
 //! store::check_events(&store).await;
+//! store::check_expiry(&store, &store, tokio::time::advance).await;
 //! store::check_changes(&store.node(), &store.node()).await;
 //! # }
 //! ```
@@ -172,7 +173,7 @@ impl ChangeRelay for MemoryNode {
 /// A time that no check waits for.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Checks the promises of a [`SessionStore`]. Its time to live is only checked of a store whose time is tokio's: pause it.
+/// Checks the promises of a [`SessionStore`], but for its time to live: see [`check_expiry`].
 ///
 /// # Panics
 /// If a promise is broken.
@@ -238,6 +239,35 @@ async fn events(store: &dyn EventStore, session: &str, stream: u64, after: u32) 
     store.after(session, stream, after).await.expect("read")
 }
 
+/// Checks that sessions and streams are kept for their time to live, and not much longer: it may be a second.
+///
+/// `pass` lets time pass for the store: it advances the clock of a test, or sleeps. It is called with 12 seconds in all.
+///
+/// # Panics
+/// If a promise is broken.
+pub async fn check_expiry(sessions: &dyn SessionStore, events: &dyn EventStore, pass: impl AsyncFn(Duration)) {
+    let (ttl, part) = (Duration::from_secs(5), Duration::from_secs(3));
+    let record = || SessionRecord::bare(linchpin_types::version::Revision::V2025_11_25);
+    let event = |number: u32| vec![StoredEvent::new(number, "data: x\n\n".into())];
+    for id in ["contract-kept", "contract-left"] {
+        sessions.save(id, record(), ttl).await.expect("saved");
+        events.append(id, 1, event(1), ttl).await.expect("appended");
+    }
+    pass(part).await;
+    assert!(loaded(sessions, "contract-left").await.is_some(), "a session is kept for its time to live");
+    sessions.touch(vec!["contract-kept".into()], ttl).await.expect("touched");
+    events.append("contract-kept", 1, event(2), ttl).await.expect("appended");
+    pass(part).await;
+    assert!(loaded(sessions, "contract-kept").await.is_some(), "touching a session keeps it for its time to live");
+    let kept = self::events(events, "contract-kept", 1, 0).await.map(|events| events.len());
+    assert_eq!(kept, Some(2), "appending to a stream keeps it for its time to live");
+    pass(part * 2).await;
+    for id in ["contract-kept", "contract-left"] {
+        assert!(loaded(sessions, id).await.is_none(), "a session is forgotten after its time to live");
+        assert_eq!(self::events(events, id, 1, 0).await, None, "a stream is forgotten after its time to live");
+    }
+}
+
 /// Checks the promises of a [`ChangeRelay`], of which `a` and `b` are two nodes.
 ///
 /// # Panics
@@ -267,7 +297,6 @@ pub async fn check_changes(a: &dyn ChangeRelay, b: &dyn ChangeRelay) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linchpin_types::version::Revision;
 
     #[tokio::test(start_paused = true)]
     async fn memory_keeps_the_promises_of_stores() {
@@ -275,14 +304,7 @@ mod tests {
         check_sessions(&store).await;
         check_events(&store).await;
         check_changes(&store.node(), &store.node()).await;
-        let capabilities = serde_json::value::RawValue::from_string("{}".into()).expect("JSON");
-        let record = SessionRecord::new(Revision::V2025_11_25, capabilities);
-        store.save("a", record, Duration::from_secs(5)).await.expect("saved");
-        tokio::time::advance(Duration::from_secs(4)).await;
-        store.touch(vec!["a".into()], Duration::from_secs(5)).await.expect("touched");
-        tokio::time::advance(Duration::from_secs(4)).await;
-        assert_eq!(store.sessions(), 1);
-        tokio::time::advance(Duration::from_secs(2)).await;
+        check_expiry(&store, &store, tokio::time::advance).await;
         assert_eq!(store.sessions(), 0);
     }
 }

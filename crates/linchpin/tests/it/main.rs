@@ -24,11 +24,16 @@ mod nodes;
 mod notifications;
 mod observer;
 mod per_caller;
+#[cfg(unix)]
+#[path = "../../../store/tests/it/redis/server.rs"]
+#[allow(dead_code, reason = "the store's own tests use the rest")]
+mod redis_server;
 mod refreshed;
 mod register;
 mod request_layers;
 mod restart;
 mod runtime;
 mod safety;
+mod shared_state;
 mod stdio;
 mod tasks;

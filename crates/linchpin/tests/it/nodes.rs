@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use linchpin::prelude::*;
-use linchpin::store::{EventStore, SessionStore, StoreError, StoredEvent};
+use linchpin::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
 use linchpin::testing::store::MemoryStore;
 use linchpin::transport::{HttpOptions, HttpService};
 use linchpin::types::logging::LoggingLevel;
@@ -38,7 +38,15 @@ fn server() -> Server {
 
 /// One node, and the handle of its server.
 fn node(store: &MemoryStore) -> (HttpService, Handle) {
-    let server = server().change_relay(store.node());
+    node_of(store, store.node())
+}
+
+/// One node with this store and relay.
+pub(crate) fn node_of(
+    store: &(impl SessionStore + EventStore + Clone),
+    relay: impl ChangeRelay,
+) -> (HttpService, Handle) {
+    let server = server().change_relay(relay);
     let handle = server.handle();
     let service = server.into_service_with(HttpOptions::default().with(|options| {
         options.sessions = Some(Arc::new(store.clone()));
@@ -47,31 +55,37 @@ fn node(store: &MemoryStore) -> (HttpService, Handle) {
     (service.unwrap(), handle)
 }
 
-struct Response {
-    status: StatusCode,
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
     session: Option<String>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Response {
-    fn messages(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
         let messages: Vec<_> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
         if messages.is_empty() { vec![serde_json::from_str(&self.body).unwrap_or_default()] } else { messages }
     }
 
     /// The ids of the events.
-    fn events(&self) -> Vec<&str> {
+    pub(crate) fn events(&self) -> Vec<&str> {
         self.body.lines().filter_map(|line| line.strip_prefix("id: ")).collect()
     }
 }
 
-struct Caller<'a> {
-    session: Option<&'a str>,
-    user: Option<&'a str>,
+pub(crate) struct Caller<'a> {
+    pub(crate) session: Option<&'a str>,
+    pub(crate) user: Option<&'a str>,
 }
 
-async fn send(node: &HttpService, method: Method, by: &Caller<'_>, more: &[(&str, &str)], body: &Value) -> Response {
+pub(crate) async fn send(
+    node: &HttpService,
+    method: Method,
+    by: &Caller<'_>,
+    more: &[(&str, &str)],
+    body: &Value,
+) -> Response {
     let mut request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
     request =
         request.header("accept", "application/json, text/event-stream").header("content-type", "application/json");
@@ -89,12 +103,12 @@ async fn send(node: &HttpService, method: Method, by: &Caller<'_>, more: &[(&str
     Response { status, session, body: String::from_utf8(body.to_vec()).unwrap() }
 }
 
-async fn ask(node: &HttpService, session: &str, method: &str, params: Value) -> Response {
+pub(crate) async fn ask(node: &HttpService, session: &str, method: &str, params: Value) -> Response {
     let by = Caller { session: Some(session), user: None };
     send(node, Method::POST, &by, &[], &json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params })).await
 }
 
-async fn open(node: &HttpService, user: Option<&str>) -> String {
+pub(crate) async fn open(node: &HttpService, user: Option<&str>) -> String {
     let hello =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
@@ -104,7 +118,11 @@ async fn open(node: &HttpService, user: Option<&str>) -> String {
 }
 
 /// Waits until what was stored in the background is stored.
-async fn stored(store: &MemoryStore, id: &str, done: impl Fn(&linchpin::store::SessionRecord) -> bool) {
+pub(crate) async fn stored(
+    store: &impl SessionStore,
+    id: &str,
+    done: impl Fn(&linchpin::store::SessionRecord) -> bool,
+) {
     for _ in 0..1_000 {
         if store.load(id).await.unwrap().is_some_and(|record| done(&record)) {
             return;

@@ -1,6 +1,7 @@
 //! A call of a tool that may become a task: answered directly, or moved to a runner.
 
 use crate::cx::{CallState, Cx, Out};
+use crate::digest::digest;
 use crate::dispatch;
 use crate::invocation::Args;
 use crate::registry::Entry;
@@ -11,7 +12,7 @@ use crate::tasks::capacity::Slot;
 use crate::tasks::link::Link;
 use crate::tasks::live::{Handle, Handled};
 use crate::tasks::options::{Mode, TaskTool};
-use crate::tasks::owner::{self, Owner};
+use crate::tasks::owner::Owner;
 use crate::tasks::record::{Call, Who};
 use crate::tasks::recovery;
 use crate::tasks::runner;
@@ -188,7 +189,7 @@ fn call_again(request: &Request, context: &RequestContext, args: &Args, tool: &R
         capabilities: raw(request.caller.capabilities_json()),
         client_info: request.caller.client_info_json().map(raw),
         principal: context.principal.as_ref().map(Who::of),
-        schema: owner::digest(tool.def.input_schema.get()),
+        schema: digest(tool.def.input_schema.get()),
     }
 }
 

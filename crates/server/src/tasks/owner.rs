@@ -1,8 +1,8 @@
 //! Whose a task is, and its keys in the store.
 
+use crate::digest::digest;
 use crate::shared::random;
 use linchpin_core::service::RequestContext;
-use ring::digest;
 use std::sync::Arc;
 
 /// The owner of tasks, as keys name it.
@@ -33,12 +33,6 @@ impl Owner {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// A digest for keys.
-pub(crate) fn digest(text: &str) -> String {
-    let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";

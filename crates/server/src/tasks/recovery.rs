@@ -2,6 +2,7 @@
 //!
 //! Each process holds one lease, and is on the list of processes. Who finds one on the list without a lease claims its tasks.
 
+use crate::digest::digest;
 use crate::dispatch;
 use crate::invocation::{Args, Source};
 use crate::running_server::RunningServer;
@@ -9,7 +10,7 @@ use crate::tasks::capacity::Slot;
 use crate::tasks::link::Link;
 use crate::tasks::live::{Handle, Handled};
 use crate::tasks::options::Mode;
-use crate::tasks::owner::{self, Owner};
+use crate::tasks::owner::Owner;
 use crate::tasks::record::{Call, Kept, Record, Runner};
 use crate::tasks::runner;
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, Storage, TaskError, failed};
@@ -356,7 +357,7 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
     let entry = core.registries.tools.snapshot().get(&name).cloned();
     let entry = entry.ok_or_else(|| format!("the task cannot be started again: tool `{name}` is gone"))?;
     let arguments = arguments(&call)?;
-    if owner::digest(entry.item.def.input_schema.get()) != call.schema
+    if digest(entry.item.def.input_schema.get()) != call.schema
         && let Some(explain) = &entry.item.target.explain
     {
         let problems = explain.problems(&arguments, explain.problems_max());

@@ -3,6 +3,7 @@
 //! Every change of a task is one compare-and-swap of its record, so that of an end and a cancellation exactly one wins,
 //! whichever process it comes from.
 
+use crate::digest::digest;
 use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
 use crate::tasks::capacity::{Capacity, Place, Slot};
@@ -154,7 +155,7 @@ impl Storage {
         Storage {
             kv,
             store,
-            server: owner::digest(server),
+            server: digest(server),
             limits: limits.clone(),
             node: node.into(),
             clock_ms: AtomicI64::new(0),

@@ -3,6 +3,7 @@
 use super::node::{Node, STEPS, answer, counts, get, make, until};
 use super::{CORE, Desk, ask_as, declared, id, server, shared};
 use crate::common::{self, MODERN, Peer, code};
+use crate::redis_server::Server;
 use linchpin::Tasks;
 use linchpin::store::{Secrets, Store};
 use linchpin::transport::Service;
@@ -11,12 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-#[path = "../../../../store/tests/it/redis/server.rs"]
-#[allow(dead_code, reason = "the store's own tests use the rest")]
-mod redis_server;
-
-use redis_server::Server;
 
 /// A node, in this process.
 fn node(redis: &Server, desk: &Arc<Desk>) -> Arc<dyn Service> {

@@ -1,5 +1,6 @@
 //! Extends Linchpin from outside of its workspace, with public names only: a method, a notification, a store, an observer and
-//! a gate of its own, used by a client. Exits with an error if one of them is not reached.
+//! a gate of its own, used by a client. Exits with an error if one of them is not
+//! reached, or if a second server does not go on with the sessions of the first.
 
 use http::header::AUTHORIZATION;
 use http::request;
@@ -69,19 +70,25 @@ async fn main() -> Result<(), Failed> {
     let (sessions, calls) = (Sessions::default(), Calls::default());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let saved = heard.clone();
-    let server = Server::new("outside", "1.0")
-        .observe(calls.clone())
-        .method("example.com/whoami", |cx: &Cx| {
-            Json(serde_json::json!({ "subject": cx.principal().map(|principal| principal.subject().to_owned()) }))
-        })
-        .on_notification("notifications/example.com/saved", move |cx: &Cx| {
-            saved.lock().unwrap().push(cx.principal().map(|principal| principal.subject().to_owned()));
-        });
-    let (ready, address) = tokio::sync::oneshot::channel();
-    let kept: Arc<dyn SessionStore> = Arc::new(sessions.clone());
-    let place = http("127.0.0.1:0").guard(Token).options(|options| options.sessions = Some(kept));
-    let serving = tokio::spawn(server.serve(place.on_ready(move |address| drop(ready.send(address)))));
-    let url = format!("http://{}/mcp", address.await?);
+    let node = |address: SocketAddr| {
+        let saved = heard.clone();
+        let server = Server::new("outside", "1.0")
+            .observe(calls.clone())
+            .method("example.com/whoami", |cx: &Cx| {
+                Json(serde_json::json!({ "subject": cx.principal().map(|principal| principal.subject().to_owned()) }))
+            })
+            .on_notification("notifications/example.com/saved", move |cx: &Cx| {
+                saved.lock().unwrap().push(cx.principal().map(|principal| principal.subject().to_owned()));
+            });
+        let kept: Arc<dyn SessionStore> = Arc::new(sessions.clone());
+        let place = http(address).guard(Token).options(|options| options.sessions = Some(kept));
+        let (ready, address) = tokio::sync::oneshot::channel();
+        let serving = tokio::spawn(server.serve(place.on_ready(move |address| drop(ready.send(address)))));
+        (serving, address)
+    };
+    let (mut serving, address) = node("127.0.0.1:0".parse()?);
+    let address = address.await?;
+    let url = format!("http://{address}/mcp");
 
     let stranger = Client::new("stranger", "1.0").connect(remote(&url)?).await;
     if stranger.is_ok() {
@@ -90,14 +97,24 @@ async fn main() -> Result<(), Failed> {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = Client::new("ada", "1.0").revisions(&[revision]);
         let connection = client.connect(remote(&url)?.bearer("swordfish")).await?;
-        let answer = connection.request("example.com/whoami", serde_json::json!({})).await?;
-        let answer: serde_json::Value = serde_json::from_str(answer.get())?;
-        if answer["subject"] != "ada" {
-            return Err(format!("{revision:?}: {answer}").into());
-        }
-        let stored = sessions.0.lock().unwrap().len();
-        if stored != usize::from(revision == Revision::V2025_11_25) {
-            return Err(format!("{revision:?}: {stored} sessions are stored").into());
+        for is_restarted in [false, true] {
+            if is_restarted {
+                // Another server, which knows the session from the store only.
+                serving.abort();
+                let _ = serving.await;
+                let ready;
+                (serving, ready) = node(address);
+                ready.await?;
+            }
+            let answer = connection.request("example.com/whoami", serde_json::json!({})).await?;
+            let answer: serde_json::Value = serde_json::from_str(answer.get())?;
+            if answer["subject"] != "ada" {
+                return Err(format!("{revision:?}, restarted: {is_restarted}: {answer}").into());
+            }
+            let stored = sessions.0.lock().unwrap().len();
+            if stored != usize::from(revision == Revision::V2025_11_25) {
+                return Err(format!("{revision:?}: {stored} sessions are stored").into());
+            }
         }
         connection.notify("notifications/example.com/saved", serde_json::json!({})).await?;
         // Closing deletes the session, here and in the store.
@@ -123,7 +140,7 @@ async fn main() -> Result<(), Failed> {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let calls = calls.0.lock().unwrap().join(", ");
-    if calls.matches("example.com/whoami ok").count() != 2 {
+    if calls.matches("example.com/whoami ok").count() != 4 {
         return Err(format!("observed: {calls}").into());
     }
     serving.abort();

@@ -2,15 +2,23 @@
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
 use linchpin_core::message::Message;
-use linchpin_core::service::{CallEvent, Cancel, ServerRequest, ServerRequestError};
-use linchpin_core::{Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps};
-use linchpin_proto::driver::Out;
+use linchpin_core::message::Request;
+use linchpin_core::service::{
+    CallEvent, CallStart, Cancel, HeaderParam, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
+};
+use linchpin_core::{
+    Budget, CallEnd, CallInfo, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session,
+    Stamps, SubscriptionHandle,
+};
+use linchpin_proto::Engine;
+use linchpin_proto::driver::{self, Out, Received};
 use linchpin_proto::frame::{self, Frame};
-use linchpin_proto::{Engine, Event};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 /// One thing that happens to an engine. Numbers choose among what there is, modulo its count.
 #[derive(Clone, Debug)]
@@ -80,23 +88,131 @@ fn done(id: &Id, features: &'static Features) -> Reply {
 struct Call {
     id: Id,
     features: &'static Features,
-    cancel: Option<Arc<Flag>>,
+    work: Box<dyn RunningCall>,
+    script: Arc<Script>,
+    is_attached: bool,
 }
 
-struct Flag(AtomicUsize);
+/// What a call of the service does next, and how often it was cancelled.
+#[derive(Default)]
+struct Script {
+    events: Mutex<VecDeque<CallEvent>>,
+    cancelled: Flag,
+}
 
-impl Cancel for Flag {
-    fn cancel(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+/// A call that does what its script says.
+struct Scripted(Arc<Script>);
+
+impl RunningCall for Scripted {
+    fn poll_event(&mut self, _: &mut Context<'_>) -> Poll<CallEvent> {
+        self.0.events.lock().unwrap().pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.0.clone()
     }
 }
+
+impl Cancel for Script {
+    fn cancel(&self) {
+        self.cancelled.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A service whose calls are scripted, and what it is told.
+struct Scripts {
+    limits: Arc<Limits>,
+    budget: Arc<Budget>,
+    observer: Arc<dyn Observer>,
+    started: Mutex<Option<Arc<Script>>>,
+    feeds: AtomicUsize,
+}
+
+impl Service for Scripts {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    fn start(&self, _: Arc<Request>, _: Arc<RequestContext>, _: &mut Context<'_>) -> CallStart {
+        let script = Arc::<Script>::default();
+        *self.started.lock().unwrap() = Some(script.clone());
+        CallStart::Running(Box::new(Scripted(script)))
+    }
+
+    fn defines(&self, method: &str) -> bool {
+        method == CUSTOM
+    }
+
+    fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+        None
+    }
+
+    fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+        self.feeds.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        Some(&self.observer)
+    }
+
+    fn close(&self) {}
+}
+
+/// What an observer was told: starts and ends of calls and of sessions.
+#[derive(Default)]
+struct Told([AtomicUsize; 4]);
+
+impl Told {
+    fn count(&self, at: usize) -> usize {
+        self.0[at].load(Ordering::Relaxed)
+    }
+
+    fn add(&self, at: usize) {
+        self.0[at].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Observer for Told {
+    fn call_started(&self, _: &CallInfo) {
+        self.add(0);
+    }
+
+    fn call_ended(&self, _: &CallInfo, _: &CallEnd) {
+        self.add(1);
+        assert!(self.count(1) <= self.count(0), "a call ends once");
+    }
+
+    fn session_opened(&self, _: &Session) {
+        self.add(2);
+    }
+
+    fn session_closed(&self, _: &Session) {
+        self.add(3);
+        assert!(self.count(3) <= self.count(2), "a session ends once");
+    }
+}
+
+#[derive(Default)]
+struct Flag(AtomicUsize);
 
 /// The engine and the account that is kept of it.
 pub(crate) struct Peer {
     engine: Engine,
+    service: Arc<Scripts>,
+    told: Arc<Told>,
     limits: Arc<Limits>,
     running: Vec<Call>,
-    cancelled: Vec<Id>,
+    cancelled: Vec<Call>,
+    /// Sessions that were opened.
+    sessions: usize,
+    /// The ids under which questions were sent, and what they are the ids of, the latest.
+    sent_asks: Vec<String>,
+    asked_as: HashMap<String, usize>,
     /// Requests received and answers sent, by id.
     received: HashMap<String, usize>,
     answered: HashMap<String, usize>,
@@ -106,6 +222,7 @@ pub(crate) struct Peer {
 }
 
 const IDS: [&str; 5] = ["1", "2", "\"1\"", "\"a\"", "\"an id that does not fit inline at all\""];
+const CUSTOM: &str = "example.com/custom";
 const CALLS_MAX: usize = 3;
 const LISTENERS_MAX: usize = 1;
 
@@ -116,11 +233,24 @@ impl Peer {
             limits.calls.per_peer_max = CALLS_MAX;
             limits.subscriptions.streams_per_peer_max = LISTENERS_MAX;
         }));
+        let told = Arc::<Told>::default();
+        let service = Arc::new(Scripts {
+            limits: limits.clone(),
+            budget: Budget::new(1 << 20),
+            observer: told.clone(),
+            started: Mutex::default(),
+            feeds: AtomicUsize::new(0),
+        });
         Peer {
-            engine: Engine::new(limits.clone()),
+            engine: Engine::for_service(&*service, 7),
+            service,
+            told,
             limits,
             running: Vec::new(),
             cancelled: Vec::new(),
+            sessions: 0,
+            sent_asks: Vec::new(),
+            asked_as: HashMap::new(),
             received: HashMap::new(),
             answered: HashMap::new(),
             asks: Arc::default(),
@@ -131,8 +261,11 @@ impl Peer {
     /// Lets one thing happen and checks every promise.
     pub(crate) fn apply(&mut self, op: &Op) {
         let id = |n: u8| IDS[usize::from(n) % IDS.len()];
-        let method =
-            |n: u8| Method::ALL.get(usize::from(n) % (Method::ALL.len() + 1)).map_or("unknown/method", |m| m.as_str());
+        let method = |n: u8| match usize::from(n) % (Method::ALL.len() + 2) {
+            n if n < Method::ALL.len() => Method::ALL[n].as_str(),
+            n if n == Method::ALL.len() => CUSTOM,
+            _ => "unknown/method",
+        };
         match op {
             Op::Initialize(n, version) => {
                 let version = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "x"][usize::from(*version) % 6];
@@ -149,7 +282,12 @@ impl Peer {
             }
             Op::Answer(n, how) => {
                 let body = [r#""result":{}"#, r#""error":{"code":-1,"message":"no"}"#, r#""error":7"#, r#""result":null"#][usize::from(how % 4)];
-                let number = if *how < 128 { (n % 8).to_string() } else { format!("\"{}\"", n % 8) };
+                // The id of a question, of an earlier process too; or any.
+                let number = match self.sent_asks.len() {
+                    len if len > 0 && how & 64 == 0 => self.sent_asks[usize::from(*n) % len].clone(),
+                    _ if *how < 128 => (n % 8).to_string(),
+                    _ => format!("\"{}\"", n % 8),
+                };
                 self.bytes(format!(r#"{{"jsonrpc":"2.0","id":{number},{body}}}"#).as_bytes());
             }
             Op::Notify(n) => self.bytes(match n % 4 {
@@ -160,10 +298,11 @@ impl Peer {
             }),
             Op::Garbage(bytes) => self.bytes(bytes),
             Op::Finish(n) if !self.running.is_empty() => {
-                let call = self.running.remove(usize::from(*n) % self.running.len());
-                let out = self.drive(&call.id, CallEvent::Notify(NOTICE.into()), false);
+                let mut call = self.running.remove(usize::from(*n) % self.running.len());
+                let out = self.drive(&mut call, CallEvent::Notify(NOTICE.into()), false);
                 assert!(matches!(out[..], [Out::Notice(_)]), "a running call may notify");
-                let out = self.drive(&call.id, CallEvent::Done(done(&call.id, call.features)), true);
+                let end = CallEvent::Done(done(&call.id, call.features));
+                let out = self.drive(&mut call, end, true);
                 let (reply, withdrawn) = out.split_last().expect("a running call is answered");
                 for frame in withdrawn {
                     let Out::Request(frame) = frame else { panic!("only withdrawals precede the response") };
@@ -174,9 +313,9 @@ impl Peer {
                 assert!(!self.engine.may_send(&call.id), "the id is free after its answer");
             }
             Op::ServerRequest(n) if !self.running.is_empty() => {
-                let call = self.running.remove(usize::from(*n) % self.running.len());
+                let mut call = self.running.remove(usize::from(*n) % self.running.len());
                 let ask = self.ask();
-                let out = self.drive(&call.id, CallEvent::ServerRequest(ask), false);
+                let out = self.drive(&mut call, CallEvent::ServerRequest(ask), false);
                 assert_eq!(out.len(), usize::from(!call.features.stateless), "only callers inside a session are asked");
                 for out in out {
                     let Out::Request(frame) = out else { panic!("a request is sent as one") };
@@ -185,13 +324,13 @@ impl Peer {
                 self.running.push(call);
             }
             Op::Late(n) if !self.cancelled.is_empty() => {
-                let id = self.cancelled.swap_remove(usize::from(*n) % self.cancelled.len());
+                let mut call = self.cancelled.swap_remove(usize::from(*n) % self.cancelled.len());
                 let ask = self.ask();
-                let features = Features::all().next().expect("a revision");
-                let mut out = self.drive(&id, CallEvent::ServerRequest(ask), false);
-                out.extend(self.drive(&id, CallEvent::Notify(NOTICE.into()), false));
-                let end = if *n < 128 { CallEvent::Done(done(&id, features)) } else { CallEvent::Cancelled };
-                out.extend(self.drive(&id, end, true));
+                let mut out = self.drive(&mut call, CallEvent::ServerRequest(ask), false);
+                out.extend(self.drive(&mut call, CallEvent::Notify(NOTICE.into()), false));
+                let end =
+                    if *n < 128 { CallEvent::Done(done(&call.id, call.features)) } else { CallEvent::Cancelled };
+                out.extend(self.drive(&mut call, end, true));
                 assert!(out.is_empty(), "nothing is sent for a cancelled request");
             }
             Op::Finish(_) | Op::ServerRequest(_) | Op::Late(_) => {}
@@ -203,9 +342,16 @@ impl Peer {
     }
 
     /// What the engine sends for an event of a call.
-    fn drive(&mut self, id: &Id, event: CallEvent, ends: bool) -> Vec<Out> {
+    fn drive(&mut self, call: &mut Call, event: CallEvent, ends: bool) -> Vec<Out> {
+        let before = self.told.count(1);
+        call.script.events.lock().unwrap().push_back(event);
+        let Poll::Ready(event) = call.work.poll_event(&mut Context::from_waker(Waker::noop())) else {
+            panic!("a call passes on what it does");
+        };
+        assert_eq!(self.told.count(1) - before, usize::from(ends), "the observer learns of the end");
         let mut out = Vec::new();
-        assert_eq!(self.engine.send(id, event, |message| out.push(message)), ends, "a call ends with its last event");
+        let ended = self.engine.send(&call.id, event, |message| out.push(message));
+        assert_eq!(ended, ends, "a call ends with its last event");
         out
     }
 
@@ -216,7 +362,7 @@ impl Peer {
         let stored = serde_json::to_string(&record).expect("a record is JSON");
         self.close();
         let record = serde_json::from_str(&stored).expect("a record is read as it was written");
-        let engine = Engine::new(self.limits.clone()).resume(&record, u32::from(nonce));
+        let engine = Engine::for_service(&*self.service, 7).resume(&record, u32::from(nonce));
         self.engine = engine.expect("a recorded session goes on");
         self.closed = false;
         let resumed = self.engine.session().expect("the session goes on");
@@ -226,18 +372,21 @@ impl Peer {
 
     /// Ends the connection and checks that nothing is left.
     pub(crate) fn close(&mut self) {
-        let attached = self.running.iter().filter(|call| call.cancel.is_some()).count();
+        let attached = self.running.iter().filter(|call| call.is_attached).count();
         let cancels = self.engine.close();
         assert_eq!(cancels.len(), attached, "every running call can be ended");
         cancels.iter().for_each(|cancel| cancel.cancel());
         for call in self.running.drain(..) {
-            assert!(call.cancel.is_none_or(|flag| flag.0.load(Ordering::Relaxed) == 1), "each call is ended once");
+            let cancelled = call.script.cancelled.0.load(Ordering::Relaxed);
+            assert_eq!(cancelled, usize::from(call.is_attached), "each call is ended once");
         }
         self.cancelled.clear();
         self.closed = true;
         self.check();
         assert_eq!(self.engine.asked(), 0, "no question is left");
         assert!(self.asks.lock().unwrap().iter().all(|answers| *answers == 1), "every question has an answer");
+        assert_eq!(self.told.count(0), self.told.count(1), "the observer learns of the end of every call");
+        assert_eq!(self.told.count(2), self.told.count(3), "the observer learns of the end of every session");
     }
 
     fn check(&self) {
@@ -280,43 +429,75 @@ impl Peer {
         if let Some(id) = id.filter(|_| !self.closed) {
             *self.received.entry(id).or_default() += 1;
         }
-        match self.engine.receive(&message) {
-            Event::Nothing => return,
-            Event::Call(request) => {
+        let (answers, was_open) = (self.asks.lock().unwrap().clone(), self.engine.session().is_some());
+        let event = driver::receive(&mut self.engine, &*self.service, &RequestContext::default(), &message);
+        if !was_open && self.engine.session().is_some() {
+            self.sessions += 1;
+        }
+        assert_eq!(self.service.feeds.load(Ordering::Relaxed), self.sessions, "each new session opens its feed once");
+        match event.deliver() {
+            Received::Nothing => self.answered_only(&message, &answers),
+            Received::Call(request) => {
                 let known = request.known();
                 assert!(
                     known.is_none_or(|method| linchpin_proto::era::defines(request.caller.features(), method)),
                     "{known:?} is not of this era"
                 );
-                let taken = self.running.iter().map(|call| &call.id).chain(&self.cancelled).any(|id| *id == request.id);
+                let taken = self.running.iter().chain(&self.cancelled).any(|call| call.id == request.id);
                 assert!(!taken, "an id is used once at a time");
                 assert_eq!(request.caller.session().is_none(), request.caller.features().stateless);
-                let cancel = (!self.received.len().is_multiple_of(3)).then(|| Arc::new(Flag(AtomicUsize::new(0))));
-                if let Some(cancel) = &cancel {
-                    self.engine.attach(&request.id, cancel.clone());
+                let (id, features) = (request.id.clone(), request.caller.features());
+                let mut cx = Context::from_waker(Waker::noop());
+                let started = self.told.count(0);
+                let CallStart::Running(work) =
+                    driver::start(&*self.service, request, Arc::default(), Instant::now, &mut cx)
+                else {
+                    panic!("the calls of this service run");
+                };
+                assert_eq!(self.told.count(0), started + 1, "the observer learns of the start");
+                let script = self.service.started.lock().unwrap().take().expect("the service starts it");
+                let is_attached = !self.received.len().is_multiple_of(3);
+                if is_attached {
+                    self.engine.attach(&id, work.canceller());
                 }
-                self.running.push(Call { id: request.id.clone(), features: request.caller.features(), cancel });
+                self.running.push(Call { id, features, work, script, is_attached });
             }
-            Event::Reply(reply) => {
+            Received::Reply(reply) => {
                 assert!(matches!(reply.kind(), ReplyKind::Error(_)));
                 self.sent(&reply.frame(), None);
             }
-            Event::Cancel(cancel, frames) => {
+            Received::Cancel(_, frames) => {
                 let cancelled: Vec<usize> =
                     (0..self.running.len()).filter(|n| !self.engine.may_send(&self.running[*n].id)).collect();
                 assert_eq!(cancelled.len(), 1, "one call is cancelled");
                 let call = self.running.remove(cancelled[0]);
-                assert_eq!(cancel.is_some(), call.cancel.is_some());
+                assert!(call.is_attached);
                 frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
-                self.cancelled.push(call.id);
+                self.cancelled.push(call);
             }
-            Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(told) => {
+            Received::Notified(told) => {
                 assert_eq!(told.caller.session().is_none(), told.caller.features().stateless);
                 assert!(linchpin_proto::era::defines_notification(told.caller.features(), told.method.as_str()));
             }
         }
-        assert!(!self.closed, "nothing happens after the end");
+    }
+
+    /// Checks that a message that leads to nothing has at most answered the question whose id it has, and takes note of a
+    /// call that was cancelled before it could be.
+    fn answered_only(&mut self, message: &Message, before: &[usize]) {
+        let asks = self.asks.lock().unwrap().clone();
+        let answered: Vec<usize> = (0..before.len()).filter(|n| asks[*n] != before[*n]).collect();
+        if let linchpin_core::message::Kind::Response { id, .. } = &message.kind
+            && !answered.is_empty()
+        {
+            let known = self.asked_as.get(id.as_json()).copied();
+            assert_eq!(answered, Vec::from_iter(known), "an answer reaches the question that was sent with its id");
+        }
+        let late = |call: &Call| !call.is_attached && !self.engine.may_send(&call.id);
+        if let Some(at) = self.running.iter().position(late) {
+            let call = self.running.remove(at);
+            self.cancelled.push(call);
+        }
     }
 
     /// An error for a frame that was not read. It may carry only an id that stands in the frame.
@@ -339,6 +520,11 @@ impl Peer {
         if let Some(method) = frame.get("method") {
             let call = call.expect("questions and their withdrawals belong to a call");
             assert!(!call.features.stateless, "{method} to a caller that is stateless");
+            if let Some(id) = frame.get("id").map(Value::to_string) {
+                let latest = self.asks.lock().unwrap().len() - 1;
+                self.asked_as.insert(id.clone(), latest);
+                self.sent_asks.push(id);
+            }
             return;
         }
         let Some(id) = frame.get("id").map(Value::to_string) else { return };
