@@ -1,4 +1,5 @@
-//! Capabilities of clients and servers. Each is an object whose presence declares it; unknown members are ignored.
+//! Capabilities of clients and servers. Each is an object whose presence declares the capability; unknown members are
+//! ignored.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,22 @@ use crate::read::{eq_by_json, null_is_default};
 use crate::setters::setters;
 
 /// A capability without members.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{EmptyCapability, ServerCapabilities};
+///
+/// let can = ServerCapabilities::new().with_completions(EmptyCapability::default());
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"completions":{}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmptyCapability {}
 
 /// The client's capabilities.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::capability::{ClientCapabilities, ElicitationCapability, RootsCapability};
@@ -27,7 +39,7 @@ pub struct EmptyCapability {}
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// The client lists its roots.
+    /// The client provides its roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
     /// The client supports sampling.
@@ -36,20 +48,20 @@ pub struct ClientCapabilities {
     /// The client supports elicitation (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// Which of the server's requests may become tasks (2025-11-25 only).
+    /// Which requests of the server may run as tasks (2025-11-25 only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
-    /// Extensions by identifier, with their settings (2026-07-28).
+    /// The settings of the supported extensions, by their identifiers (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
-    /// Experimental capabilities, which are part of no revision.
+    /// Experimental capabilities, which are not part of any revision.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 
 /// Identifiers of the specification's extensions.
 pub mod extension {
-    /// Tasks (2026-07-28). Before, tasks were part of the protocol.
+    /// Tasks (2026-07-28). In 2025-11-25, tasks are part of the protocol itself.
     pub const TASKS: &str = "io.modelcontextprotocol/tasks";
     /// Skills.
     pub const SKILLS: &str = "io.modelcontextprotocol/skills";
@@ -58,7 +70,7 @@ pub mod extension {
 }
 
 impl ClientCapabilities {
-    /// None.
+    /// Creates capabilities that declare nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,11 +83,13 @@ setters!(ClientCapabilities {
     with_sampling = some sampling: SamplingCapability;
     /// Declares the capability for elicitation.
     with_elicitation = some elicitation: ElicitationCapability;
-    /// Declares which of the server's requests may become tasks (2025-11-25 only).
+    /// Declares which requests of the server may run as tasks (2025-11-25 only).
     with_tasks = some tasks: TasksCapability;
 });
 
 /// The server's capabilities.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::capability::{EmptyCapability, ServerCapabilities, ToolsCapability};
@@ -98,22 +112,22 @@ pub struct ServerCapabilities {
     /// The server sends log messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<EmptyCapability>,
-    /// The server suggests values for arguments (2025-03-26 and later; before that, unannounced).
+    /// The server suggests values for arguments (2025-03-26 and later; servers of 2024-11-05 do not declare it).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<EmptyCapability>,
-    /// Which of the client's requests may become tasks (2025-11-25 only).
+    /// Which requests of the client may run as tasks (2025-11-25 only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
-    /// Extensions by identifier, with their settings (2026-07-28).
+    /// The settings of the supported extensions, by their identifiers (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
-    /// Experimental capabilities, which are part of no revision.
+    /// Experimental capabilities, which are not part of any revision.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 
 impl ServerCapabilities {
-    /// None.
+    /// Creates capabilities that declare nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -130,18 +144,27 @@ setters!(ServerCapabilities {
     with_logging = some logging: EmptyCapability;
     /// Declares the capability for completion (2025-03-26 and later).
     with_completions = some completions: EmptyCapability;
-    /// Declares which of the client's requests may become tasks (2025-11-25 only).
+    /// Declares which requests of the client may run as tasks (2025-11-25 only).
     with_tasks = some tasks: TasksCapability;
 });
 
 eq_by_json!(ClientCapabilities, ServerCapabilities);
 
-/// The client lists its roots.
+/// The capability to provide roots (clients).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ClientCapabilities, RootsCapability};
+///
+/// let can = ClientCapabilities::new().with_roots(RootsCapability::new().with_list_changed(true));
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"roots":{"listChanged":true}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RootsCapability {
-    /// Whether changes of the roots are announced (2024-11-05 to 2025-11-25).
+    /// Whether the client sends notifications when its roots change (2024-11-05 to 2025-11-25).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
@@ -154,18 +177,28 @@ impl RootsCapability {
 }
 
 setters!(RootsCapability {
-    /// Sets whether list changes are announced.
+    /// Sets whether notifications are sent when the list changes.
     with_list_changed = some list_changed: bool;
 });
 
-/// The client supports sampling. The members are new in 2025-11-25.
+/// The capability for sampling (clients). The members are new in 2025-11-25.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ClientCapabilities, EmptyCapability, SamplingCapability};
+///
+/// let sampling = SamplingCapability::new().with_tools(EmptyCapability::default());
+/// let can = ClientCapabilities::new().with_sampling(sampling);
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"sampling":{"tools":{}}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// `includeContext` may be other than `none` (2025-11-25 and later).
+    /// `includeContext` may have values other than `none` (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<EmptyCapability>,
-    /// `tools` and `toolChoice` may be given (2025-11-25 and later).
+    /// Requests may contain `tools` and `toolChoice` (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<EmptyCapability>,
 }
@@ -184,15 +217,27 @@ setters!(SamplingCapability {
     with_tools = some tools: EmptyCapability;
 });
 
-/// The client supports elicitation (2025-06-18 and later). The members are new in 2025-11-25; an empty object
-/// means forms only.
+/// The capability for elicitation (clients; 2025-06-18 and later). The members are new in 2025-11-25; an empty object
+/// means that only forms are supported.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ClientCapabilities, ElicitationCapability, EmptyCapability};
+///
+/// let elicitation = ElicitationCapability::new()
+///     .with_form(EmptyCapability::default())
+///     .with_url(EmptyCapability::default());
+/// let can = ClientCapabilities::new().with_elicitation(elicitation);
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"elicitation":{"form":{},"url":{}}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitationCapability {
-    /// By a form (2025-11-25 and later).
+    /// The client can show a form (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<EmptyCapability>,
-    /// By sending them to a URL (2025-11-25 and later).
+    /// The client can direct the user to a URL (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<EmptyCapability>,
 }
@@ -211,12 +256,21 @@ setters!(ElicitationCapability {
     with_url = some url: EmptyCapability;
 });
 
-/// The server has tools.
+/// The capability to provide tools (servers).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ServerCapabilities, ToolsCapability};
+///
+/// let can = ServerCapabilities::new().with_tools(ToolsCapability::new().with_list_changed(true));
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"tools":{"listChanged":true}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolsCapability {
-    /// Whether list changes are announced.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
@@ -229,19 +283,28 @@ impl ToolsCapability {
 }
 
 setters!(ToolsCapability {
-    /// Sets whether list changes are announced.
+    /// Sets whether notifications are sent when the list changes.
     with_list_changed = some list_changed: bool;
 });
 
-/// The server has resources.
+/// The capability to provide resources (servers).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ResourcesCapability, ServerCapabilities};
+///
+/// let can = ServerCapabilities::new().with_resources(ResourcesCapability::new().with_subscribe(true));
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"resources":{"subscribe":true}}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourcesCapability {
-    /// Whether clients can subscribe to single resources.
+    /// Whether clients can subscribe to individual resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// Whether list changes are announced.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
@@ -254,18 +317,27 @@ impl ResourcesCapability {
 }
 
 setters!(ResourcesCapability {
-    /// Sets whether clients can subscribe to single resources.
+    /// Sets whether clients can subscribe to individual resources.
     with_subscribe = some subscribe: bool;
-    /// Sets whether list changes are announced.
+    /// Sets whether notifications are sent when the list changes.
     with_list_changed = some list_changed: bool;
 });
 
-/// The server has prompts.
+/// The capability to provide prompts (servers).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::ServerCapabilities;
+///
+/// let can: ServerCapabilities = serde_json::from_str(r#"{"prompts":{"listChanged":true}}"#).unwrap();
+/// assert_eq!(can.prompts.and_then(|prompts| prompts.list_changed), Some(true));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptsCapability {
-    /// Whether list changes are announced.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
@@ -278,12 +350,14 @@ impl PromptsCapability {
 }
 
 setters!(PromptsCapability {
-    /// Sets whether list changes are announced.
+    /// Sets whether notifications are sent when the list changes.
     with_list_changed = some list_changed: bool;
 });
 
-/// The capability `tasks` of servers and clients: which of the requests they receive may be tasks, and what can be done with
-/// these.
+/// The capability for tasks (servers and clients): which of the requests that they receive may run as tasks, and which
+/// operations on these tasks are supported.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::capability::TasksCapability;
@@ -295,33 +369,53 @@ setters!(PromptsCapability {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TasksCapability {
-    /// `tasks/list` is there.
+    /// `tasks/list` is supported.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
     pub list: Option<EmptyCapability>,
-    /// `tasks/cancel` is there.
+    /// `tasks/cancel` is supported.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared")]
     pub cancel: Option<EmptyCapability>,
-    /// Which requests may be tasks; those that are not named may not.
+    /// The requests that may run as tasks; all others may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<TaskRequests>,
 }
 
-/// Which requests may be tasks.
+/// The requests that may run as tasks.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::ServerCapabilities;
+///
+/// let json = r#"{"tasks":{"requests":{"tools":{"call":{}}}}}"#;
+/// let can: ServerCapabilities = serde_json::from_str(json).unwrap();
+/// let requests = can.tasks.and_then(|tasks| tasks.requests).unwrap_or_default();
+/// assert!(requests.tools.is_some() && requests.sampling.is_none());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskRequests {
-    /// Those about tools (of servers).
+    /// The requests about tools, which servers receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolRequests>,
-    /// Those about sampling (of clients).
+    /// The requests about sampling, which clients receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingRequests>,
-    /// Those about elicitation (of clients).
+    /// The requests about elicitation, which clients receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationRequests>,
 }
 
-/// Which requests about tools may be tasks.
+/// The requests about tools that may run as tasks.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::TasksCapability;
+///
+/// let requests = TasksCapability::new().with_tools_call().requests.unwrap_or_default();
+/// assert!(requests.tools.is_some_and(|tools| tools.call.is_some()));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolRequests {
@@ -330,7 +424,21 @@ pub struct ToolRequests {
     pub call: Option<EmptyCapability>,
 }
 
-/// Which requests about sampling may be tasks.
+/// The requests about sampling that may run as tasks.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{EmptyCapability, SamplingRequests, TaskRequests, TasksCapability};
+///
+/// let mut sampling = SamplingRequests::default();
+/// sampling.create_message = Some(EmptyCapability::default());
+/// let mut requests = TaskRequests::default();
+/// requests.sampling = Some(sampling);
+/// let mut tasks = TasksCapability::new().with_cancel();
+/// tasks.requests = Some(requests);
+/// assert!(tasks.sampling_create_message());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -340,7 +448,22 @@ pub struct SamplingRequests {
     pub create_message: Option<EmptyCapability>,
 }
 
-/// Which requests about elicitation may be tasks.
+/// The requests about elicitation that may run as tasks.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ElicitationRequests, EmptyCapability};
+/// use linchpin_types::capability::{TaskRequests, TasksCapability};
+///
+/// let mut elicitation = ElicitationRequests::default();
+/// elicitation.create = Some(EmptyCapability::default());
+/// let mut requests = TaskRequests::default();
+/// requests.elicitation = Some(elicitation);
+/// let mut tasks = TasksCapability::new();
+/// tasks.requests = Some(requests);
+/// assert!(tasks.elicitation_create());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitationRequests {
@@ -350,26 +473,26 @@ pub struct ElicitationRequests {
 }
 
 impl TasksCapability {
-    /// Nothing may be a task yet.
+    /// Creates a capability in which no request may run as a task.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Declares `tasks/list`.
+    /// Declares support for `tasks/list`.
     #[must_use]
     pub fn with_list(mut self) -> Self {
         self.list = Some(EmptyCapability::default());
         self
     }
 
-    /// Declares `tasks/cancel`.
+    /// Declares support for `tasks/cancel`.
     #[must_use]
     pub fn with_cancel(mut self) -> Self {
         self.cancel = Some(EmptyCapability::default());
         self
     }
 
-    /// Declares that `tools/call` may be a task (servers).
+    /// Declares that `tools/call` may run as a task (servers).
     #[must_use]
     pub fn with_tools_call(mut self) -> Self {
         let tools = ToolRequests { call: Some(EmptyCapability::default()) };
@@ -377,17 +500,17 @@ impl TasksCapability {
         self
     }
 
-    /// Whether `tools/call` may be a task.
+    /// Returns whether `tools/call` may run as a task.
     pub fn tools_call(&self) -> bool {
         self.requests.and_then(|requests| requests.tools).is_some_and(|tools| tools.call.is_some())
     }
 
-    /// Whether `sampling/createMessage` may be a task.
+    /// Returns whether `sampling/createMessage` may run as a task.
     pub fn sampling_create_message(&self) -> bool {
         self.requests.and_then(|requests| requests.sampling).is_some_and(|sampling| sampling.create_message.is_some())
     }
 
-    /// Whether `elicitation/create` may be a task.
+    /// Returns whether `elicitation/create` may run as a task.
     pub fn elicitation_create(&self) -> bool {
         self.requests.and_then(|requests| requests.elicitation).is_some_and(|elicitation| elicitation.create.is_some())
     }

@@ -13,13 +13,13 @@ pub mod code {
     pub const PARSE_ERROR: i32 = -32700;
     /// The message is not a valid request.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// The method does not exist, or not in this revision.
+    /// The method does not exist, or does not exist in this revision.
     pub const METHOD_NOT_FOUND: i32 = -32601;
     /// The parameters are invalid.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// Internal error of the receiver.
+    /// An internal error of the receiver.
     pub const INTERNAL_ERROR: i32 = -32603;
-    /// No resource has this URI (2024-11-05 to 2025-11-25; 2026-07-28 says [`INVALID_PARAMS`] instead).
+    /// There is no resource with this URI (2024-11-05 to 2025-11-25; 2026-07-28 uses [`INVALID_PARAMS`] instead).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
     /// The user must first visit the URLs in `data` (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: i32 = -32042;
@@ -27,14 +27,17 @@ pub mod code {
     pub const HEADER_MISMATCH: i32 = -32020;
     /// The request needs a capability that the client did not declare (2026-07-28).
     pub const MISSING_REQUIRED_CLIENT_CAPABILITY: i32 = -32021;
-    /// The server does not speak the request's revision; `data` lists those it does (2026-07-28).
+    /// The server does not support the revision of the request; `data` lists the revisions that it supports
+    /// (2026-07-28).
     pub const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
 }
 
-/// An error code, as in [`code`]. An alias: peers may send codes of their own.
+/// An error code, such as those in [`code`]. This is an alias because peers may define their own codes.
 pub type ErrorCode = i32;
 
-/// Why a request failed; the schema's `Error`.
+/// The error of a failed request. The schema calls it `Error`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::error::{ErrorObject, code};
@@ -46,23 +49,23 @@ pub type ErrorCode = i32;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorObject {
-    /// What kind of error it is; see [`code`].
+    /// The error code; see [`code`].
     pub code: ErrorCode,
-    /// One sentence for a user.
+    /// A short description of the error.
     #[serde(default)]
     pub message: String,
-    /// Details, in a form that the sender chose.
+    /// Details about the error, in any form that the sender chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
 }
 
 impl ErrorObject {
-    /// An error without details.
+    /// Creates an error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         ErrorObject { code, message: message.into(), data: None }
     }
 
-    /// Sets the details, replacing earlier ones.
+    /// Sets the details, replacing any previous ones.
     pub fn with_data(mut self, data: Box<RawValue>) -> Self {
         self.data = Some(data);
         self
@@ -70,7 +73,7 @@ impl ErrorObject {
 }
 
 impl fmt::Display for ErrorObject {
-    /// The message and the code; never `data`, which may hold what logs must not.
+    /// Writes the message and the code, but never `data`, which may contain information that must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.message, self.code)
     }
@@ -81,19 +84,35 @@ impl std::error::Error for ErrorObject {}
 eq_by_json!(ErrorObject);
 
 /// The `data` of [`code::UNSUPPORTED_PROTOCOL_VERSION`] (2026-07-28).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::error::{ErrorObject, UnsupportedProtocolVersionData, code};
+/// use serde_json::value::to_raw_value;
+///
+/// let data = UnsupportedProtocolVersionData::new(["2025-11-25", "2026-07-28"], "2023-01-01");
+/// let error = ErrorObject::new(code::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version")
+///     .with_data(to_raw_value(&data)?);
+/// assert_eq!(
+///     error.data.unwrap().get(),
+///     r#"{"supported":["2025-11-25","2026-07-28"],"requested":"2023-01-01"}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UnsupportedProtocolVersionData {
-    /// The versions that the server speaks.
+    /// The protocol versions that the server supports.
     #[serde(default)]
     pub supported: Vec<String>,
-    /// The version that the request asked for.
+    /// The protocol version of the request.
     #[serde(default)]
     pub requested: String,
 }
 
 impl UnsupportedProtocolVersionData {
-    /// The versions that the server speaks, and the one that was asked for.
+    /// Creates the data from the versions that the server supports and the version of the request.
     pub fn new(supported: impl IntoIterator<Item = impl Into<String>>, requested: impl Into<String>) -> Self {
         UnsupportedProtocolVersionData {
             supported: supported.into_iter().map(Into::into).collect(),
@@ -103,31 +122,62 @@ impl UnsupportedProtocolVersionData {
 }
 
 /// The `data` of [`code::MISSING_REQUIRED_CLIENT_CAPABILITY`] (2026-07-28).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ClientCapabilities, ElicitationCapability};
+/// use linchpin_types::error::MissingRequiredClientCapabilityData;
+///
+/// let required = ClientCapabilities::new().with_elicitation(ElicitationCapability::new());
+/// let data = MissingRequiredClientCapabilityData::new(required);
+/// assert_eq!(
+///     serde_json::to_string(&data).unwrap(),
+///     r#"{"requiredCapabilities":{"elicitation":{}}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MissingRequiredClientCapabilityData {
-    /// The capabilities without which the request cannot be served.
+    /// The capabilities that the request requires.
     pub required_capabilities: crate::capability::ClientCapabilities,
 }
 
 impl MissingRequiredClientCapabilityData {
-    /// Without these the request cannot be served.
+    /// Creates the data for a request that requires these capabilities.
     pub fn new(required_capabilities: crate::capability::ClientCapabilities) -> Self {
         MissingRequiredClientCapabilityData { required_capabilities }
     }
 }
 
 /// The `data` of [`code::URL_ELICITATION_REQUIRED`] (2025-11-25 only).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::ElicitRequestURLParams;
+/// use linchpin_types::error::{ErrorObject, UrlElicitationRequiredData, code};
+/// use serde_json::value::to_raw_value;
+///
+/// let url = "https://example.com/sign-in";
+/// let sign_in = ElicitRequestURLParams::new("Please sign in.", url).with_elicitation_id("e1");
+/// let error = ErrorObject::new(code::URL_ELICITATION_REQUIRED, "sign in first")
+///     .with_data(to_raw_value(&UrlElicitationRequiredData::new([sign_in]))?);
+///
+/// let data: UrlElicitationRequiredData = serde_json::from_str(error.data.unwrap().get())?;
+/// assert_eq!(data.elicitations[0].url, "https://example.com/sign-in");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UrlElicitationRequiredData {
-    /// What the user has to visit before the request can be tried again.
+    /// The URLs that the user has to visit before the client sends the request again.
     pub elicitations: Vec<crate::elicit::ElicitRequestURLParams>,
 }
 
 impl UrlElicitationRequiredData {
-    /// These have to be visited.
+    /// Creates the data with the URLs that the user has to visit.
     pub fn new(elicitations: impl IntoIterator<Item = crate::elicit::ElicitRequestURLParams>) -> Self {
         UrlElicitationRequiredData { elicitations: elicitations.into_iter().collect() }
     }

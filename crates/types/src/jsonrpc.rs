@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as the protocol uses it: identifiers, the messages, and the names of the methods.
 //!
-//! The messages here own their parts. A server's hot path borrows instead; that reader lives in `linchpin-proto`.
+//! The messages here own their data. `linchpin-proto` has a reader that borrows from the input instead.
 
 use std::fmt;
 
@@ -73,23 +73,25 @@ pub mod method {
     pub const ELICITATION_CREATE: &str = "elicitation/create";
     /// A URL elicitation has ended (2025-11-25 only).
     pub const NOTIFICATIONS_ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-    /// Gets the state of a task (2025-11-25, and the tasks extension of 2026-07-28).
+    /// Gets the status of a task (2025-11-25, and the tasks extension of 2026-07-28).
     pub const TASKS_GET: &str = "tasks/get";
     /// Gets the result of a task (2025-11-25 only).
     pub const TASKS_RESULT: &str = "tasks/result";
     /// Lists tasks (2025-11-25 only).
     pub const TASKS_LIST: &str = "tasks/list";
-    /// Answers questions of a task (the tasks extension of 2026-07-28).
+    /// Responds to the input requests of a task (the tasks extension of 2026-07-28).
     pub const TASKS_UPDATE: &str = "tasks/update";
     /// Cancels a task (2025-11-25, and the tasks extension of 2026-07-28).
     pub const TASKS_CANCEL: &str = "tasks/cancel";
-    /// The state of a task changed (2025-11-25 only).
+    /// The status of a task changed (2025-11-25 only).
     pub const NOTIFICATIONS_TASKS_STATUS: &str = "notifications/tasks/status";
-    /// The state of a task changed (the tasks extension of 2026-07-28).
+    /// The status of a task changed (the tasks extension of 2026-07-28).
     pub const NOTIFICATIONS_TASKS: &str = "notifications/tasks";
 }
 
 /// The id of a request: a string or an integer.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::jsonrpc::RequestId;
@@ -105,7 +107,7 @@ pub enum RequestId {
     String(String),
 }
 
-/// The token of a request's progress notifications: a string or an integer, chosen by the requester.
+/// The token of a request's progress notifications: a string or an integer that the sender of the request chooses.
 pub type ProgressToken = RequestId;
 
 impl fmt::Display for RequestId {
@@ -186,7 +188,16 @@ impl Visitor<'_> for RequestIdVisitor {
     }
 }
 
-/// The member `"jsonrpc": "2.0"`. Reading anything else is an error.
+/// The value of the member `"jsonrpc": "2.0"`. Deserializing any other value is an error.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::TwoPointZero;
+///
+/// assert_eq!(serde_json::to_string(&TwoPointZero).unwrap(), r#""2.0""#);
+/// assert!(serde_json::from_str::<TwoPointZero>(r#""1.0""#).is_err());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TwoPointZero;
 
@@ -204,13 +215,26 @@ impl<'de> Deserialize<'de> for TwoPointZero {
 }
 
 /// A request, which expects a response.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::{JSONRPCRequest, TwoPointZero, method};
+///
+/// let method = method::TOOLS_LIST.to_owned();
+/// let request = JSONRPCRequest { jsonrpc: TwoPointZero, id: 1.into(), method, params: None };
+/// assert_eq!(
+///     serde_json::to_string(&request).unwrap(),
+///     r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCRequest {
     /// Always `"2.0"`.
     pub jsonrpc: TwoPointZero,
-    /// The id of the response.
+    /// The id of the request, which the response repeats.
     pub id: RequestId,
-    /// The method; see [`method`].
+    /// The name of the method; see [`method`].
     pub method: String,
     /// The parameters, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,11 +242,24 @@ pub struct JSONRPCRequest {
 }
 
 /// A notification, which has no response.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::{JSONRPCNotification, TwoPointZero, method};
+///
+/// let method = method::NOTIFICATIONS_INITIALIZED.to_owned();
+/// let notification = JSONRPCNotification { jsonrpc: TwoPointZero, method, params: None };
+/// assert_eq!(
+///     serde_json::to_string(&notification).unwrap(),
+///     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCNotification {
     /// Always `"2.0"`.
     pub jsonrpc: TwoPointZero,
-    /// The method; see [`method`].
+    /// The name of the method; see [`method`].
     pub method: String,
     /// The parameters, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +267,19 @@ pub struct JSONRPCNotification {
 }
 
 /// A successful response. Called `JSONRPCResponse` in the schemas up to 2025-06-18.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::JSONRPCResultResponse;
+/// use linchpin_types::tool::CallToolResult;
+///
+/// let json = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"12 degrees"}]}}"#;
+/// let response: JSONRPCResultResponse = serde_json::from_str(json)?;
+/// let result: CallToolResult = serde_json::from_str(response.result.get())?;
+/// assert_eq!(result, CallToolResult::text("12 degrees"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCResultResponse {
     /// Always `"2.0"`.
@@ -241,6 +291,20 @@ pub struct JSONRPCResultResponse {
 }
 
 /// An error response. Called `JSONRPCError` in the schemas up to 2025-06-18.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::error::{ErrorObject, code};
+/// use linchpin_types::jsonrpc::{JSONRPCErrorResponse, TwoPointZero};
+///
+/// let error = ErrorObject::new(code::METHOD_NOT_FOUND, "unknown method");
+/// let response = JSONRPCErrorResponse { jsonrpc: TwoPointZero, id: Some(1.into()), error };
+/// assert_eq!(
+///     serde_json::to_string(&response).unwrap(),
+///     r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"unknown method"}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCErrorResponse {
     /// Always `"2.0"`.
@@ -248,21 +312,33 @@ pub struct JSONRPCErrorResponse {
     /// The id of the request; absent or `null` when it could not be read (the schemas from 2025-11-25 on allow that).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RequestId>,
-    /// Why it failed.
+    /// The reason for the failure.
     pub error: ErrorObject,
 }
 
 /// Any single message. Batches (2025-03-26 only) are arrays of these.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::JSONRPCMessage;
+///
+/// match serde_json::from_str(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#)? {
+///     JSONRPCMessage::Request(request) => assert_eq!(request.method, "ping"),
+///     other => panic!("not a request: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum JSONRPCMessage {
-    /// Has `method` and `id`.
+    /// A request, which has `method` and `id`.
     Request(JSONRPCRequest),
-    /// Has `method` and no `id`.
+    /// A notification, which has `method` and no `id`.
     Notification(JSONRPCNotification),
-    /// Has `result`.
+    /// A successful response, which has `result`.
     Result(JSONRPCResultResponse),
-    /// Has `error`.
+    /// An error response, which has `error`.
     Error(JSONRPCErrorResponse),
 }
 
@@ -295,6 +371,8 @@ eq_by_json!(JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCE
 
 /// The parameters of `notifications/cancelled`.
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::jsonrpc::CancelledNotificationParams;
 ///
@@ -308,10 +386,10 @@ eq_by_json!(JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCE
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CancelledNotificationParams {
-    /// The request that is no longer wanted. Required except in 2025-11-25, where a task may be meant instead.
+    /// The id of the request to cancel. Required except in 2025-11-25, where a task may be identified instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Why, for a user.
+    /// The reason, which can be shown to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The `_meta` object.
@@ -320,24 +398,34 @@ pub struct CancelledNotificationParams {
 }
 
 impl CancelledNotificationParams {
-    /// The request with this id is no longer wanted.
+    /// Creates the parameters that cancel the request with this id.
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         CancelledNotificationParams { request_id: Some(request_id.into()), ..Default::default() }
     }
 }
 
 setters!(CancelledNotificationParams {
-    /// Sets the reason, for users.
+    /// Sets the reason, which can be shown to the user.
     with_reason = some reason: String;
     /// Sets `_meta`.
     with_meta = meta meta;
 });
 
-/// The parameters of a request that has none of its own (`ping`, `server/discover`, `roots/list`).
+/// The parameters of a request without any specific ones: `ping`, `server/discover` and `roots/list`.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::RequestParams;
+/// use serde_json::json;
+///
+/// let params = RequestParams::default().with_meta(json!({ "progressToken": 7 }));
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"_meta":{"progressToken":7}}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RequestParams {
-    /// The `_meta` object; required in 2026-07-28.
+    /// The `_meta` object (required in 2026-07-28).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
@@ -347,11 +435,24 @@ setters!(RequestParams {
     with_meta = meta meta;
 });
 
-/// The parameters of a notification that has none of its own (the `list_changed` family).
+/// The parameters of a notification without any specific ones, such as `notifications/tools/list_changed`.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::NotificationParams;
+/// use linchpin_types::meta::key;
+///
+/// let json = r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"s1"}}"#;
+/// let params: NotificationParams = serde_json::from_str(json)?;
+/// let subscription: Option<String> = params.meta.unwrap_or_default().get_as(key::SUBSCRIPTION_ID)?;
+/// assert_eq!(subscription.as_deref(), Some("s1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NotificationParams {
-    /// The `_meta` object; in 2026-07-28 holds the subscription's id.
+    /// The `_meta` object, which contains the id of the subscription in 2026-07-28.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
@@ -361,12 +462,20 @@ setters!(NotificationParams {
     with_meta = meta meta;
 });
 
-/// A result that says nothing but "done".
+/// A result without any data, which only acknowledges the request.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::jsonrpc::EmptyResult;
+///
+/// assert_eq!(serde_json::to_string(&EmptyResult::default()).unwrap(), "{}");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EmptyResult {
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<crate::page::ResultType>,
     /// The `_meta` object.

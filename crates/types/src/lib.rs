@@ -1,20 +1,22 @@
 //! The wire types of the Model Context Protocol, in every revision from 2024-11-05 to 2026-07-28.
 //!
-//! **What this crate owns.** One Rust type for each object of the protocol's messages, under its exact name in the
-//! specification's schema. A type is the *superset* of all five revisions: a field that a
-//! revision lacks is optional and its documentation names the revisions that have it. What is anonymous in a schema
-//! (a nested object, the value of a form field) has the shortest descriptive name.
+//! **Contents.** There is one Rust type for each object in the messages of the protocol, with the exact name that it
+//! has in the schema of the specification. A type is the *superset* of all five revisions: a field that some revisions
+//! lack is optional, and its documentation names the revisions that have it. Objects that are anonymous in the schema
+//! (a nested object, the value of a form field) have the shortest descriptive name.
 //!
-//! **What it must never know.** Sockets, clocks, threads, sessions, handlers, and the revision of a connection:
-//! nothing here decides, waits or compares protocol versions. `linchpin-proto` leaves out fields that an older peer would not
-//! understand. The only dependencies are `serde`, `serde_json` and `base64`.
+//! **Scope.** This crate has no I/O, no clock, no threads, no sessions and no handlers, and it does not know the
+//! revision of a connection. `linchpin-proto` leaves out fields that an older peer would not understand. The only
+//! dependencies are `serde`, `serde_json` and `base64`.
 //!
-//! **Reading is lenient, writing is exact.** Unknown fields are ignored, absent and `null` optional fields become
-//! `None` or empty. A missing required field or a `type` that no revision has is an error that names it. When writing,
-//! `None` and empty fields are omitted.
+//! **Deserialization is lenient, serialization is exact.** When a type is deserialized, unknown fields are ignored, and
+//! optional fields that are absent or `null` become `None` or empty. With few exceptions, a missing required
+//! field or an unknown `type` is an error that names it. When a type is serialized, optional fields that are `None` or
+//! empty are omitted.
 //!
-//! **Constructing values.** The specification grows, and so do these types: they are `#[non_exhaustive]` and created with
-//! `new` (the required members) and `with_…` (the optional ones), or from `Default`. All members can be read and changed.
+//! **Constructing values.** The specification grows, and these types grow with it. Most of them are therefore
+//! `#[non_exhaustive]` and created with `new` (the required members) and `with_…` (the optional ones), or with
+//! `Default`. All members are public and can be read and changed.
 //!
 //! ```
 //! use linchpin_types::content::Icon;
@@ -31,11 +33,12 @@
 //! );
 //! ```
 //!
-//! **Arbitrary JSON is [`RawValue`]**, so its bytes pass through unchanged, without
-//! the cost of a parsed tree that is never used. `RawValue` only works with `serde_json`, and therefore so do these types.
-//! It also cannot cross serde's buffering (`untagged`, internally tagged, `flatten`), which is why every union here
-//! has a handwritten deserializer: first the member that identifies the variant, then the variant. Types that contain raw JSON
-//! are compared by the JSON they would write, so two spellings of the same value are not equal.
+//! **Arbitrary JSON is a [`RawValue`]**, so that its bytes are passed on unchanged, without the cost of parsing it into
+//! a tree that is never used. A `RawValue` only works with `serde_json`, and therefore these types do too. It does not
+//! work inside types that serde buffers (`untagged`, internally tagged, `flatten`), which is why unions that
+//! contain raw JSON have handwritten deserializers: they read the member that identifies the variant before the variant
+//! itself. Types that contain raw JSON are equal if they serialize to the same JSON text, so two spellings of the same
+//! JSON value are not equal.
 
 // Files import downwards, in this order:
 //

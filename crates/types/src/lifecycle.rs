@@ -1,4 +1,4 @@
-//! How two sides meet: `initialize` up to 2025-11-25, `server/discover` in 2026-07-28.
+//! The start of a connection: `initialize` up to 2025-11-25, `server/discover` in 2026-07-28.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,9 @@ use crate::page::{CacheScope, ResultType};
 use crate::read::{lenient_ms, null_is_default};
 use crate::setters::setters;
 
-/// A program that speaks the protocol, by its own account.
+/// The name, version and other details of a client or server, as it reports them itself.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::lifecycle::Implementation;
@@ -24,26 +26,26 @@ use crate::setters::setters;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// What it is (2025-11-25 and later).
+    /// The description (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its home page (2025-11-25 and later).
+    /// The URL of the website (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
 }
 
 impl Implementation {
-    /// A program of this name and version.
+    /// Creates an implementation with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Implementation { name: name.into(), version: version.into(), ..Default::default() }
     }
@@ -54,13 +56,15 @@ setters!(Implementation {
     with_title = some title: String;
     /// Sets the description (2025-11-25 and later).
     with_description = some description: String;
-    /// Sets the website URL (2025-11-25 and later).
+    /// Sets the URL of the website (2025-11-25 and later).
     with_website_url = some website_url: String;
     /// Sets the icons (2025-11-25 and later).
     with_icons = list icons: Icon;
 });
 
 /// The parameters of `initialize` (2024-11-05 to 2025-11-25).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::capability::ClientCapabilities;
@@ -77,11 +81,11 @@ setters!(Implementation {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeRequestParams {
-    /// The version that the client would like; not always one that [`Revision`](crate::version::Revision) knows.
+    /// The version that the client requests, which is not necessarily a known [`Revision`](crate::version::Revision).
     pub protocol_version: String,
     /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// What the client is.
+    /// The implementation of the client.
     pub client_info: Implementation,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +93,7 @@ pub struct InitializeRequestParams {
 }
 
 impl InitializeRequestParams {
-    /// A client that would like this version.
+    /// Creates the parameters of a client that requests this version.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -104,18 +108,35 @@ setters!(InitializeRequestParams {
     with_meta = meta meta;
 });
 
-/// The answer to `initialize` (2024-11-05 to 2025-11-25).
+/// The result of `initialize` (2024-11-05 to 2025-11-25).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::{ServerCapabilities, ToolsCapability};
+/// use linchpin_types::lifecycle::{Implementation, InitializeResult};
+///
+/// let can = ServerCapabilities::new().with_tools(ToolsCapability::new());
+/// let result = InitializeResult::new("2025-11-25", can, Implementation::new("weather", "1.2.0"))
+///     .with_instructions("Cities are in English.");
+/// assert_eq!(
+///     serde_json::to_string(&result).unwrap(),
+///     r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"#.to_owned()
+///         + r#""serverInfo":{"name":"weather","version":"1.2.0"},"#
+///         + r#""instructions":"Cities are in English."}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeResult {
-    /// The version that the session will speak; not always one that [`Revision`](crate::version::Revision) knows.
+    /// The version of the session, which is not necessarily a known [`Revision`](crate::version::Revision).
     pub protocol_version: String,
     /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// What the server is.
+    /// The implementation of the server.
     pub server_info: Implementation,
-    /// How to use it, for models.
+    /// Instructions for models on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The `_meta` object.
@@ -124,7 +145,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// A server that will speak this version.
+    /// Creates the result of a server that chooses this version for the session.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,
@@ -142,25 +163,44 @@ setters!(InitializeResult {
     with_meta = meta meta;
 });
 
-/// The answer to `server/discover` (2026-07-28). Who answers stands in `_meta`, as in every result of that revision.
+/// The result of `server/discover` (2026-07-28). The implementation of the server is in `_meta`, as in every result of
+/// that revision.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::capability::ServerCapabilities;
+/// use linchpin_types::lifecycle::{DiscoverResult, Implementation};
+/// use linchpin_types::meta::key;
+/// use serde_json::json;
+///
+/// let server = Implementation::new("weather", "1.2.0");
+/// let result = DiscoverResult::new(["2026-07-28"], ServerCapabilities::new())
+///     .with_meta(json!({ key::SERVER_INFO: server }));
+/// assert_eq!(
+///     serde_json::to_string(&result).unwrap(),
+///     r#"{"supportedVersions":["2026-07-28"],"capabilities":{},"#.to_owned()
+///         + r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"weather","version":"1.2.0"}}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// The versions that the server speaks; not always ones that [`Revision`](crate::version::Revision) knows.
+    /// The versions that the server supports, which are not necessarily known [`Revision`](crate::version::Revision)s.
     pub supported_versions: Vec<String>,
     /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// How to use it, for models.
+    /// Instructions for models on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -169,7 +209,7 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
-    /// A server that speaks these versions.
+    /// Creates the result of a server that supports these versions.
     pub fn new(
         supported_versions: impl IntoIterator<Item = impl Into<String>>,
         capabilities: ServerCapabilities,
@@ -182,7 +222,7 @@ impl DiscoverResult {
 setters!(DiscoverResult {
     /// Sets the instructions for models.
     with_instructions = some instructions: String;
-    /// Sets how long it may be cached, in milliseconds.
+    /// Sets how long the result may be cached, in milliseconds.
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope.
     with_cache_scope = some cache_scope: CacheScope;

@@ -1,4 +1,4 @@
-//! `_meta`: what travels beside the protocol's own fields, and the keys that the protocol reserves in it.
+//! `_meta`: additional data in messages, and the keys that the protocol reserves in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,23 +12,23 @@ use crate::read::{eq_by_json, from_raw};
 
 /// The reserved keys of `_meta`.
 pub mod key {
-    /// The revision of this request (2026-07-28, required in requests).
+    /// The protocol version of a request (2026-07-28, required in requests).
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who sends this request (2026-07-28).
+    /// The implementation of the client that sends a request (2026-07-28).
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the client can do for this request (2026-07-28, required in requests).
+    /// The client's capabilities for a request (2026-07-28, required in requests).
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// From which level on the client wants log messages for this request (2026-07-28).
+    /// The least severe level of the log messages that the client wants to receive for a request (2026-07-28).
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Which `subscriptions/listen` request a notification belongs to (2026-07-28).
+    /// The id of the `subscriptions/listen` request that a notification belongs to (2026-07-28).
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Who answered (2026-07-28).
+    /// The implementation of the server that sends a result (2026-07-28).
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which task a message belongs to (2025-11-25).
+    /// The task that a message belongs to (2025-11-25).
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// What a host may tell its model while a task runs (2025-11-25, in the answer that makes the task).
+    /// A text that a host may give to its model while a task runs (2025-11-25, in the result that creates the task).
     pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
-    /// The token under which the requester wants progress notifications (all revisions).
+    /// The token of the progress notifications that the sender of a request asks for (all revisions).
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context: the position in the trace.
     pub const TRACEPARENT: &str = "traceparent";
@@ -38,9 +38,12 @@ pub mod key {
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// A `_meta` object: keys, in order of their bytes, to JSON of any kind. The schema's `MetaObject`.
+/// A `_meta` object: a map from keys to arbitrary JSON values, in order of the keys' bytes. The schema calls it
+/// `MetaObject`.
 ///
-/// Wherever one is set, JSON is taken as well:
+/// # Examples
+///
+/// The methods that set `_meta` also accept JSON values:
 ///
 /// ```
 /// use linchpin_types::tool::CallToolResult;
@@ -50,7 +53,7 @@ pub mod key {
 /// assert_eq!(result.meta.unwrap().get_as::<u32>("example.com/took-ms").unwrap(), Some(17));
 /// ```
 ///
-/// JSON that comes from elsewhere may be something else than an object, which is an error and no `Meta`:
+/// JSON from an external source may not be an object. The conversion returns an error in this case:
 ///
 /// ```
 /// use linchpin_types::meta::Meta;
@@ -64,30 +67,30 @@ pub mod key {
 pub struct Meta(pub BTreeMap<String, Box<RawValue>>);
 
 impl Meta {
-    /// An empty one.
+    /// Creates an empty `_meta` object.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value under `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.0.get(key).map(|value| &**value)
     }
 
-    /// The value under `key`, read as a `T`; `Ok(None)` when there is none.
+    /// Returns the value of `key`, deserialized as a `T`, or `Ok(None)` if there is no such key.
     ///
     /// # Errors
-    /// When there is a value and it is not a `T`.
+    /// Returns an error if the value cannot be deserialized as a `T`.
     pub fn get_as<T: DeserializeOwned>(&self, key: &str) -> serde_json::Result<Option<T>> {
         self.get(key).map(from_raw).transpose()
     }
 
-    /// Puts `value` under `key` and returns what was there before.
+    /// Inserts `value` at `key` and returns the previous value, if any.
     pub fn insert(&mut self, key: impl Into<String>, value: Box<RawValue>) -> Option<Box<RawValue>> {
         self.0.insert(key.into(), value)
     }
 
-    /// Writes `value` as JSON and puts it under `key`.
+    /// Serializes `value` as JSON and inserts it at `key`.
     ///
     /// ```
     /// use linchpin_types::meta::Meta;
@@ -99,7 +102,7 @@ impl Meta {
     /// ```
     ///
     /// # Errors
-    /// When `value` cannot be written as JSON; nothing changes then.
+    /// Returns an error if `value` cannot be serialized as JSON. The object is unchanged in this case.
     pub fn insert_as<T>(&mut self, key: impl Into<String>, value: &T) -> serde_json::Result<()>
     where
         T: Serialize + ?Sized,
@@ -108,22 +111,22 @@ impl Meta {
         Ok(())
     }
 
-    /// Takes out the value under `key`.
+    /// Removes `key` and returns its value, if any.
     pub fn remove(&mut self, key: &str) -> Option<Box<RawValue>> {
         self.0.remove(key)
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All keys and values, in order of the keys.
+    /// Returns an iterator over the keys and values, in order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(key, value)| (key.as_str(), &**value))
     }
@@ -155,7 +158,17 @@ fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("a tree of JSON can be written")
 }
 
-/// The JSON is not an object, and so it cannot be a [`Meta`].
+/// The error when a JSON value that is not an object is converted to a [`Meta`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::meta::{Meta, MetaError};
+/// use serde_json::json;
+///
+/// let error: MetaError = Meta::try_from(json!("text")).unwrap_err();
+/// assert_eq!(error.to_string(), "`_meta` must be a JSON object, but is a string");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetaError {
     found: &'static str,
@@ -169,7 +182,10 @@ impl fmt::Display for MetaError {
 
 impl std::error::Error for MetaError {}
 
-/// What `_meta` may be set to: a [`Meta`], a [`Map`] of JSON, or a [`Value`] such as `json!({ … })` makes.
+/// A type that can be converted to a [`Meta`]: a [`Meta`] itself, a [`Map`] of JSON values, or a [`Value`] such as the
+/// result of `json!({ … })`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::TextContent;
@@ -178,10 +194,10 @@ impl std::error::Error for MetaError {}
 /// assert_eq!(text.meta.unwrap().get_as::<u32>("com.example/id").unwrap(), Some(7));
 /// ```
 pub trait IntoMeta {
-    /// The `_meta`.
+    /// Converts this value to a [`Meta`].
     ///
     /// # Panics
-    /// If it is valid JSON but not an object. Use [`Meta::try_from`] for JSON that comes from elsewhere.
+    /// Panics if the value is JSON other than an object. Use [`Meta::try_from`] for JSON from an external source.
     fn into_meta(self) -> Meta;
 }
 

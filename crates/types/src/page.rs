@@ -1,4 +1,4 @@
-//! Pages of lists, what a result says about itself, and how long it may be kept.
+//! Pagination, and what results have in common: their type and how long they may be cached.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -8,44 +8,66 @@ use crate::meta::Meta;
 use crate::read::lenient_ms;
 use crate::setters::setters;
 
-/// A place in a list, opaque to everyone but the server that made it.
+/// A position in a list, which is opaque to the client: only the server that created it can interpret it.
 pub type Cursor = String;
 
 /// The parameters of a request for one page of a list.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::page::PaginatedRequestParams;
+///
+/// let first = PaginatedRequestParams::new();
+/// assert_eq!(serde_json::to_string(&first).unwrap(), "{}");
+///
+/// let next = PaginatedRequestParams::new().with_cursor("page-2");
+/// assert_eq!(serde_json::to_string(&next).unwrap(), r#"{"cursor":"page-2"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PaginatedRequestParams {
-    /// Where to go on; absent for the first page.
+    /// The cursor of the page; absent for the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
-    /// The `_meta` object; required in 2026-07-28.
+    /// The `_meta` object (required in 2026-07-28).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl PaginatedRequestParams {
-    /// The first page.
+    /// Creates the parameters for the first page.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 setters!(PaginatedRequestParams {
-    /// The page that starts here.
+    /// Sets the cursor, which is the `nextCursor` of the previous page.
     with_cursor = some cursor: Cursor;
     /// Sets `_meta`.
     with_meta = meta meta;
 });
 
-/// What every result that is one page of a list has in common: for reading any of them without its items.
+/// The members that all paginated results have in common. Any such result can be read as this type, without its items.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::page::PaginatedResult;
+///
+/// let json = r#"{"prompts":[{"name":"greet"}],"nextCursor":"page-2"}"#;
+/// let page: PaginatedResult = serde_json::from_str(json).unwrap();
+/// assert_eq!(page.next_cursor.as_deref(), Some("page-2"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PaginatedResult {
-    /// Where the next page starts; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -53,18 +75,29 @@ pub struct PaginatedResult {
     pub meta: Option<Meta>,
 }
 
-/// What every result that may be kept has in common: for reading any of them without its contents (2026-07-28).
+/// The members that all cacheable results have in common (2026-07-28). Any such result can be read as this type,
+/// without its contents.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::page::{CacheScope, CacheableResult};
+///
+/// let json = r#"{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"public"}"#;
+/// let result: CacheableResult = serde_json::from_str(json).unwrap();
+/// assert_eq!((result.ttl_ms, result.cache_scope), (Some(60_000), Some(CacheScope::Public)));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CacheableResult {
-    /// How long the result may be kept, in milliseconds from when it is received; 0 is not at all.
+    /// How long the result may be cached, in milliseconds from its receipt; 0 means that it must not be cached.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it.
+    /// Who may share the cached result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete.
+    /// The type of this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -72,7 +105,9 @@ pub struct CacheableResult {
     pub meta: Option<Meta>,
 }
 
-/// Who may share a kept result (2026-07-28).
+/// Who may share a cached result (2026-07-28).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::page::CacheScope;
@@ -83,29 +118,42 @@ pub struct CacheableResult {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum CacheScope {
-    /// Everyone: nothing in it depends on who asked.
+    /// Everyone: the result does not depend on who sent the request.
     Public,
-    /// Only whoever asked, under the same authorization.
+    /// Only the client that sent the request, under the same authorization.
     Private,
 }
 
-/// Whether a result is the end of its request (2026-07-28). Absent means [`Complete`](ResultType::Complete).
+/// The type of a result: whether it is the final one of its request (2026-07-28). Absent means
+/// [`Complete`](ResultType::Complete).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::page::ResultType;
+///
+/// let known: ResultType = serde_json::from_str(r#""input_required""#).unwrap();
+/// assert_eq!(known, ResultType::InputRequired);
+///
+/// let other: ResultType = serde_json::from_str(r#""com.example/redirect""#).unwrap();
+/// assert_eq!(other.as_str(), "com.example/redirect");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResultType {
-    /// `complete`: this is the answer.
+    /// `complete`: the final result.
     #[default]
     Complete,
     /// `input_required`: an [`InputRequiredResult`](crate::mrtr::InputRequiredResult).
     InputRequired,
     /// `task`: a [`CreateTaskResult`](crate::task::CreateTaskResult) of the tasks extension.
     Task,
-    /// A type of another extension.
+    /// A type that another extension defines.
     Other(String),
 }
 
 impl ResultType {
-    /// The word on the wire.
+    /// The name of the type, as it is serialized.
     pub fn as_str(&self) -> &str {
         match self {
             ResultType::Complete => "complete",

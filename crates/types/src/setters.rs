@@ -1,7 +1,7 @@
 //! Setters for the optional members of a type: each takes the value and returns it with that member set.
 
-/// Writes `with_…` methods. A line is the documentation, the method, the member, and how it is set: `some` (an optional
-/// value of this type), `list` (a list that is empty when absent), `some_list` (an optional list), `meta`.
+/// Defines `with_…` methods. A line is the documentation, the method, the member, and how it is set: `some` (an
+/// optional value of this type), `list` (a list that is empty when absent), `some_list` (an optional list), `meta`.
 macro_rules! setters {
     ($type:ident { $($(#[$doc:meta])* $method:ident = $kind:ident $member:ident $(: $value:ty)?;)+ }) => {
         impl $type {
@@ -36,7 +36,7 @@ macro_rules! setters {
         $(#[$doc])*
         ///
         /// # Panics
-        /// If it is valid JSON but not an object.
+        /// Panics if the value is JSON other than an object.
         #[must_use]
         pub fn $method(mut self, $member: impl $crate::meta::IntoMeta) -> Self {
             self.$member = Some($member.into_meta());

@@ -10,7 +10,9 @@ use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-/// A published revision of the protocol. Ordered oldest first.
+/// A published revision of the protocol. Revisions are ordered from the oldest to the newest.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::version::Revision;
@@ -35,7 +37,7 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Every revision, oldest first.
+    /// All revisions, from the oldest to the newest.
     pub const ALL: [Revision; 5] = [
         Revision::V2024_11_05,
         Revision::V2025_03_26,
@@ -44,10 +46,10 @@ impl Revision {
         Revision::V2026_07_28,
     ];
 
-    /// The newest revision this crate has the words of.
+    /// The newest revision that this crate supports.
     pub const LATEST: Revision = Revision::V2026_07_28;
 
-    /// The date as it stands on the wire.
+    /// The date of the revision, as it is serialized.
     pub const fn as_str(self) -> &'static str {
         match self {
             Revision::V2024_11_05 => "2024-11-05",
@@ -58,7 +60,8 @@ impl Revision {
         }
     }
 
-    /// The revision of this exact date; `None` for anything else, surrounding blanks included.
+    /// Returns the revision with exactly this date, or `None` for any other text. Surrounding white space is not
+    /// ignored.
     pub fn parse(text: &str) -> Option<Revision> {
         Revision::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
@@ -91,7 +94,16 @@ impl<'de> Deserialize<'de> for Revision {
     }
 }
 
-/// The text is not the date of a revision that this crate knows.
+/// The error when a text is not the date of a known [`Revision`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::version::{Revision, UnknownRevision};
+///
+/// let error: UnknownRevision = "2023-01-01".parse::<Revision>().unwrap_err();
+/// assert!(error.to_string().starts_with("unknown protocol version; known are 2024-11-05,"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownRevision {
     _private: (),
