@@ -10,7 +10,9 @@ use crate::meta::{IntoMeta, Meta};
 use crate::read::{from_raw, null_is_default};
 use crate::setters::setters;
 
-/// Who speaks, or who something is meant for.
+/// The author of a message, or the audience of a piece of content.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::prompt::PromptMessage;
@@ -28,12 +30,17 @@ pub enum Role {
     Assistant,
 }
 
-/// Hints about content: for whom, how important, how fresh.
+/// Hints about content: its audience, its importance and when it last changed.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{Annotations, ContentBlock, Role};
 ///
-/// let hints = Annotations::new().with_audience([Role::User]).with_priority(0.9).with_last_modified("2026-07-28T12:00:00Z");
+/// let hints = Annotations::new()
+///     .with_audience([Role::User])
+///     .with_priority(0.9)
+///     .with_last_modified("2026-07-28T12:00:00Z");
 /// let block = ContentBlock::text("Build failed.").with_annotations(hints);
 /// assert_eq!(
 ///     serde_json::to_string(&block).unwrap(),
@@ -45,19 +52,19 @@ pub enum Role {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Whom it is meant for; empty says nothing.
+    /// The intended audience; empty if it is not specified.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub audience: Vec<Role>,
-    /// How important it is, from 0 (leave it out if you like) to 1 (needed).
+    /// The importance, from 0 (entirely optional) to 1 (effectively required).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When it last changed, ISO 8601 (2025-06-18 and later).
+    /// When the content last changed, in ISO 8601 (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
 impl Annotations {
-    /// No hints yet.
+    /// Creates annotations without any hints.
     pub fn new() -> Self {
         Self::default()
     }
@@ -72,7 +79,9 @@ setters!(Annotations {
     with_last_modified = some last_modified: String;
 });
 
-/// A picture that stands for a server, tool, resource or prompt (2025-11-25 and later).
+/// An icon of a server, tool, resource or prompt (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{Icon, IconTheme};
@@ -90,21 +99,21 @@ setters!(Annotations {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Icon {
-    /// Where it is: an `https:` or `data:` URI.
+    /// The location of the image: an `https:` or `data:` URI.
     pub src: String,
-    /// Its media type, when `src` does not tell or tells wrong.
+    /// The media type, if `src` does not reveal it or reveals a wrong one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its sizes, each as `48x48` or `any`.
+    /// The available sizes, each as `48x48` or `any`.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub sizes: Vec<String>,
-    /// The background it is made for.
+    /// The background that the icon is designed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
 }
 
 impl Icon {
-    /// The picture at this `https:` or `data:` URI.
+    /// Creates an icon whose image is at this `https:` or `data:` URI.
     pub fn new(src: impl Into<String>) -> Self {
         Icon { src: src.into(), ..Icon::default() }
     }
@@ -115,11 +124,13 @@ setters!(Icon {
     with_mime_type = some mime_type: String;
     /// Sets the sizes, each as `48x48` or `any`.
     with_sizes = list sizes: String;
-    /// Sets the background that it is designed for.
+    /// Sets the background that the icon is designed for.
     with_theme = some theme: IconTheme;
 });
 
-/// The background that an icon is made for (2025-11-25 and later).
+/// The background that an icon is designed for (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{Icon, IconTheme};
@@ -137,7 +148,9 @@ pub enum IconTheme {
     Dark,
 }
 
-/// One piece of content, told apart by `type`.
+/// A piece of content. The `type` member identifies the variant.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::ContentBlock;
@@ -162,7 +175,7 @@ pub enum ContentBlock {
 }
 
 impl ContentBlock {
-    /// Text.
+    /// Creates a block of text.
     ///
     /// ```
     /// use linchpin_types::content::ContentBlock;
@@ -175,19 +188,22 @@ impl ContentBlock {
         TextContent::new(text).into()
     }
 
-    /// An image: its bytes, which are written in base64.
+    /// Creates an image from its bytes, which are encoded in base64.
     ///
     /// ```
     /// use linchpin_types::content::ContentBlock;
     ///
     /// let block = ContentBlock::image(b"\x89PNG", "image/png");
-    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#);
+    /// assert_eq!(
+    ///     serde_json::to_string(&block).unwrap(),
+    ///     r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#,
+    /// );
     /// ```
     pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         ImageContent::new(bytes, mime_type).into()
     }
 
-    /// An image whose bytes are in base64 already (standard alphabet, padded).
+    /// Creates an image from bytes that are already encoded in base64 (standard alphabet, padded).
     ///
     /// ```
     /// use linchpin_types::content::ContentBlock;
@@ -198,36 +214,41 @@ impl ContentBlock {
         ImageContent::from_base64(data, mime_type).into()
     }
 
-    /// Sound: its bytes, which are written in base64. Not in 2024-11-05.
+    /// Creates a block of audio from its bytes, which are encoded in base64 (2025-03-26 and later).
     ///
     /// ```
     /// use linchpin_types::content::ContentBlock;
     ///
     /// let block = ContentBlock::audio(b"RIFF", "audio/wav");
-    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);
+    /// assert_eq!(
+    ///     serde_json::to_string(&block).unwrap(),
+    ///     r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#,
+    /// );
     /// ```
     pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         AudioContent::new(bytes, mime_type).into()
     }
 
-    /// Sound whose bytes are in base64 already (standard alphabet, padded). Not in 2024-11-05.
+    /// Creates a block of audio from bytes that are already encoded in base64 (standard alphabet, padded; 2025-03-26
+    /// and later).
     pub fn audio_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         AudioContent::from_base64(data, mime_type).into()
     }
 
-    /// A resource, whole.
+    /// Creates a block that embeds the contents of a resource.
     ///
     /// ```
     /// use linchpin_types::content::{ContentBlock, ResourceContents};
     ///
-    /// let block = ContentBlock::resource(ResourceContents::text("file:///a.md", "# A").with_mime_type("text/markdown"));
+    /// let contents = ResourceContents::text("file:///a.md", "# A").with_mime_type("text/markdown");
+    /// let block = ContentBlock::resource(contents);
     /// # assert!(block.as_text().is_none());
     /// ```
     pub fn resource(resource: ResourceContents) -> Self {
         EmbeddedResource::new(resource).into()
     }
 
-    /// A link to a resource. Not in 2024-11-05 and 2025-03-26.
+    /// Creates a link to the resource with this URI and name (2025-06-18 and later).
     ///
     /// ```
     /// use linchpin_types::content::{ContentBlock, ResourceLink};
@@ -240,7 +261,7 @@ impl ContentBlock {
         ResourceLink::new(uri, name).into()
     }
 
-    /// Sets the annotations, replacing earlier ones.
+    /// Sets the annotations, replacing any previous ones.
     pub fn with_annotations(mut self, annotations: Annotations) -> Self {
         *match &mut self {
             ContentBlock::Text(block) => &mut block.annotations,
@@ -252,10 +273,10 @@ impl ContentBlock {
         self
     }
 
-    /// Sets `_meta`, replacing an earlier one. Not in 2024-11-05 and 2025-03-26.
+    /// Sets `_meta`, replacing any previous one (2025-06-18 and later).
     ///
     /// # Panics
-    /// If it is valid JSON but not an object.
+    /// Panics if `meta` is JSON other than an object.
     pub fn with_meta(mut self, meta: impl IntoMeta) -> Self {
         *match &mut self {
             ContentBlock::Text(block) => &mut block.meta,
@@ -267,7 +288,7 @@ impl ContentBlock {
         self
     }
 
-    /// The text, when this is text.
+    /// Returns the text if this is a block of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             ContentBlock::Text(block) => Some(&block.text),
@@ -344,7 +365,9 @@ impl Kind {
     }
 }
 
-/// Text.
+/// Text content.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{Annotations, ContentBlock, TextContent};
@@ -366,7 +389,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// This text.
+    /// Creates content with this text.
     pub fn new(text: impl Into<String>) -> Self {
         TextContent { text: text.into(), ..Default::default() }
     }
@@ -379,7 +402,9 @@ setters!(TextContent {
     with_meta = meta meta;
 });
 
-/// An image.
+/// Image content.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::ImageContent;
@@ -391,9 +416,9 @@ setters!(TextContent {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ImageContent {
-    /// Its bytes in base64.
+    /// The bytes, encoded in base64.
     pub data: String,
-    /// Its media type.
+    /// The media type.
     pub mime_type: String,
     /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,12 +429,12 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// The image of these bytes, which are written in base64.
+    /// Creates an image from its bytes, which are encoded in base64.
     pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         ImageContent::from_base64(STANDARD.encode(bytes), mime_type)
     }
 
-    /// The image of bytes that are in base64 already (standard alphabet, padded).
+    /// Creates an image from bytes that are already encoded in base64 (standard alphabet, padded).
     pub fn from_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         ImageContent { data: data.into(), mime_type: mime_type.into(), ..Default::default() }
     }
@@ -422,7 +447,9 @@ setters!(ImageContent {
     with_meta = meta meta;
 });
 
-/// Sound (2025-03-26 and later).
+/// Audio content (2025-03-26 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::AudioContent;
@@ -434,9 +461,9 @@ setters!(ImageContent {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AudioContent {
-    /// Its bytes in base64.
+    /// The bytes, encoded in base64.
     pub data: String,
-    /// Its media type.
+    /// The media type.
     pub mime_type: String,
     /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -447,12 +474,12 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// The sound of these bytes, which are written in base64.
+    /// Creates audio content from its bytes, which are encoded in base64.
     pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         AudioContent::from_base64(STANDARD.encode(bytes), mime_type)
     }
 
-    /// The sound of bytes that are in base64 already (standard alphabet, padded).
+    /// Creates audio content from bytes that are already encoded in base64 (standard alphabet, padded).
     pub fn from_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         AudioContent { data: data.into(), mime_type: mime_type.into(), ..Default::default() }
     }
@@ -465,7 +492,9 @@ setters!(AudioContent {
     with_meta = meta meta;
 });
 
-/// A resource, whole.
+/// The contents of a resource, embedded in a message or a result.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{EmbeddedResource, ResourceContents};
@@ -476,7 +505,7 @@ setters!(AudioContent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
-    /// The resource.
+    /// The contents of the resource.
     pub resource: ResourceContents,
     /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -487,7 +516,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// These contents.
+    /// Embeds these contents.
     pub fn new(resource: ResourceContents) -> Self {
         EmbeddedResource { resource, annotations: None, meta: None }
     }
@@ -502,33 +531,37 @@ setters!(EmbeddedResource {
 
 /// A link to a resource, which need not be in the server's list (2025-06-18 and later).
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::content::ResourceLink;
 ///
-/// let link = ResourceLink::new("file:///report.pdf", "report.pdf").with_mime_type("application/pdf").with_size(10_240_u64);
+/// let link = ResourceLink::new("file:///report.pdf", "report.pdf")
+///     .with_mime_type("application/pdf")
+///     .with_size(10_240_u64);
 /// assert_eq!(link.size, Some(10_240));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceLink {
-    /// Where it is.
+    /// The URI of the resource.
     pub uri: String,
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for models.
+    /// A description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its size in bytes, before any encoding.
+    /// The size in bytes, before any encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Annotations.
@@ -540,7 +573,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A link to the resource of this URI and name.
+    /// Creates a link to the resource with this URI and name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         ResourceLink { uri: uri.into(), name: name.into(), ..Default::default() }
     }
@@ -563,7 +596,9 @@ setters!(ResourceLink {
     with_meta = meta meta;
 });
 
-/// What is in a resource: text or bytes, told apart by which of `text` and `blob` is there.
+/// The contents of a resource: text or bytes. The presence of `text` or `blob` identifies the variant.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::ResourceContents;
@@ -581,7 +616,7 @@ pub enum ResourceContents {
 }
 
 impl ResourceContents {
-    /// Text, without a media type.
+    /// Creates text contents without a media type.
     ///
     /// ```
     /// use linchpin_types::content::ResourceContents;
@@ -596,7 +631,7 @@ impl ResourceContents {
         ResourceContents::Text(TextResourceContents { uri: uri.into(), text: text.into(), ..Default::default() })
     }
 
-    /// Bytes, which are written in base64, without a media type.
+    /// Creates binary contents without a media type. The bytes are encoded in base64.
     ///
     /// ```
     /// use linchpin_types::content::ResourceContents;
@@ -608,12 +643,13 @@ impl ResourceContents {
         ResourceContents::blob_base64(uri, STANDARD.encode(bytes))
     }
 
-    /// Bytes that are in base64 already (standard alphabet, padded), without a media type.
+    /// Creates binary contents without a media type, from bytes that are already encoded in base64 (standard
+    /// alphabet, padded).
     pub fn blob_base64(uri: impl Into<String>, data: impl Into<String>) -> Self {
         ResourceContents::Blob(BlobResourceContents { uri: uri.into(), blob: data.into(), ..Default::default() })
     }
 
-    /// Sets the media type, replacing an earlier one.
+    /// Sets the media type, replacing any previous one.
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         *match &mut self {
             ResourceContents::Text(contents) => &mut contents.mime_type,
@@ -622,10 +658,10 @@ impl ResourceContents {
         self
     }
 
-    /// Sets `_meta`, replacing an earlier one (2025-06-18 and later).
+    /// Sets `_meta`, replacing any previous one (2025-06-18 and later).
     ///
     /// # Panics
-    /// If it is valid JSON but not an object.
+    /// Panics if `meta` is JSON other than an object.
     pub fn with_meta(mut self, meta: impl IntoMeta) -> Self {
         *match &mut self {
             ResourceContents::Text(contents) => &mut contents.meta,
@@ -634,7 +670,7 @@ impl ResourceContents {
         self
     }
 
-    /// Where they are.
+    /// Returns the URI of the resource.
     pub fn uri(&self) -> &str {
         match self {
             ResourceContents::Text(contents) => &contents.uri,
@@ -642,7 +678,7 @@ impl ResourceContents {
         }
     }
 
-    /// Their media type.
+    /// Returns the media type.
     pub fn mime_type(&self) -> Option<&str> {
         match self {
             ResourceContents::Text(contents) => contents.mime_type.as_deref(),
@@ -669,14 +705,27 @@ impl<'de> Deserialize<'de> for ResourceContents {
     }
 }
 
-/// Text in a resource.
+/// The contents of a text resource.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::content::ResourceContents;
+///
+/// let json = r#"{"uri":"file:///a.txt","mimeType":"text/plain","text":"hello"}"#;
+/// match serde_json::from_str(json)? {
+///     ResourceContents::Text(contents) => assert_eq!(contents.text, "hello"),
+///     ResourceContents::Blob(_) => panic!("binary contents"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TextResourceContents {
-    /// Where it is.
+    /// The URI of the resource.
     pub uri: String,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The text.
@@ -686,17 +735,30 @@ pub struct TextResourceContents {
     pub meta: Option<Meta>,
 }
 
-/// Bytes in a resource.
+/// The contents of a binary resource.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::content::ResourceContents;
+///
+/// let json = r#"{"uri":"file:///a.png","mimeType":"image/png","blob":"iVBORw=="}"#;
+/// match serde_json::from_str(json)? {
+///     ResourceContents::Blob(contents) => assert_eq!(contents.blob, "iVBORw=="),
+///     ResourceContents::Text(_) => panic!("text contents"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BlobResourceContents {
-    /// Where they are.
+    /// The URI of the resource.
     pub uri: String,
-    /// Their media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The bytes in base64.
+    /// The bytes, encoded in base64.
     pub blob: String,
     /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Elicitation (2025-06-18 and later): a server asks the user for input, by a form or a URL.
+//! Elicitation (2025-06-18 and later): a server asks the user for input, with a form or a URL.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,20 @@ pub use form::{
     UntitledSingleSelectEnumSchema,
 };
 
-/// The parameters of `elicitation/create`, told apart by `mode`; without one it is a form.
+/// The parameters of `elicitation/create`. The `mode` member identifies the variant; if it is absent, this is a form.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::ElicitRequestParams;
+///
+/// let json = r#"{"mode":"url","message":"Please sign in.","url":"https://example.com/sign-in"}"#;
+/// match serde_json::from_str(json)? {
+///     ElicitRequestParams::Url(params) => assert_eq!(params.url, "https://example.com/sign-in"),
+///     other => panic!("not a URL: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -61,6 +74,8 @@ impl<'de> Deserialize<'de> for ElicitRequestParams {
 
 /// Asks the user to fill in a form (2025-06-18 and later).
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::elicit::{BooleanSchema, ElicitRequestFormParams, RequestedSchema, StringSchema};
 ///
@@ -80,14 +95,15 @@ impl<'de> Deserialize<'de> for ElicitRequestParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitRequestFormParams {
-    /// `"form"` when written out (2025-11-25 and later); absent means the same.
+    /// The mode (2025-11-25 and later); absent means [`FormMode::Form`] too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<FormMode>,
     /// The message for the user.
     pub message: String,
     /// The fields of the form.
     pub requested_schema: RequestedSchema,
-    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata).
+    /// Asks the receiver to run the request as a task (2025-11-25 only): a
+    /// [`TaskMetadata`](crate::task::experimental::TaskMetadata).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (2025-06-18 and 2025-11-25).
@@ -96,7 +112,7 @@ pub struct ElicitRequestFormParams {
 }
 
 impl ElicitRequestFormParams {
-    /// Shows this message and these fields.
+    /// Creates the parameters for a form with this message and these fields.
     pub fn new(message: impl Into<String>, requested_schema: RequestedSchema) -> Self {
         ElicitRequestFormParams { message: message.into(), requested_schema, ..Default::default() }
     }
@@ -107,7 +123,17 @@ setters!(ElicitRequestFormParams {
     with_meta = meta meta;
 });
 
-/// The word `form` (2025-11-25 and later).
+/// The `mode` of a form (2025-11-25 and later).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::{ElicitRequestFormParams, FormMode, RequestedSchema};
+///
+/// let mut params = ElicitRequestFormParams::new("Who are you?", RequestedSchema::new());
+/// params.mode = Some(FormMode::Form);
+/// assert!(serde_json::to_string(&params).unwrap().starts_with(r#"{"mode":"form","#));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -117,12 +143,15 @@ pub enum FormMode {
     Form,
 }
 
-/// Asks the user to visit a URL (2025-11-25 and later). Written with `"mode": "url"`.
+/// Asks the user to visit a URL (2025-11-25 and later). It is serialized with `"mode": "url"`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::ElicitRequestURLParams;
 ///
-/// let params = ElicitRequestURLParams::new("Please sign in.", "https://example.com/sign-in").with_elicitation_id("e1");
+/// let params = ElicitRequestURLParams::new("Please sign in.", "https://example.com/sign-in")
+///     .with_elicitation_id("e1");
 /// assert_eq!(
 ///     serde_json::to_string(&params).unwrap(),
 ///     r#"{"mode":"url","message":"Please sign in.","url":"https://example.com/sign-in","elicitationId":"e1"}"#,
@@ -136,10 +165,11 @@ pub struct ElicitRequestURLParams {
     pub message: String,
     /// The URL to visit.
     pub url: String,
-    /// The elicitation's id (2025-11-25 only, required there).
+    /// The id of the elicitation (2025-11-25 only, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata).
+    /// Asks the receiver to run the request as a task (2025-11-25 only): a
+    /// [`TaskMetadata`](crate::task::experimental::TaskMetadata).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (2025-11-25 only).
@@ -148,14 +178,14 @@ pub struct ElicitRequestURLParams {
 }
 
 impl ElicitRequestURLParams {
-    /// Shows this message and, with consent, opens this URL.
+    /// Creates the parameters that show this message and, with the user's consent, open this URL.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         ElicitRequestURLParams { message: message.into(), url: url.into(), ..Default::default() }
     }
 }
 
 setters!(ElicitRequestURLParams {
-    /// Sets the elicitation's id (2025-11-25 only).
+    /// Sets the id of the elicitation (2025-11-25 only).
     with_elicitation_id = some elicitation_id: String;
     /// Sets `_meta`.
     with_meta = meta meta;
@@ -164,6 +194,15 @@ setters!(ElicitRequestURLParams {
 eq_by_json!(ElicitRequestFormParams, ElicitRequestURLParams);
 
 /// The parameters of `notifications/elicitation/complete` (2025-11-25 only).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::ElicitationCompleteNotificationParams;
+///
+/// let params = ElicitationCompleteNotificationParams::new("e1");
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"elicitationId":"e1"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -176,7 +215,7 @@ pub struct ElicitationCompleteNotificationParams {
 }
 
 impl ElicitationCompleteNotificationParams {
-    /// The elicitation with this id has ended.
+    /// Creates the parameters for the elicitation with this id.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         ElicitationCompleteNotificationParams { elicitation_id: elicitation_id.into(), ..Default::default() }
     }
@@ -187,7 +226,9 @@ setters!(ElicitationCompleteNotificationParams {
     with_meta = meta meta;
 });
 
-/// The user's response.
+/// The result of `elicitation/create`: the user's response.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{ElicitAction, ElicitResult};
@@ -200,7 +241,7 @@ setters!(ElicitationCompleteNotificationParams {
 pub struct ElicitResult {
     /// The user's action.
     pub action: ElicitAction,
-    /// The submitted fields; only with [`ElicitAction::Accept`] of a form. A field that is `null` is left out.
+    /// The submitted fields, if the user accepted a form. Fields that are `null` are left out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_content")]
     pub content: Option<BTreeMap<String, ElicitValue>>,
     /// The `_meta` object (2025-06-18 and 2025-11-25).
@@ -209,7 +250,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// The user accepted and submitted these fields.
+    /// Creates the result for a user who accepted a form and submitted these fields.
     ///
     /// ```
     /// use linchpin_types::elicit::{ElicitResult, ElicitValue};
@@ -225,7 +266,7 @@ impl ElicitResult {
         ElicitResult { action: ElicitAction::Accept, content: Some(content), meta: None }
     }
 
-    /// The user agreed to open the URL; there is no content.
+    /// Creates the result for a user who agreed to open the URL. It has no content.
     ///
     /// ```
     /// use linchpin_types::elicit::ElicitResult;
@@ -236,7 +277,7 @@ impl ElicitResult {
         ElicitResult { action: ElicitAction::Accept, content: None, meta: None }
     }
 
-    /// The user declined.
+    /// Creates the result for a user who declined.
     ///
     /// ```
     /// use linchpin_types::elicit::{ElicitAction, ElicitResult};
@@ -248,7 +289,7 @@ impl ElicitResult {
         ElicitResult { action: ElicitAction::Decline, content: None, meta: None }
     }
 
-    /// The user dismissed the request.
+    /// Creates the result for a user who dismissed the request without a choice.
     pub fn cancel() -> Self {
         ElicitResult { action: ElicitAction::Cancel, content: None, meta: None }
     }
@@ -259,7 +300,9 @@ setters!(ElicitResult {
     with_meta = meta meta;
 });
 
-/// The user's action.
+/// The user's action in response to an elicitation.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{ElicitAction, ElicitResult};
@@ -272,15 +315,17 @@ setters!(ElicitResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
-    /// Accepted.
+    /// The user accepted.
     Accept,
-    /// Declined.
+    /// The user declined.
     Decline,
-    /// Dismissed without a choice.
+    /// The user dismissed the request without a choice.
     Cancel,
 }
 
 /// The value of a form field.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::ElicitValue;
@@ -298,9 +343,9 @@ pub enum ElicitValue {
     Integer(i64),
     /// Any other number.
     Number(f64),
-    /// Text, or one choice.
+    /// Text, or a single choice.
     String(String),
-    /// Several choices (2025-11-25 and later).
+    /// Multiple choices (2025-11-25 and later).
     Strings(Vec<String>),
 }
 

@@ -1,5 +1,5 @@
-//! Requests that take several rounds (2026-07-28): a result asks for input, and the client sends the same request
-//! again with the answers.
+//! Requests with several rounds (2026-07-28): a result asks for input, and the client sends the same request again with
+//! its responses.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,9 @@ use crate::root::{ListRootsRequestParams, ListRootsResult};
 use crate::sample::{CreateMessageRequestParams, CreateMessageResult};
 use crate::setters::setters;
 
-/// What the server wants from the client: `{"method": …, "params": …}`, told apart by `method`.
+/// A request for input from the client: `{"method": …, "params": …}`. The `method` member identifies the variant.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::mrtr::InputRequest;
@@ -28,19 +30,19 @@ use crate::setters::setters;
 #[serde(tag = "method", content = "params")]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// The user's answer to a question.
+    /// Asks the user for input.
     #[serde(rename = "elicitation/create")]
     Elicit(ElicitRequestParams),
-    /// The model's answer to a question.
+    /// Asks the client's model to generate a message.
     #[serde(rename = "sampling/createMessage")]
     CreateMessage(Box<CreateMessageRequestParams>),
-    /// The places the client works in.
+    /// Asks for the client's roots.
     #[serde(rename = "roots/list")]
     ListRoots(ListRootsRequestParams),
 }
 
 impl InputRequest {
-    /// The method's name on the wire; in revisions before 2026-07-28 the same question is a request of this name.
+    /// Returns the name of the method. Before 2026-07-28, the same question is a JSON-RPC request with this method.
     pub fn method(&self) -> &'static str {
         match self {
             InputRequest::Elicit(_) => method::ELICITATION_CREATE,
@@ -75,23 +77,40 @@ impl<'de> Deserialize<'de> for InputRequest {
     }
 }
 
-/// What the server wants, by keys that it chose.
+/// The input requests of a result, by keys that the server chooses.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
-/// The client's answers, by the keys of the questions. Raw, because only the question tells what an answer must be,
-/// and a bad one should not spoil the others; read them with [`InputResponse`] or as the kind that was asked for.
+/// The client's responses, by the keys of the input requests. They are raw JSON, because only the input request
+/// determines the type of its response, and an invalid response should not invalidate the others. Read them as
+/// [`InputResponse`] or as the type that belongs to the input request.
 pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 
-/// One answer of a client. When read without knowing the question, it is told apart by `action`, `roots`, or neither.
+/// The client's response to one [`InputRequest`]. When it is deserialized, the presence of `action`, `roots` or neither
+/// identifies the variant.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::ElicitAction;
+/// use linchpin_types::mrtr::{InputResponse, InputResponses};
+///
+/// let json = r#"{"name":{"action":"accept","content":{"name":"Ann"}}}"#;
+/// let responses: InputResponses = serde_json::from_str(json)?;
+/// match serde_json::from_str(responses["name"].get())? {
+///     InputResponse::Elicit(result) => assert_eq!(result.action, ElicitAction::Accept),
+///     other => panic!("not a user's response: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum InputResponse {
-    /// The user's answer.
+    /// The user's response.
     Elicit(ElicitResult),
-    /// The model's answer.
+    /// The message that the model generated.
     CreateMessage(CreateMessageResult),
-    /// The places the client works in.
+    /// The client's roots.
     ListRoots(ListRootsResult),
 }
 
@@ -113,15 +132,18 @@ impl<'de> Deserialize<'de> for InputResponse {
     }
 }
 
-/// A result that is not the end: the client is to send the request again, with answers and the state (2026-07-28).
-/// At least one of `input_requests` and `request_state` is there.
+/// A result that asks for input: the client sends the request again, with its responses and the state (2026-07-28). At
+/// least one of `input_requests` and `request_state` is present.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{ElicitRequestFormParams, RequestedSchema};
 /// use linchpin_types::mrtr::{InputRequest, InputRequiredResult};
 ///
 /// let question = ElicitRequestFormParams::new("Sure?", RequestedSchema::new());
-/// let result = InputRequiredResult::new([("sure", InputRequest::Elicit(question.into()))]).with_request_state("sealed");
+/// let result = InputRequiredResult::new([("sure", InputRequest::Elicit(question.into()))])
+///     .with_request_state("sealed");
 /// assert_eq!(result.input_requests.unwrap()["sure"].method(), "elicitation/create");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,10 +152,10 @@ impl<'de> Deserialize<'de> for InputResponse {
 pub struct InputRequiredResult {
     /// Always [`ResultType::InputRequired`].
     pub result_type: ResultType,
-    /// What the server wants; absent means: only try again.
+    /// The requests for input. If absent, the client only sends its request again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What the client is to send back unchanged and unread.
+    /// An opaque state that the client sends back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// The `_meta` object.
@@ -142,7 +164,7 @@ pub struct InputRequiredResult {
 }
 
 impl InputRequiredResult {
-    /// Asks for this input, each request under a key of its own.
+    /// Creates a result with these requests for input, each with a unique key.
     pub fn new(requests: impl IntoIterator<Item = (impl Into<String>, InputRequest)>) -> Self {
         let requests = requests.into_iter().map(|(key, request)| (key.into(), request)).collect();
         InputRequiredResult { input_requests: Some(requests), ..Default::default() }
@@ -157,7 +179,7 @@ setters!(InputRequiredResult {
 });
 
 impl Default for InputRequiredResult {
-    /// Asks for nothing yet: `input_requests` or `request_state` must be added.
+    /// Creates a result without any requests. The caller must set `input_requests` or `request_state`.
     fn default() -> Self {
         InputRequiredResult {
             result_type: ResultType::InputRequired,

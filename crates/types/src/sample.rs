@@ -1,4 +1,4 @@
-//! Sampling: a server asks the client's model.
+//! Sampling: a server asks the client's model to generate a message.
 
 use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
@@ -12,6 +12,8 @@ use crate::setters::setters;
 use crate::tool::Tool;
 
 /// The parameters of `sampling/createMessage`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::{CreateMessageRequestParams, ModelPreferences, SamplingMessage};
@@ -28,33 +30,34 @@ use crate::tool::Tool;
 pub struct CreateMessageRequestParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model to prefer.
+    /// The server's preferences for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// The system prompt that the server would like.
+    /// The system prompt that the server requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Which servers' context to add. Absent means none.
+    /// The servers whose context should be included. Absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How freely to sample.
+    /// The sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How many tokens to write at most.
+    /// The maximum number of tokens to generate.
     pub max_tokens: u64,
-    /// Where to stop.
+    /// Texts at which the model stops.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub stop_sequences: Vec<String>,
-    /// Settings of the model's provider, an object.
+    /// Provider-specific metadata, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<RawValue>>,
     /// The tools that the model may use (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// How the model is to use them (2025-11-25 and later).
+    /// How the model may use the tools (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Run it as a task (2025-11-25 only).
+    /// Asks the client to run the request as a task (2025-11-25 only): a
+    /// [`TaskMetadata`](crate::task::experimental::TaskMetadata).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (2024-11-05 to 2025-11-25).
@@ -63,7 +66,7 @@ pub struct CreateMessageRequestParams {
 }
 
 impl CreateMessageRequestParams {
-    /// Asks for at most `max_tokens` tokens that continue this conversation.
+    /// Creates the parameters that ask for at most `max_tokens` tokens in continuation of this conversation.
     pub fn new(messages: impl IntoIterator<Item = SamplingMessage>, max_tokens: u64) -> Self {
         CreateMessageRequestParams { messages: messages.into_iter().collect(), max_tokens, ..Default::default() }
     }
@@ -90,7 +93,9 @@ setters!(CreateMessageRequestParams {
     with_meta = meta meta;
 });
 
-/// One message of a conversation.
+/// A message of a conversation.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::Role;
@@ -108,10 +113,10 @@ setters!(CreateMessageRequestParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The author of the message.
     pub role: Role,
-    /// What they say. One block is written alone, as every revision has it; several as an array, which only
-    /// 2025-11-25 and later can read.
+    /// The content of the message. A single block is serialized by itself, as in all revisions. Several blocks are
+    /// serialized as an array, which is valid in 2025-11-25 and later.
     #[serde(serialize_with = "write_blocks", deserialize_with = "read_blocks")]
     pub content: Vec<SamplingMessageContentBlock>,
     /// The `_meta` object (2025-11-25 and later).
@@ -120,17 +125,17 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// Several blocks that somebody says at once. More than one need 2025-11-25 or later.
+    /// Creates a message with this author and these blocks. More than one block requires 2025-11-25 or later.
     pub fn new(role: Role, content: impl IntoIterator<Item = impl Into<SamplingMessageContentBlock>>) -> Self {
         SamplingMessage { role, content: content.into_iter().map(Into::into).collect(), meta: None }
     }
 
-    /// The user says this.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<SamplingMessageContentBlock>) -> Self {
         SamplingMessage { role: Role::User, content: vec![content.into()], meta: None }
     }
 
-    /// The model says this.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<SamplingMessageContentBlock>) -> Self {
         SamplingMessage { role: Role::Assistant, content: vec![content.into()], meta: None }
     }
@@ -141,7 +146,9 @@ setters!(SamplingMessage {
     with_meta = meta meta;
 });
 
-/// What the model answered.
+/// The result of `sampling/createMessage`: the message that the model generated.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::CreateMessageResult;
@@ -156,15 +163,16 @@ setters!(SamplingMessage {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageResult {
-    /// Who says it; the model.
+    /// The author of the message, which is the model.
     pub role: Role,
-    /// What it says. One block is written alone, several as an array (2025-11-25 and later).
+    /// The content of the message. A single block is serialized by itself, several blocks as an array (2025-11-25 and
+    /// later).
     #[serde(serialize_with = "write_blocks", deserialize_with = "read_blocks")]
     pub content: Vec<SamplingMessageContentBlock>,
-    /// Which model answered.
+    /// The name of the model.
     pub model: String,
-    /// Why it stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` (2025-11-25 and later), or the provider's
-    /// own word.
+    /// The reason why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` (2025-11-25 and later), or a
+    /// provider-specific value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// The `_meta` object.
@@ -173,7 +181,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// These blocks by this model. More than one need 2025-11-25 or later.
+    /// Creates a result with the name of the model and these blocks. More than one block requires 2025-11-25 or later.
     ///
     /// ```
     /// use linchpin_types::sample::{CreateMessageResult, ToolUseContent};
@@ -193,20 +201,22 @@ impl CreateMessageResult {
         CreateMessageResult { role: Role::Assistant, content, model: model.into(), stop_reason: None, meta: None }
     }
 
-    /// One text by this model.
+    /// Creates a result with the name of the model and this text.
     pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
         CreateMessageResult::new(model, [SamplingMessageContentBlock::text(text)])
     }
 }
 
 setters!(CreateMessageResult {
-    /// Sets the stop reason: `endTurn`, `maxTokens` and so on.
+    /// Sets the reason why the model stopped, such as `endTurn` or `maxTokens`.
     with_stop_reason = some stop_reason: String;
     /// Sets `_meta`.
     with_meta = meta meta;
 });
 
-/// One piece of what is said to or by a model, told apart by `type`.
+/// A piece of content of a message to or from a model. The `type` member identifies the variant.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::SamplingMessageContentBlock;
@@ -231,29 +241,32 @@ pub enum SamplingMessageContentBlock {
 }
 
 impl SamplingMessageContentBlock {
-    /// Text.
+    /// Creates a block of text.
     pub fn text(text: impl Into<String>) -> Self {
         TextContent::new(text).into()
     }
 
-    /// An image: its bytes, which are written in base64.
+    /// Creates an image from its bytes, which are encoded in base64.
     ///
     /// ```
     /// use linchpin_types::sample::SamplingMessageContentBlock as Block;
     ///
     /// let block = Block::image(b"\x89PNG", "image/png");
-    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#);
+    /// assert_eq!(
+    ///     serde_json::to_string(&block).unwrap(),
+    ///     r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#,
+    /// );
     /// ```
     pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         ImageContent::new(bytes, mime_type).into()
     }
 
-    /// Sound: its bytes, which are written in base64. Not in 2024-11-05.
+    /// Creates a block of audio from its bytes, which are encoded in base64 (2025-03-26 and later).
     pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         AudioContent::new(bytes, mime_type).into()
     }
 
-    /// The text, when this is text.
+    /// Returns the text if this is a block of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             SamplingMessageContentBlock::Text(block) => Some(&block.text),
@@ -307,7 +320,9 @@ impl<'de> Deserialize<'de> for SamplingMessageContentBlock {
     }
 }
 
-/// The model wants to use a tool (2025-11-25 and later).
+/// A request by the model to use a tool (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::RawValue;
@@ -320,9 +335,9 @@ impl<'de> Deserialize<'de> for SamplingMessageContentBlock {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUseContent {
-    /// What the result will be known by.
+    /// The id of this use, which the result repeats.
     pub id: String,
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
     /// The arguments, an object.
     pub input: Box<RawValue>,
@@ -332,7 +347,7 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// The use of a tool with these arguments, an object; `id` is what the result will be known by.
+    /// Creates a use of the tool `name` with these arguments, an object. The result repeats the `id`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Box<RawValue>) -> Self {
         ToolUseContent { id: id.into(), name: name.into(), input, meta: None }
     }
@@ -343,7 +358,9 @@ setters!(ToolUseContent {
     with_meta = meta meta;
 });
 
-/// What a tool answered to the model (2025-11-25 and later).
+/// The result of a tool that the model used (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::{SamplingMessage, ToolResultContent};
@@ -356,15 +373,15 @@ setters!(ToolUseContent {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResultContent {
-    /// The `id` of the use.
+    /// The `id` of the [`ToolUseContent`].
     pub tool_use_id: String,
-    /// The answer, for the model.
+    /// The result for the model.
     #[serde(default, deserialize_with = "null_is_default")]
     pub content: Vec<ContentBlock>,
-    /// The answer, for programs: an object in 2025-11-25, any JSON since.
+    /// The result for programs: an object in 2025-11-25, any JSON value since.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_some")]
     pub structured_content: Option<Box<RawValue>>,
-    /// The tool failed and `content` says why. Absent means it did not.
+    /// Whether the tool failed, in which case `content` gives the reason. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// The `_meta` object.
@@ -373,7 +390,7 @@ pub struct ToolResultContent {
 }
 
 impl ToolResultContent {
-    /// What the use with this `id` answered.
+    /// Creates the result of the use with this `id`.
     pub fn new(tool_use_id: impl Into<String>, content: impl IntoIterator<Item = impl Into<ContentBlock>>) -> Self {
         let content = content.into_iter().map(Into::into).collect();
         ToolResultContent { tool_use_id: tool_use_id.into(), content, ..Default::default() }
@@ -389,20 +406,33 @@ setters!(ToolResultContent {
     with_meta = meta meta;
 });
 
-/// Which servers' context to add to a conversation. Deprecated since 2025-11-25, except `none`.
+/// The servers whose context should be included in a conversation. All values except `none` are deprecated since
+/// 2025-11-25.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::sample::{CreateMessageRequestParams, IncludeContext, SamplingMessage};
+///
+/// let params = CreateMessageRequestParams::new([SamplingMessage::user("Which files changed?")], 100)
+///     .with_include_context(IncludeContext::ThisServer);
+/// assert_eq!(serde_json::to_string(&params.include_context).unwrap(), r#""thisServer""#);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum IncludeContext {
-    /// None.
+    /// No server.
     None,
-    /// That of the server that asks.
+    /// The server that sends the request.
     ThisServer,
-    /// That of all servers.
+    /// All servers.
     AllServers,
 }
 
-/// Which model to prefer. The client decides.
+/// The server's preferences for a model. The client makes the choice.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::ModelPreferences;
@@ -417,16 +447,16 @@ pub enum IncludeContext {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// Names or parts of names, the first that fits goes first.
+    /// Names of models or parts of names, in order of preference.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub hints: Vec<ModelHint>,
-    /// How much cheapness matters, from 0 to 1.
+    /// The importance of low cost, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_priority: Option<f64>,
-    /// How much speed matters, from 0 to 1.
+    /// The importance of speed, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_priority: Option<f64>,
-    /// How much ability matters, from 0 to 1.
+    /// The importance of intelligence, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intelligence_priority: Option<f64>,
 }
@@ -442,7 +472,9 @@ setters!(ModelPreferences {
     with_intelligence_priority = some intelligence_priority: f64;
 });
 
-/// A hint at a model.
+/// A hint for the choice of a model.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::ModelHint;
@@ -453,13 +485,13 @@ setters!(ModelPreferences {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
-    /// A part of its name.
+    /// The name of the model, or a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl ModelHint {
-    /// A model with this in its name.
+    /// Creates a hint for models whose name contains this text.
     pub fn new(name: impl Into<String>) -> Self {
         ModelHint { name: Some(name.into()) }
     }
@@ -471,7 +503,9 @@ impl From<&str> for ModelHint {
     }
 }
 
-/// How the model is to use tools (2025-11-25 and later).
+/// How the model may use tools (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::{ToolChoice, ToolChoiceMode};
@@ -482,7 +516,7 @@ impl From<&str> for ModelHint {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolChoice {
-    /// The rule. Absent means [`ToolChoiceMode::Auto`].
+    /// The mode. Absent means [`ToolChoiceMode::Auto`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
 }
@@ -493,7 +527,9 @@ impl From<ToolChoiceMode> for ToolChoice {
     }
 }
 
-/// Whether the model uses tools (2025-11-25 and later).
+/// Whether the model may or must use tools (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::sample::{ToolChoice, ToolChoiceMode};
@@ -505,11 +541,11 @@ impl From<ToolChoiceMode> for ToolChoice {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolChoiceMode {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// It must use one at least.
+    /// The model must use at least one tool.
     Required,
-    /// It must not.
+    /// The model must not use any tool.
     None,
 }
 

@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use crate::read::{from_raw, null_is_default};
 use crate::setters::setters;
 
-/// The fields of a form: an object schema whose properties are all primitive.
+/// The schema of a form: an object schema whose properties are all primitive.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{NumberSchema, RequestedSchema, UntitledSingleSelectEnumSchema};
@@ -28,21 +30,21 @@ pub struct RequestedSchema {
     /// The dialect of the schema (2025-11-25 and later).
     #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The fields, in the order in which the user is to see them.
+    /// The fields, in the order in which the user sees them.
     #[serde(default)]
     pub properties: Properties,
-    /// The fields that must be filled in.
+    /// The names of the required fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub required: Vec<String>,
 }
 
 impl RequestedSchema {
-    /// A form without fields.
+    /// Creates a form without fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a field after the others.
+    /// Appends a field to the form.
     #[must_use]
     pub fn with_field(mut self, name: impl Into<String>, field: impl Into<PrimitiveSchemaDefinition>) -> Self {
         self.properties.0.push((name.into(), field.into()));
@@ -51,16 +53,33 @@ impl RequestedSchema {
 }
 
 setters!(RequestedSchema {
-    /// Sets which fields are required.
+    /// Sets the names of the required fields.
     with_required = list required: String;
 });
 
-/// The fields of a form by name, in the order in which they were written.
+/// The names and schemas of the fields of a form, in their original order.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::{BooleanSchema, Properties, StringSchema};
+///
+/// let fields: Properties = [
+///     ("email".to_owned(), StringSchema::new().into()),
+///     ("news".to_owned(), BooleanSchema::new().into()),
+/// ]
+/// .into_iter()
+/// .collect();
+/// assert_eq!(
+///     serde_json::to_string(&fields).unwrap(),
+///     r#"{"email":{"type":"string"},"news":{"type":"boolean"}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Properties(pub Vec<(String, PrimitiveSchemaDefinition)>);
 
 impl Properties {
-    /// The field of this name; the last one if a peer wrote the name twice.
+    /// Returns the field with this name, or the last one if a peer sent several.
     pub fn get(&self, name: &str) -> Option<&PrimitiveSchemaDefinition> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, field)| field)
     }
@@ -102,7 +121,9 @@ impl<'de> Deserialize<'de> for Properties {
     }
 }
 
-/// One field of a form.
+/// A field of a form.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{BooleanSchema, PrimitiveSchemaDefinition};
@@ -120,15 +141,15 @@ pub enum PrimitiveSchemaDefinition {
     Number(NumberSchema),
     /// A boolean.
     Boolean(BooleanSchema),
-    /// One choice out of values.
+    /// A single choice from a list of values.
     UntitledSingleSelectEnum(UntitledSingleSelectEnumSchema),
-    /// One choice out of values with titles (2025-11-25 and later).
+    /// A single choice from a list of values with titles (2025-11-25 and later).
     TitledSingleSelectEnum(TitledSingleSelectEnumSchema),
-    /// Several choices out of values (2025-11-25 and later).
+    /// Multiple choices from a list of values (2025-11-25 and later).
     UntitledMultiSelectEnum(UntitledMultiSelectEnumSchema),
-    /// Several choices out of values with titles (2025-11-25 and later).
+    /// Multiple choices from a list of values with titles (2025-11-25 and later).
     TitledMultiSelectEnum(TitledMultiSelectEnumSchema),
-    /// One choice out of values, with titles beside them: the only titled kind in 2025-06-18.
+    /// A single choice from a list of values, with a separate list of titles: the only kind with titles in 2025-06-18.
     LegacyTitledEnum(LegacyTitledEnumSchema),
 }
 
@@ -194,13 +215,16 @@ struct ItemsProbe {
     any_of: Option<IgnoredAny>,
 }
 
-/// Text in a form.
+/// A text field of a form.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, StringSchema};
 ///
-/// let form = RequestedSchema::new().with_field("value", StringSchema::new().with_title("Name").with_max_length(40_u64));
-/// assert!(form.properties.get("value").is_some());
+/// let name = StringSchema::new().with_title("Name").with_max_length(40_u64);
+/// let form = RequestedSchema::new().with_field("name", name);
+/// assert!(form.properties.get("name").is_some());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "string")]
@@ -212,10 +236,10 @@ pub struct StringSchema {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Minimum length, in characters.
+    /// The minimum length in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
-    /// Maximum length, in characters.
+    /// The maximum length in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
     /// The format of the text.
@@ -227,7 +251,7 @@ pub struct StringSchema {
 }
 
 impl StringSchema {
-    /// Any text.
+    /// Creates a field for any text.
     pub fn new() -> Self {
         Self::default()
     }
@@ -250,10 +274,13 @@ setters!(StringSchema {
 
 /// The format of a text field.
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::elicit::{StringFormat, StringSchema};
 ///
 /// let mail = StringSchema::new().with_format(StringFormat::Email);
+/// assert_eq!(serde_json::to_string(&mail).unwrap(), r#"{"type":"string","format":"email"}"#);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -269,7 +296,9 @@ pub enum StringFormat {
     DateTime,
 }
 
-/// A number in a form.
+/// A number field of a form.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, NumberSchema};
@@ -280,7 +309,7 @@ pub enum StringFormat {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NumberSchema {
-    /// Whether it must be whole.
+    /// Whether the number must be an integer.
     #[serde(rename = "type")]
     pub kind: NumberKind,
     /// The display name.
@@ -289,10 +318,10 @@ pub struct NumberSchema {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The smallest allowed.
+    /// The minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<serde_json::Number>,
-    /// The largest allowed.
+    /// The maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<serde_json::Number>,
     /// The default value (2025-11-25 and later).
@@ -301,12 +330,12 @@ pub struct NumberSchema {
 }
 
 impl NumberSchema {
-    /// Any number.
+    /// Creates a field for any number.
     pub fn number() -> Self {
         Self::default()
     }
 
-    /// An integer.
+    /// Creates a field for an integer.
     pub fn integer() -> Self {
         NumberSchema { kind: NumberKind::Integer, ..Default::default() }
     }
@@ -325,7 +354,16 @@ setters!(NumberSchema {
     with_default = some default: serde_json::Number;
 });
 
-/// Whether a number must be whole.
+/// Whether a number must be an integer.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::{NumberKind, NumberSchema};
+///
+/// let schema: NumberSchema = serde_json::from_str(r#"{"type":"integer"}"#).unwrap();
+/// assert_eq!(schema.kind, NumberKind::Integer);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -333,11 +371,13 @@ pub enum NumberKind {
     /// Any number.
     #[default]
     Number,
-    /// Whole numbers.
+    /// An integer.
     Integer,
 }
 
 /// A boolean field of a form.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, BooleanSchema};
@@ -361,7 +401,7 @@ pub struct BooleanSchema {
 }
 
 impl BooleanSchema {
-    /// A boolean.
+    /// Creates a boolean field.
     pub fn new() -> Self {
         Self::default()
     }
@@ -376,7 +416,9 @@ setters!(BooleanSchema {
     with_default = some default: bool;
 });
 
-/// One choice out of values.
+/// A single choice from a list of values.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, UntitledSingleSelectEnumSchema};
@@ -403,7 +445,7 @@ pub struct UntitledSingleSelectEnumSchema {
 }
 
 impl UntitledSingleSelectEnumSchema {
-    /// One of these values.
+    /// Creates a field for one of these values.
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { values: values.into_iter().map(Into::into).collect(), ..Default::default() }
     }
@@ -418,13 +460,16 @@ setters!(UntitledSingleSelectEnumSchema {
     with_default = some default: String;
 });
 
-/// One choice out of values with titles (2025-11-25 and later).
+/// A single choice from a list of values with titles (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, TitledSingleSelectEnumSchema, TitledValue};
 ///
-/// let form = RequestedSchema::new().with_field("value", TitledSingleSelectEnumSchema::new([TitledValue::new("r", "Red")]));
-/// assert!(form.properties.get("value").is_some());
+/// let colors = [TitledValue::new("r", "Red"), TitledValue::new("g", "Green")];
+/// let form = RequestedSchema::new().with_field("color", TitledSingleSelectEnumSchema::new(colors));
+/// assert!(form.properties.get("color").is_some());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "string")]
@@ -436,7 +481,7 @@ pub struct TitledSingleSelectEnumSchema {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The values and their titles.
+    /// The values with their titles.
     pub one_of: Vec<TitledValue>,
     /// The default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -444,7 +489,7 @@ pub struct TitledSingleSelectEnumSchema {
 }
 
 impl TitledSingleSelectEnumSchema {
-    /// One of these values.
+    /// Creates a field for one of these values.
     pub fn new(one_of: impl IntoIterator<Item = TitledValue>) -> Self {
         Self { one_of: one_of.into_iter().collect(), ..Default::default() }
     }
@@ -459,7 +504,16 @@ setters!(TitledSingleSelectEnumSchema {
     with_default = some default: String;
 });
 
-/// A value and what people call it (2025-11-25 and later).
+/// A value and its display name (2025-11-25 and later).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::TitledValue;
+///
+/// let value = TitledValue::new("r", "Red");
+/// assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"const":"r","title":"Red"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TitledValue {
@@ -471,13 +525,15 @@ pub struct TitledValue {
 }
 
 impl TitledValue {
-    /// A value and what people call it.
+    /// Creates a value with this display name.
     pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
         TitledValue { value: value.into(), title: title.into() }
     }
 }
 
-/// Several choices out of values (2025-11-25 and later).
+/// Multiple choices from a list of values (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, UntitledMultiSelectEnumSchema};
@@ -495,21 +551,21 @@ pub struct UntitledMultiSelectEnumSchema {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Minimum number of items.
+    /// The minimum number of choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// Maximum number of items.
+    /// The maximum number of choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
     /// The values.
     pub items: UntitledItems,
-    /// The default value.
+    /// The default choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
 }
 
 impl UntitledMultiSelectEnumSchema {
-    /// Some of these values.
+    /// Creates a field for any number of these values.
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let items = UntitledItems { values: values.into_iter().map(Into::into).collect() };
         Self { items, ..Default::default() }
@@ -525,11 +581,23 @@ setters!(UntitledMultiSelectEnumSchema {
     with_min_items = some min_items: u64;
     /// Sets the maximum number of choices.
     with_max_items = some max_items: u64;
-    /// Sets the default choice (2025-11-25 and later).
+    /// Sets the default choices.
     with_default = some_list default: String;
 });
 
 /// The values of an [`UntitledMultiSelectEnumSchema`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::UntitledMultiSelectEnumSchema;
+///
+/// let schema = UntitledMultiSelectEnumSchema::new(["red", "green"]);
+/// assert_eq!(
+///     serde_json::to_string(&schema.items).unwrap(),
+///     r#"{"type":"string","enum":["red","green"]}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string")]
 #[non_exhaustive]
@@ -539,13 +607,16 @@ pub struct UntitledItems {
     pub values: Vec<String>,
 }
 
-/// Several choices out of values with titles (2025-11-25 and later).
+/// Multiple choices from a list of values with titles (2025-11-25 and later).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::elicit::{RequestedSchema, TitledMultiSelectEnumSchema, TitledValue};
 ///
-/// let form = RequestedSchema::new().with_field("value", TitledMultiSelectEnumSchema::new([TitledValue::new("r", "Red")]));
-/// assert!(form.properties.get("value").is_some());
+/// let colors = [TitledValue::new("r", "Red"), TitledValue::new("g", "Green")];
+/// let form = RequestedSchema::new().with_field("colors", TitledMultiSelectEnumSchema::new(colors));
+/// assert!(form.properties.get("colors").is_some());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "array")]
@@ -557,21 +628,21 @@ pub struct TitledMultiSelectEnumSchema {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Minimum number of items.
+    /// The minimum number of choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// Maximum number of items.
+    /// The maximum number of choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
-    /// The values and their titles.
+    /// The values with their titles.
     pub items: TitledItems,
-    /// The default value.
+    /// The default choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
 }
 
 impl TitledMultiSelectEnumSchema {
-    /// Some of these values.
+    /// Creates a field for any number of these values.
     pub fn new(any_of: impl IntoIterator<Item = TitledValue>) -> Self {
         Self { items: TitledItems { any_of: any_of.into_iter().collect() }, ..Default::default() }
     }
@@ -586,20 +657,45 @@ setters!(TitledMultiSelectEnumSchema {
     with_min_items = some min_items: u64;
     /// Sets the maximum number of choices.
     with_max_items = some max_items: u64;
-    /// Sets the default choice (2025-11-25 and later).
+    /// Sets the default choices.
     with_default = some_list default: String;
 });
 
 /// The values of a [`TitledMultiSelectEnumSchema`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::{TitledMultiSelectEnumSchema, TitledValue};
+///
+/// let schema = TitledMultiSelectEnumSchema::new([TitledValue::new("r", "Red")]);
+/// assert_eq!(
+///     serde_json::to_string(&schema.items).unwrap(),
+///     r#"{"anyOf":[{"const":"r","title":"Red"}]}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TitledItems {
-    /// The values and their titles.
+    /// The values with their titles.
     pub any_of: Vec<TitledValue>,
 }
 
-/// One choice out of values, with the titles in a list beside them. Superseded in 2025-11-25.
+/// A single choice from a list of values, with a separate list of titles. It is superseded by
+/// [`TitledSingleSelectEnumSchema`] in 2025-11-25.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::{LegacyTitledEnumSchema, TitledValue};
+///
+/// let values = [TitledValue::new("r", "Red"), TitledValue::new("g", "Green")];
+/// assert_eq!(
+///     serde_json::to_string(&LegacyTitledEnumSchema::new(values)).unwrap(),
+///     r#"{"type":"string","enum":["r","g"],"enumNames":["Red","Green"]}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "string")]
 #[non_exhaustive]
@@ -613,7 +709,7 @@ pub struct LegacyTitledEnumSchema {
     /// The values.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
-    /// What people call them, in the same order.
+    /// The display names of the values, in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub enum_names: Vec<String>,
     /// The default value (2025-11-25 and later).
@@ -622,7 +718,7 @@ pub struct LegacyTitledEnumSchema {
 }
 
 impl LegacyTitledEnumSchema {
-    /// One of these values, each with what people call it.
+    /// Creates a field for one of these values with display names.
     pub fn new(values: impl IntoIterator<Item = TitledValue>) -> Self {
         let (values, enum_names) = values.into_iter().map(|titled| (titled.value, titled.title)).unzip();
         Self { values, enum_names, ..Default::default() }
