@@ -11,6 +11,8 @@ use crate::setters::setters;
 
 /// The parameters of `completion/complete`.
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::complete::{CompleteArgument, CompleteReference, CompleteRequestParams};
 ///
@@ -25,12 +27,12 @@ use crate::setters::setters;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteRequestParams {
-    /// Whose argument it is.
+    /// The prompt or the resource template that has the argument.
     #[serde(rename = "ref")]
     pub reference: CompleteReference,
     /// The argument being typed.
     pub argument: CompleteArgument,
-    /// What has been filled in already (2025-06-18 and later).
+    /// The arguments that already have values (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<CompleteContext>,
     /// The `_meta` object (required in 2026-07-28).
@@ -39,12 +41,12 @@ pub struct CompleteRequestParams {
 }
 
 impl CompleteRequestParams {
-    /// Asks for values of this argument of what is referred to.
+    /// Creates the parameters that ask for values of this argument of the prompt or resource template.
     pub fn new(reference: CompleteReference, argument: CompleteArgument) -> Self {
         CompleteRequestParams { reference, argument, context: None, meta: None }
     }
 
-    /// Sets the arguments that are already filled in (2025-06-18 and later).
+    /// Sets the arguments that already have values (2025-06-18 and later).
     #[must_use]
     pub fn with_context(mut self, arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
         self.context = Some(CompleteContext::new(arguments));
@@ -57,7 +59,10 @@ setters!(CompleteRequestParams {
     with_meta = meta meta;
 });
 
-/// Whose argument is being typed: the `ref`, told apart by `type`.
+/// A reference to the prompt or the resource template whose argument is being typed. The `type` member identifies the
+/// variant.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::complete::{CompleteArgument, CompleteReference, CompleteRequestParams};
@@ -69,38 +74,64 @@ setters!(CompleteRequestParams {
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum CompleteReference {
-    /// A prompt's.
+    /// A prompt.
     #[serde(rename = "ref/prompt")]
     Prompt(PromptReference),
-    /// A resource template's. The schemas up to 2025-03-26 call it `ResourceReference`.
+    /// A resource template. The schemas up to 2025-03-26 call it `ResourceReference`.
     #[serde(rename = "ref/resource")]
     Resource(ResourceTemplateReference),
 }
 
 impl CompleteReference {
-    /// The prompt of this name.
+    /// Refers to the prompt with this name.
     pub fn prompt(name: impl Into<String>) -> Self {
         CompleteReference::Prompt(PromptReference { name: name.into(), title: None })
     }
 
-    /// The resource template of this URI template.
+    /// Refers to the resource template with this URI template.
     pub fn resource(uri: impl Into<String>) -> Self {
         CompleteReference::Resource(ResourceTemplateReference { uri: uri.into() })
     }
 }
 
-/// A prompt, by name.
+/// A reference to a prompt by its name.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::complete::CompleteReference;
+///
+/// let json = r#"{"type":"ref/prompt","name":"greet","title":"Greet somebody"}"#;
+/// match serde_json::from_str(json)? {
+///     CompleteReference::Prompt(prompt) => assert_eq!(prompt.name, "greet"),
+///     other => panic!("not a prompt: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptReference {
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// A resource or a template, by URI.
+/// A reference to a resource or a resource template by its URI.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::complete::CompleteReference;
+///
+/// let json = r#"{"type":"ref/resource","uri":"weather://{city}"}"#;
+/// match serde_json::from_str(json)? {
+///     CompleteReference::Resource(template) => assert_eq!(template.uri, "weather://{city}"),
+///     other => panic!("not a resource template: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceTemplateReference {
@@ -108,41 +139,62 @@ pub struct ResourceTemplateReference {
     pub uri: String,
 }
 
-/// The argument being typed.
+/// The argument that is being typed.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::complete::CompleteArgument;
+///
+/// let argument = CompleteArgument::new("city", "Os");
+/// assert_eq!(serde_json::to_string(&argument).unwrap(), r#"{"name":"city","value":"Os"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteArgument {
-    /// Its name.
+    /// The name of the argument.
     pub name: String,
-    /// What has been typed so far.
+    /// The text that has been typed so far.
     pub value: String,
 }
 
 impl CompleteArgument {
-    /// The argument of this name, of which this has been typed.
+    /// Creates an argument with this name and the text that has been typed so far.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         CompleteArgument { name: name.into(), value: value.into() }
     }
 }
 
-/// What has been filled in already (2025-06-18 and later).
+/// The arguments that already have values (2025-06-18 and later).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::complete::CompleteContext;
+///
+/// let context = CompleteContext::new([("country", "Norway")]);
+/// assert_eq!(context.arguments["country"], "Norway");
+/// assert_eq!(serde_json::to_string(&context).unwrap(), r#"{"arguments":{"country":"Norway"}}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteContext {
-    /// The other arguments.
+    /// The values of the other arguments by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub arguments: BTreeMap<String, String>,
 }
 
 impl CompleteContext {
-    /// These other arguments.
+    /// Creates a context with the names and values of these arguments.
     pub fn new(arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
         let arguments = arguments.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         CompleteContext { arguments }
     }
 }
 
-/// Suggestions.
+/// The result of `completion/complete`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::complete::{CompleteResult, Completion};
@@ -159,7 +211,7 @@ impl CompleteContext {
 pub struct CompleteResult {
     /// The suggestions.
     pub completion: Completion,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -168,7 +220,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// These suggestions.
+    /// Creates a result with these suggestions.
     pub fn new(completion: Completion) -> Self {
         CompleteResult { completion, ..Default::default() }
     }
@@ -179,7 +231,9 @@ setters!(CompleteResult {
     with_meta = meta meta;
 });
 
-/// The suggestions themselves.
+/// The suggested values for an argument.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::complete::Completion;
@@ -193,16 +247,16 @@ setters!(CompleteResult {
 pub struct Completion {
     /// The values, best first; at most 100.
     pub values: Vec<String>,
-    /// How many there are in all, which may be more than were sent.
+    /// The total number of values, which may exceed the number of values sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more than were sent.
+    /// Whether there are more values than were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }
 
 impl Completion {
-    /// These values, best first; at most 100.
+    /// Creates suggestions from these values, best first; at most 100.
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Completion { values: values.into_iter().map(Into::into).collect(), ..Default::default() }
     }

@@ -10,7 +10,9 @@ use crate::meta::Meta;
 use crate::read::eq_by_json;
 use crate::setters::setters;
 
-/// How grave a log message is: the severities of RFC 5424. Ordered, the gravest is the greatest.
+/// The severity of a log message, as in RFC 5424. Levels are ordered: the most severe is the greatest.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::logging::LoggingLevel;
@@ -21,26 +23,26 @@ use crate::setters::setters;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoggingLevel {
-    /// For those who look for a bug.
+    /// Information for debugging.
     Debug,
     /// Ordinary events.
     Info,
     /// Ordinary but notable events.
     Notice,
-    /// Something may go wrong.
+    /// A condition that may lead to an error.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A part failed.
+    /// A component has failed.
     Critical,
-    /// Someone must act at once.
+    /// Action must be taken immediately.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LoggingLevel {
-    /// Every level, least grave first.
+    /// All levels, from the least to the most severe.
     pub const ALL: [LoggingLevel; 8] = [
         LoggingLevel::Debug,
         LoggingLevel::Info,
@@ -52,7 +54,7 @@ impl LoggingLevel {
         LoggingLevel::Emergency,
     ];
 
-    /// The word on the wire.
+    /// The name of the level, as it is serialized.
     pub const fn as_str(self) -> &'static str {
         match self {
             LoggingLevel::Debug => "debug",
@@ -66,7 +68,7 @@ impl LoggingLevel {
         }
     }
 
-    /// The level of this exact word.
+    /// Returns the level with exactly this name.
     pub fn parse(text: &str) -> Option<LoggingLevel> {
         LoggingLevel::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -86,7 +88,16 @@ impl FromStr for LoggingLevel {
     }
 }
 
-/// The text is not the name of a level.
+/// The error when a text is not the name of a [`LoggingLevel`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::logging::{LoggingLevel, UnknownLoggingLevel};
+///
+/// let error: UnknownLoggingLevel = "verbose".parse::<LoggingLevel>().unwrap_err();
+/// assert!(error.to_string().starts_with("unknown logging level"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownLoggingLevel {
     _private: (),
@@ -102,6 +113,8 @@ impl std::error::Error for UnknownLoggingLevel {}
 
 /// The parameters of `logging/setLevel` (2024-11-05 to 2025-11-25).
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::logging::{LoggingLevel, SetLevelRequestParams};
 ///
@@ -111,7 +124,7 @@ impl std::error::Error for UnknownLoggingLevel {}
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelRequestParams {
-    /// From which level on the client wants messages.
+    /// The least severe level that the client wants to receive.
     pub level: LoggingLevel,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +132,7 @@ pub struct SetLevelRequestParams {
 }
 
 impl SetLevelRequestParams {
-    /// Messages from this level on.
+    /// Creates the parameters that ask for messages of this level and of more severe ones.
     pub fn new(level: LoggingLevel) -> Self {
         SetLevelRequestParams { level, meta: None }
     }
@@ -131,6 +144,8 @@ setters!(SetLevelRequestParams {
 });
 
 /// The parameters of `notifications/message`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
@@ -146,12 +161,12 @@ setters!(SetLevelRequestParams {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoggingMessageNotificationParams {
-    /// How grave it is.
+    /// The severity.
     pub level: LoggingLevel,
-    /// Which part of the server speaks.
+    /// The name of the logger, such as a component of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What it says: a string or any other JSON.
+    /// The message: a string or any other JSON value.
     pub data: Box<RawValue>,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -159,14 +174,14 @@ pub struct LoggingMessageNotificationParams {
 }
 
 impl LoggingMessageNotificationParams {
-    /// This text, or any other JSON, at this level.
+    /// Creates the parameters of a message at this level. `data` is a string or any other JSON value.
     pub fn new(level: LoggingLevel, data: Box<RawValue>) -> Self {
         LoggingMessageNotificationParams { level, logger: None, data, meta: None }
     }
 }
 
 setters!(LoggingMessageNotificationParams {
-    /// Sets the logger.
+    /// Sets the name of the logger.
     with_logger = some logger: String;
     /// Sets `_meta`.
     with_meta = meta meta;

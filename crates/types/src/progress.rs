@@ -1,4 +1,4 @@
-//! Progress of a running request.
+//! Progress notifications of a running request.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,8 @@ use crate::meta::Meta;
 use crate::setters::setters;
 
 /// The parameters of `notifications/progress`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::progress::ProgressNotificationParams;
@@ -21,15 +23,15 @@ use crate::setters::setters;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProgressNotificationParams {
-    /// The token that the request gave.
+    /// The token from the request.
     pub progress_token: ProgressToken,
-    /// How far it is; must grow from one notification to the next. Written as a whole number when it is one.
+    /// The progress so far, which must increase with each notification. Whole numbers are serialized as integers.
     #[serde(serialize_with = "write_number")]
     pub progress: f64,
-    /// How far it will go, when that is known. Written as a whole number when it is one.
+    /// The total, if it is known. Whole numbers are serialized as integers.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_number_if_any")]
     pub total: Option<f64>,
-    /// What is going on, for people (2025-03-26 and later).
+    /// A description of the progress for users (2025-03-26 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The `_meta` object.
@@ -38,7 +40,7 @@ pub struct ProgressNotificationParams {
 }
 
 impl ProgressNotificationParams {
-    /// The request with this token is so far.
+    /// Creates the parameters for the request with this token and its progress so far.
     pub fn new(progress_token: impl Into<ProgressToken>, progress: f64) -> Self {
         let progress_token = progress_token.into();
         ProgressNotificationParams { progress_token, progress, total: None, message: None, meta: None }
@@ -48,7 +50,7 @@ impl ProgressNotificationParams {
 setters!(ProgressNotificationParams {
     /// Sets the total.
     with_total = some total: f64;
-    /// Sets a message for users (2025-03-26 and later).
+    /// Sets the description of the progress for users (2025-03-26 and later).
     with_message = some message: String;
     /// Sets `_meta`.
     with_meta = meta meta;

@@ -1,4 +1,4 @@
-//! Prompts: texts with blanks that a user may choose.
+//! Prompts: templates of messages that a user can choose and fill in.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,8 @@ use crate::read::{eq_by_json, lenient_ms, null_is_default};
 use crate::setters::setters;
 
 /// A prompt, as a server lists it.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::prompt::{Prompt, PromptArgument};
@@ -29,18 +31,18 @@ use crate::setters::setters;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The blanks to fill in.
+    /// The arguments that can be filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub arguments: Vec<PromptArgument>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// The `_meta` object (2025-06-18 and later).
@@ -49,7 +51,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt of this name.
+    /// Creates a prompt with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Prompt { name: name.into(), ..Default::default() }
     }
@@ -68,7 +70,9 @@ setters!(Prompt {
     with_meta = meta meta;
 });
 
-/// One blank of a prompt.
+/// An argument of a prompt.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::prompt::PromptArgument;
@@ -82,21 +86,21 @@ setters!(Prompt {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What belongs there.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be filled in. Absent means no.
+    /// Whether the argument must be filled in. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
 }
 
 impl PromptArgument {
-    /// A blank of this name.
+    /// Creates an optional argument with this name.
     pub fn new(name: impl Into<String>) -> Self {
         PromptArgument { name: name.into(), ..Default::default() }
     }
@@ -111,23 +115,35 @@ setters!(PromptArgument {
     with_required = some required: bool;
 });
 
-/// One page of a server's prompts.
+/// The result of `prompts/list`: one page of a server's prompts.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::prompt::{ListPromptsResult, Prompt};
+///
+/// let page = ListPromptsResult::new([Prompt::new("greet")]).with_next_cursor("page-2");
+/// assert_eq!(
+///     serde_json::to_string(&page).unwrap(),
+///     r#"{"prompts":[{"name":"greet"}],"nextCursor":"page-2"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListPromptsResult {
     /// The prompts.
     pub prompts: Vec<Prompt>,
-    /// Where the next page starts; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -136,7 +152,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// These prompts, the last of the list.
+    /// Creates the last page of a list, with these prompts.
     pub fn new(prompts: impl IntoIterator<Item = Prompt>) -> Self {
         ListPromptsResult { prompts: prompts.into_iter().collect(), ..Default::default() }
     }
@@ -145,7 +161,7 @@ impl ListPromptsResult {
 setters!(ListPromptsResult {
     /// Sets the cursor of the next page.
     with_next_cursor = some next_cursor: Cursor;
-    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    /// Sets how long the result may be cached, in milliseconds (2026-07-28).
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope (2026-07-28).
     with_cache_scope = some cache_scope: CacheScope;
@@ -154,6 +170,8 @@ setters!(ListPromptsResult {
 });
 
 /// The parameters of `prompts/get`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::prompt::GetPromptRequestParams;
@@ -165,15 +183,15 @@ setters!(ListPromptsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptRequestParams {
-    /// Which prompt.
+    /// The name of the prompt.
     pub name: String,
-    /// What goes into the blanks.
+    /// The values of the arguments, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub arguments: BTreeMap<String, String>,
-    /// Answers to the input requests of the previous round (2026-07-28).
+    /// The responses to the input requests of the previous result (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server said at the previous round, unchanged (2026-07-28).
+    /// The `requestState` of the previous result, unchanged (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// The `_meta` object (required in 2026-07-28).
@@ -182,12 +200,12 @@ pub struct GetPromptRequestParams {
 }
 
 impl GetPromptRequestParams {
-    /// The prompt of this name.
+    /// Creates the parameters for the prompt with this name, without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         GetPromptRequestParams { name: name.into(), ..Default::default() }
     }
 
-    /// Sets the prompt's arguments.
+    /// Sets the values of the arguments, by name.
     #[must_use]
     pub fn with_arguments(
         mut self,
@@ -203,7 +221,9 @@ setters!(GetPromptRequestParams {
     with_meta = meta meta;
 });
 
-/// A prompt with its blanks filled in.
+/// The result of `prompts/get`: the messages of a prompt, with its arguments filled in.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::prompt::{GetPromptResult, PromptMessage};
@@ -211,19 +231,20 @@ setters!(GetPromptRequestParams {
 /// let result = GetPromptResult::new([PromptMessage::user("Say hello to Ann.")]).with_description("A greeting");
 /// assert_eq!(
 ///     serde_json::to_string(&result).unwrap(),
-///     r#"{"description":"A greeting","messages":[{"role":"user","content":{"type":"text","text":"Say hello to Ann."}}]}"#,
+///     r#"{"description":"A greeting","messages":[{"role":"user","#.to_owned()
+///         + r#""content":{"type":"text","text":"Say hello to Ann."}}]}"#,
 /// );
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// What it is for.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The messages to start a conversation with.
+    /// The messages that start the conversation.
     pub messages: Vec<PromptMessage>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -232,7 +253,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// These messages.
+    /// Creates a result with these messages.
     pub fn new(messages: impl IntoIterator<Item = PromptMessage>) -> Self {
         GetPromptResult { messages: messages.into_iter().collect(), ..Default::default() }
     }
@@ -245,7 +266,9 @@ setters!(GetPromptResult {
     with_meta = meta meta;
 });
 
-/// One message of a prompt.
+/// A message of a prompt.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::{ContentBlock, Role};
@@ -259,24 +282,24 @@ setters!(GetPromptResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The author of the message.
     pub role: Role,
-    /// What they say.
+    /// The content of the message.
     pub content: ContentBlock,
 }
 
 impl PromptMessage {
-    /// Somebody says this.
+    /// Creates a message with this author and content.
     pub fn new(role: Role, content: impl Into<ContentBlock>) -> Self {
         PromptMessage { role, content: content.into() }
     }
 
-    /// The user says this.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         PromptMessage { role: Role::User, content: content.into() }
     }
 
-    /// The model says this.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         PromptMessage { role: Role::Assistant, content: content.into() }
     }

@@ -1,4 +1,4 @@
-//! Resources: what a client may read.
+//! Resources: data that a client can read.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,15 @@ use crate::setters::setters;
 
 /// A resource, as a server lists it.
 ///
+/// # Example
+///
 /// ```
 /// use linchpin_types::resource::Resource;
 ///
-/// let resource = Resource::new("file:///a.md", "a").with_title("All about A").with_mime_type("text/markdown").with_size(3u64);
+/// let resource = Resource::new("file:///a.md", "a")
+///     .with_title("All about A")
+///     .with_mime_type("text/markdown")
+///     .with_size(3u64);
 /// assert_eq!(
 ///     serde_json::to_string(&resource).unwrap(),
 ///     r#"{"uri":"file:///a.md","name":"a","title":"All about A","mimeType":"text/markdown","size":3}"#,
@@ -24,23 +29,23 @@ use crate::setters::setters;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for models.
+    /// The description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its size in bytes, before any encoding.
+    /// The size in bytes, before any encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Annotations.
@@ -52,7 +57,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The resource of this URI and name.
+    /// Creates a resource with this URI and name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Resource { uri: uri.into(), name: name.into(), ..Default::default() }
     }
@@ -75,7 +80,9 @@ setters!(Resource {
     with_meta = meta meta;
 });
 
-/// A family of resources, as a server lists it.
+/// A template for resources, as a server lists it.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::resource::ResourceTemplate;
@@ -90,23 +97,23 @@ setters!(Resource {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// Where they are: a URI template of RFC 6570.
+    /// The URI template (RFC 6570).
     pub uri_template: String,
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are, for models.
+    /// The description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, when all have the same.
+    /// The media type, if it is the same for all resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints about them.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` object (2025-06-18 and later).
@@ -115,7 +122,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// The resources of this URI template, under this name.
+    /// Creates a template with this URI template and name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         ResourceTemplate { uri_template: uri_template.into(), name: name.into(), ..Default::default() }
     }
@@ -136,23 +143,36 @@ setters!(ResourceTemplate {
     with_meta = meta meta;
 });
 
-/// One page of a server's resources.
+/// The result of `resources/list`: one page of a server's resources.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::resource::{ListResourcesResult, Resource};
+///
+/// let resource = Resource::new("file:///a.md", "a");
+/// let page = ListResourcesResult::new([resource]).with_next_cursor("page-2");
+/// assert_eq!(
+///     serde_json::to_string(&page).unwrap(),
+///     r#"{"resources":[{"uri":"file:///a.md","name":"a"}],"nextCursor":"page-2"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
-    /// Where the next page starts; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -161,7 +181,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// These resources, the last of the list.
+    /// Creates the last page of a list, with these resources.
     pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
         ListResourcesResult { resources: resources.into_iter().collect(), ..Default::default() }
     }
@@ -170,7 +190,7 @@ impl ListResourcesResult {
 setters!(ListResourcesResult {
     /// Sets the cursor of the next page.
     with_next_cursor = some next_cursor: Cursor;
-    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    /// Sets how long the result may be cached, in milliseconds (2026-07-28).
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope (2026-07-28).
     with_cache_scope = some cache_scope: CacheScope;
@@ -178,23 +198,35 @@ setters!(ListResourcesResult {
     with_meta = meta meta;
 });
 
-/// One page of a server's resource templates.
+/// The result of `resources/templates/list`: one page of a server's resource templates.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::resource::{ListResourceTemplatesResult, ResourceTemplate};
+///
+/// let page = ListResourceTemplatesResult::new([ResourceTemplate::new("file:///{+path}", "file")]);
+/// assert_eq!(
+///     serde_json::to_string(&page).unwrap(),
+///     r#"{"resourceTemplates":[{"uriTemplate":"file:///{+path}","name":"file"}]}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Where the next page starts; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -203,7 +235,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// These templates, the last of the list.
+    /// Creates the last page of a list, with these templates.
     pub fn new(resource_templates: impl IntoIterator<Item = ResourceTemplate>) -> Self {
         ListResourceTemplatesResult {
             resource_templates: resource_templates.into_iter().collect(),
@@ -215,7 +247,7 @@ impl ListResourceTemplatesResult {
 setters!(ListResourceTemplatesResult {
     /// Sets the cursor of the next page.
     with_next_cursor = some next_cursor: Cursor;
-    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    /// Sets how long the result may be cached, in milliseconds (2026-07-28).
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope (2026-07-28).
     with_cache_scope = some cache_scope: CacheScope;
@@ -224,6 +256,8 @@ setters!(ListResourceTemplatesResult {
 });
 
 /// The parameters of `resources/read`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::resource::ReadResourceRequestParams;
@@ -235,12 +269,12 @@ setters!(ListResourceTemplatesResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceRequestParams {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
-    /// Answers to the input requests of the previous round (2026-07-28).
+    /// The responses to the input requests of the previous result (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server said at the previous round, unchanged (2026-07-28).
+    /// The `requestState` of the previous result, unchanged (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// The `_meta` object (required in 2026-07-28).
@@ -249,7 +283,7 @@ pub struct ReadResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// For the resource of this URI.
+    /// Creates the parameters for the resource with this URI.
     pub fn new(uri: impl Into<String>) -> Self {
         ReadResourceRequestParams { uri: uri.into(), ..Default::default() }
     }
@@ -260,7 +294,9 @@ setters!(ReadResourceRequestParams {
     with_meta = meta meta;
 });
 
-/// What is in a resource.
+/// The result of `resources/read`: the contents of a resource.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::ResourceContents;
@@ -279,15 +315,15 @@ setters!(ReadResourceRequestParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// One piece, or several where a resource (a folder, say) has parts with URIs of their own.
+    /// The contents: a single item, or several items if the resource (such as a folder) has parts with their own URIs.
     pub contents: Vec<ResourceContents>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -296,14 +332,14 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// These contents.
+    /// Creates a result with these contents.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
         ReadResourceResult { contents: contents.into_iter().collect(), ..Default::default() }
     }
 }
 
 setters!(ReadResourceResult {
-    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    /// Sets how long the result may be cached, in milliseconds (2026-07-28).
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope (2026-07-28).
     with_cache_scope = some cache_scope: CacheScope;
@@ -312,11 +348,20 @@ setters!(ReadResourceResult {
 });
 
 /// The parameters of `resources/subscribe` (2024-11-05 to 2025-11-25).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::resource::SubscribeRequestParams;
+///
+/// let params = SubscribeRequestParams::new("file:///a.md");
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"uri":"file:///a.md"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscribeRequestParams {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -324,7 +369,7 @@ pub struct SubscribeRequestParams {
 }
 
 impl SubscribeRequestParams {
-    /// For the resource of this URI.
+    /// Creates the parameters for the resource with this URI.
     pub fn new(uri: impl Into<String>) -> Self {
         SubscribeRequestParams { uri: uri.into(), ..Default::default() }
     }
@@ -336,11 +381,20 @@ setters!(SubscribeRequestParams {
 });
 
 /// The parameters of `resources/unsubscribe` (2024-11-05 to 2025-11-25).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::resource::UnsubscribeRequestParams;
+///
+/// let params = UnsubscribeRequestParams::new("file:///a.md");
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"uri":"file:///a.md"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UnsubscribeRequestParams {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -348,7 +402,7 @@ pub struct UnsubscribeRequestParams {
 }
 
 impl UnsubscribeRequestParams {
-    /// For the resource of this URI.
+    /// Creates the parameters for the resource with this URI.
     pub fn new(uri: impl Into<String>) -> Self {
         UnsubscribeRequestParams { uri: uri.into(), ..Default::default() }
     }
@@ -360,11 +414,21 @@ setters!(UnsubscribeRequestParams {
 });
 
 /// The parameters of `notifications/resources/updated`.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::resource::ResourceUpdatedNotificationParams;
+///
+/// let json = r#"{"uri":"file:///a.md"}"#;
+/// let params: ResourceUpdatedNotificationParams = serde_json::from_str(json).unwrap();
+/// assert_eq!(params, ResourceUpdatedNotificationParams::new("file:///a.md"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceUpdatedNotificationParams {
-    /// Which resource changed; may lie below the one that was subscribed to.
+    /// The URI of the resource that changed, which may be a sub-resource of the one that the client subscribed to.
     pub uri: String,
     /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -372,7 +436,7 @@ pub struct ResourceUpdatedNotificationParams {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// For the resource of this URI.
+    /// Creates the parameters for the resource with this URI.
     pub fn new(uri: impl Into<String>) -> Self {
         ResourceUpdatedNotificationParams { uri: uri.into(), ..Default::default() }
     }

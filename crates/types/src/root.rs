@@ -1,11 +1,13 @@
-//! Roots: the places a client works in.
+//! Roots: the directories and files that a client works in.
 
 use serde::{Deserialize, Serialize};
 
 use crate::meta::Meta;
 use crate::setters::setters;
 
-/// A place the client works in.
+/// A directory or file that the client works in.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::root::Root;
@@ -16,7 +18,7 @@ use crate::setters::setters;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// Where it is: a `file:` URI.
+    /// The location: a `file:` URI.
     pub uri: String,
     /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +29,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A root at a `file://` URI.
+    /// Creates a root with this `file:` URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Root { uri: uri.into(), ..Root::default() }
     }
@@ -49,7 +51,9 @@ impl From<&str> for Root {
 /// The parameters of `roots/list`.
 pub type ListRootsRequestParams = crate::jsonrpc::RequestParams;
 
-/// The places the client works in.
+/// The result of `roots/list`: the directories and files that the client works in.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::root::ListRootsResult;
@@ -60,7 +64,7 @@ pub type ListRootsRequestParams = crate::jsonrpc::RequestParams;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListRootsResult {
-    /// The places.
+    /// The roots.
     pub roots: Vec<Root>,
     /// The `_meta` object (2024-11-05 to 2025-11-25).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +72,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// These places.
+    /// Creates a result with these roots.
     pub fn new(roots: impl IntoIterator<Item = impl Into<Root>>) -> Self {
         ListRootsResult { roots: roots.into_iter().map(Into::into).collect(), meta: None }
     }

@@ -1,4 +1,4 @@
-//! Skills: instructions for models, with their files, as an extension of the protocol describes them.
+//! Skills: instructions for models and their files, as defined by an extension of the protocol.
 //!
 //! Specification: the extension `io.modelcontextprotocol/skills`.
 
@@ -7,67 +7,95 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The entry of one skill, as `skills/list` and `skills/get` return it.
+/// A skill, as `skills/list` and `skills/get` return it.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::skill::{Skill, SkillResources};
 ///
-/// let json = r#"{"uri":"skill://a/SKILL.md","frontmatter":{"name":"a","description":"Does A."},"resources":"dynamic"}"#;
+/// let json = r#"{
+///     "uri": "skill://a/SKILL.md",
+///     "frontmatter": { "name": "a", "description": "Does A." },
+///     "resources": "dynamic"
+/// }"#;
 /// let skill: Skill = serde_json::from_str(json).unwrap();
-/// assert_eq!((skill.name(), &skill.resources), ("a", &SkillResources::Dynamic));
-/// assert_eq!(serde_json::to_string(&skill).unwrap(), json);
+/// assert_eq!((skill.name(), skill.description()), ("a", "Does A."));
+/// assert_eq!(skill.resources, SkillResources::Dynamic);
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Skill {
-    /// The URI of its `SKILL.md`.
+    /// The URI of `SKILL.md`.
     pub uri: String,
     /// The YAML front matter of `SKILL.md` as JSON, with `name` and `description`.
     pub frontmatter: Map<String, Value>,
-    /// Its files.
+    /// The files of the skill.
     pub resources: SkillResources,
 }
 
 impl Skill {
-    /// The skill whose `SKILL.md` has this URI and front matter.
+    /// Creates a skill whose `SKILL.md` has this URI and front matter.
     pub fn new(uri: impl Into<String>, frontmatter: Map<String, Value>, resources: SkillResources) -> Self {
         Skill { uri: uri.into(), frontmatter, resources }
     }
 
-    /// Its name; empty if the front matter has none. Several skills of a server may have one name.
+    /// Returns the name, or an empty string if the front matter has none. Several skills of a server may have the same
+    /// name.
     pub fn name(&self) -> &str {
         self.frontmatter.get("name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What it is for; empty if the front matter does not say.
+    /// Returns the description, or an empty string if the front matter has none.
     pub fn description(&self) -> &str {
         self.frontmatter.get("description").and_then(Value::as_str).unwrap_or_default()
     }
 }
 
 /// The files of a skill.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::skill::{SkillResource, SkillResources};
+///
+/// let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// let listed = SkillResources::Listed(vec![SkillResource::new("skill://a/SKILL.md", digest, 0)]);
+/// assert!(serde_json::to_string(&listed).unwrap().starts_with(r#"[{"uri":"skill://a/SKILL.md","#));
+/// assert_eq!(serde_json::to_string(&SkillResources::Dynamic).unwrap(), r#""dynamic""#);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillResources {
-    /// All of them, `SKILL.md` included.
+    /// All files, including `SKILL.md`.
     Listed(Vec<SkillResource>),
-    /// They are made when they are asked for, so that nothing is known of them before.
+    /// The files are generated on request and therefore not known in advance.
     Dynamic,
 }
 
 /// One file of a skill.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::skill::SkillResource;
+///
+/// let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// let file = SkillResource::new("skill://a/notes.md", digest, 0);
+/// assert_eq!((file.uri.as_str(), file.size), ("skill://a/notes.md", 0));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkillResource {
-    /// Its URI.
+    /// The URI.
     pub uri: String,
-    /// The SHA-256 of its bytes: `sha256:` and 64 lower-case hexadecimal digits.
+    /// The SHA-256 digest of the bytes: `sha256:` and 64 lower-case hexadecimal digits.
     pub digest: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
 impl SkillResource {
-    /// The file of this URI.
+    /// Creates a file with this URI, digest and size in bytes.
     pub fn new(uri: impl Into<String>, digest: impl Into<String>, size: u64) -> Self {
         SkillResource { uri: uri.into(), digest: digest.into(), size }
     }

@@ -1,7 +1,7 @@
-//! Tasks: calls that are answered later.
+//! Tasks: requests whose results are available later.
 //!
-//! The types here are those of the extension [`EXTENSION`] for 2026-07-28. What 2025-11-25 had in its core is in
-//! [`experimental`]: the same record in other words.
+//! The types in this module are those of the extension [`EXTENSION`] for 2026-07-28. The tasks of 2025-11-25, which are
+//! part of the protocol itself, are in [`experimental`]. They contain the same information under other names.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,10 +16,13 @@ use crate::setters::setters;
 
 pub mod experimental;
 
-/// The identifier of the extension, under which clients and servers declare it in `extensions`, with `{}` as its settings.
+/// The identifier of the extension, under which clients and servers declare it in `extensions`, with `{}` as its
+/// settings.
 pub const EXTENSION: &str = crate::capability::extension::TASKS;
 
-/// Where a task is. It goes to and fro between the first two; each of the other three is an end, after which nothing changes.
+/// The status of a task. A task can alternate between the first two. The other three are terminal: they never change.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::task::TaskStatus;
@@ -30,20 +33,20 @@ pub const EXTENSION: &str = crate::capability::extension::TASKS;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// `working`: it runs.
+    /// `working`: the task is running.
     Working,
-    /// `input_required`: it waits for the client's answers.
+    /// `input_required`: the task is waiting for the client's input.
     InputRequired,
-    /// `completed`: its result is there. For the extension that may be a failure of the tool (`isError`).
+    /// `completed`: the result is available. In the extension, it may report a failure of the tool (`isError`).
     Completed,
-    /// `failed`: it ended with a JSON-RPC error; in 2025-11-25 also with a failure of the tool.
+    /// `failed`: the task ended with a JSON-RPC error or, in 2025-11-25, with a failure of the tool.
     Failed,
-    /// `cancelled`: somebody ended it before its end.
+    /// `cancelled`: the task was cancelled before it was completed.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [TaskStatus; 5] = [
         TaskStatus::Working,
         TaskStatus::InputRequired,
@@ -52,7 +55,7 @@ impl TaskStatus {
         TaskStatus::Cancelled,
     ];
 
-    /// The word on the wire.
+    /// The name of the status, as it is serialized.
     pub const fn as_str(self) -> &'static str {
         match self {
             TaskStatus::Working => "working",
@@ -63,7 +66,7 @@ impl TaskStatus {
         }
     }
 
-    /// Whether this is an end: `completed`, `failed` or `cancelled`.
+    /// Returns whether this status is terminal: `completed`, `failed` or `cancelled`.
     pub const fn is_terminal(self) -> bool {
         matches!(self, TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled)
     }
@@ -75,7 +78,9 @@ impl std::fmt::Display for TaskStatus {
     }
 }
 
-/// What is known of a task, but for its result and its questions ([`DetailedTask`] has those).
+/// The state of a task, without its result and its input requests, which are part of [`DetailedTask`].
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::task::{Task, TaskStatus};
@@ -91,27 +96,27 @@ impl std::fmt::Display for TaskStatus {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
-    /// Its identifier, which the server chose.
+    /// The identifier, which the server chooses.
     pub task_id: String,
-    /// Where it is.
+    /// The status.
     pub status: TaskStatus,
-    /// What it is doing, or why it ended; for people, perhaps for models.
+    /// A description of the current activity or of the reason why the task ended, for people and possibly for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it was made, in ISO 8601.
+    /// When the task was created, in ISO 8601.
     pub created_at: String,
-    /// When it last changed, in ISO 8601.
+    /// When the task last changed, in ISO 8601.
     pub last_updated_at: String,
-    /// How long after its creation the server keeps it, in milliseconds. None (`null`) is without end.
+    /// How long the server keeps the task after its creation, in milliseconds. `None` (`null`) means indefinitely.
     #[serde(default, deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// How long to wait between two looks at it, in milliseconds.
+    /// How long the client should wait between two `tasks/get` requests, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub poll_interval_ms: Option<u64>,
 }
 
 impl Task {
-    /// A task that was made at this time, in ISO 8601, and has not changed since; kept without end.
+    /// Creates a task that was created at this time, in ISO 8601, has not changed since and is kept indefinitely.
     pub fn new(task_id: impl Into<String>, status: TaskStatus, created_at: impl Into<String>) -> Self {
         let created_at = created_at.into();
         Task {
@@ -125,7 +130,7 @@ impl Task {
         }
     }
 
-    /// Sets when it last changed, in ISO 8601.
+    /// Sets when the task last changed, in ISO 8601.
     #[must_use]
     pub fn with_last_updated_at(mut self, at: impl Into<String>) -> Self {
         self.last_updated_at = at.into();
@@ -134,15 +139,18 @@ impl Task {
 }
 
 setters!(Task {
-    /// Sets what it is doing, or why it ended.
+    /// Sets the description of the current activity or of the reason why the task ended.
     with_status_message = some status_message: String;
-    /// Sets how long after its creation it is kept, in milliseconds.
+    /// Sets how long the server keeps the task after its creation, in milliseconds.
     with_ttl_ms = some ttl_ms: u64;
-    /// Sets how long to wait between two looks at it, in milliseconds.
+    /// Sets how long the client should wait between two `tasks/get` requests, in milliseconds.
     with_poll_interval_ms = some poll_interval_ms: u64;
 });
 
-/// A task together with what its status brings along: the answer to `tasks/get`, and what `notifications/tasks` tells.
+/// A task together with the members that depend on its status: the result of `tasks/get`, and the parameters of
+/// `notifications/tasks`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::task::{DetailedTask, Task, TaskStatus};
@@ -150,67 +158,72 @@ setters!(Task {
 ///
 /// let task = Task::new("tk_1", TaskStatus::Completed, "2026-08-01T10:30:00Z").with_ttl_ms(60_000u64);
 /// let result = serde_json::value::to_raw_value(&json!({ "content": [] }))?;
-/// let told: DetailedTask = serde_json::from_str(&serde_json::to_string(&DetailedTask::new(task).with_result(result))?)?;
-/// assert!(told.task.status.is_terminal() && told.result.is_some());
+/// let json = serde_json::to_string(&DetailedTask::new(task).with_result(result))?;
+///
+/// let task: DetailedTask = serde_json::from_str(&json)?;
+/// assert!(task.task.status.is_terminal() && task.result.is_some());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DetailedTask {
-    /// `complete` in the answer to `tasks/get`, where it is required; absent in notifications.
+    /// `complete` in the result of `tasks/get`, where it is required; absent in notifications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// The task; its members stand beside the others.
+    /// The task. Its members are serialized next to the others.
     #[serde(flatten)]
     pub task: Task,
-    /// All questions that are open, by keys that are never used twice; with [`TaskStatus::InputRequired`].
+    /// All open input requests, by keys that are never reused, if the status is [`TaskStatus::InputRequired`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What the request would have been answered with; with [`TaskStatus::Completed`].
+    /// The result of the original request, if the status is [`TaskStatus::Completed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// The error that the request would have been answered with; with [`TaskStatus::Failed`].
+    /// The error of the original request, if the status is [`TaskStatus::Failed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorObject>,
-    /// The `_meta` object; in notifications it holds the subscription's id.
+    /// The `_meta` object, which contains the id of the subscription in notifications.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The answer to `tasks/get`: a task with `resultType: "complete"`.
+/// The result of `tasks/get`: a task with `resultType: "complete"`.
 pub type GetTaskResult = DetailedTask;
 
-/// The parameters of `notifications/tasks`: what `tasks/get` would answer at that moment.
+/// The parameters of `notifications/tasks`: the current result of `tasks/get`.
 pub type TaskStatusNotificationParams = DetailedTask;
 
 impl DetailedTask {
-    /// This task, without result, error and questions.
+    /// Creates a detailed task without a result, an error or input requests.
     pub fn new(task: Task) -> Self {
         DetailedTask { result_type: None, task, input_requests: None, result: None, error: None, meta: None }
     }
 }
 
 setters!(DetailedTask {
-    /// Sets the result type, which is `complete` in answers to `tasks/get`.
+    /// Sets the result type, which is `complete` in the result of `tasks/get`.
     with_result_type = some result_type: ResultType;
-    /// Sets the questions that are open.
+    /// Sets the open input requests.
     with_input_requests = some input_requests: InputRequests;
-    /// Sets what the request would have been answered with.
+    /// Sets the result of the original request.
     with_result = some result: Box<RawValue>;
-    /// Sets the error that the request would have been answered with.
+    /// Sets the error of the original request.
     with_error = some error: ErrorObject;
     /// Sets `_meta`.
     with_meta = meta meta;
 });
 
-/// What a request is answered with in place of its result: the task that will have it (`resultType: "task"`).
+/// The result of a request that runs as a task (`resultType: "task"`). The final result is available from the task
+/// later.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::task::{CreateTaskResult, Task, TaskStatus};
 ///
-/// let made = CreateTaskResult::new(Task::new("tk_1", TaskStatus::Working, "2026-08-01T10:30:00Z"));
-/// assert!(serde_json::to_string(&made).unwrap().starts_with(r#"{"resultType":"task","taskId":"tk_1","#));
+/// let created = CreateTaskResult::new(Task::new("tk_1", TaskStatus::Working, "2026-08-01T10:30:00Z"));
+/// assert!(serde_json::to_string(&created).unwrap().starts_with(r#"{"resultType":"task","taskId":"tk_1","#));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -218,7 +231,7 @@ setters!(DetailedTask {
 pub struct CreateTaskResult {
     /// Always [`ResultType::Task`].
     pub result_type: ResultType,
-    /// The task; its members stand beside the others.
+    /// The task. Its members are serialized next to the others.
     #[serde(flatten)]
     pub task: Task,
     /// The `_meta` object.
@@ -227,7 +240,7 @@ pub struct CreateTaskResult {
 }
 
 impl CreateTaskResult {
-    /// This task will have the result.
+    /// Creates a result with this task.
     pub fn new(task: Task) -> Self {
         CreateTaskResult { result_type: ResultType::Task, task, meta: None }
     }
@@ -239,11 +252,20 @@ setters!(CreateTaskResult {
 });
 
 /// The parameters of `tasks/get` and `tasks/cancel`, and of `tasks/result` (2025-11-25 only).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::task::TaskRequestParams;
+///
+/// let params = TaskRequestParams::new("tk_1");
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"taskId":"tk_1"}"#);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskRequestParams {
-    /// Which task.
+    /// The identifier of the task.
     pub task_id: String,
     /// The `_meta` object (required in 2026-07-28).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -251,7 +273,7 @@ pub struct TaskRequestParams {
 }
 
 impl TaskRequestParams {
-    /// This task.
+    /// Creates the parameters for the task with this identifier.
     pub fn new(task_id: impl Into<String>) -> Self {
         TaskRequestParams { task_id: task_id.into(), meta: None }
     }
@@ -262,14 +284,30 @@ setters!(TaskRequestParams {
     with_meta = meta meta;
 });
 
-/// The parameters of `tasks/update`: answers to open questions of a task, all or some.
+/// The parameters of `tasks/update`: responses to some or all of the open input requests of a task.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::elicit::ElicitResult;
+/// use linchpin_types::mrtr::InputResponses;
+/// use linchpin_types::task::UpdateTaskRequestParams;
+///
+/// let response = serde_json::value::to_raw_value(&ElicitResult::accept([("name", "Ann")]))?;
+/// let responses = InputResponses::from([("q1".to_owned(), response)]);
+/// assert_eq!(
+///     serde_json::to_string(&UpdateTaskRequestParams::new("tk_1", responses))?,
+///     r#"{"taskId":"tk_1","inputResponses":{"q1":{"action":"accept","content":{"name":"Ann"}}}}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateTaskRequestParams {
-    /// Which task.
+    /// The identifier of the task.
     pub task_id: String,
-    /// The answers, by the keys of the questions.
+    /// The responses, by the keys of the input requests.
     #[serde(deserialize_with = "null_is_default")]
     pub input_responses: InputResponses,
     /// The `_meta` object (required in 2026-07-28).
@@ -278,7 +316,7 @@ pub struct UpdateTaskRequestParams {
 }
 
 impl UpdateTaskRequestParams {
-    /// These answers to the questions of this task.
+    /// Creates the parameters with these responses to input requests of the task.
     pub fn new(task_id: impl Into<String>, input_responses: InputResponses) -> Self {
         UpdateTaskRequestParams { task_id: task_id.into(), input_responses, meta: None }
     }
@@ -289,10 +327,10 @@ setters!(UpdateTaskRequestParams {
     with_meta = meta meta;
 });
 
-/// The answer to `tasks/update`: the answers have arrived.
+/// The result of `tasks/update`, which acknowledges the responses.
 pub type UpdateTaskResult = EmptyResult;
 
-/// The answer to `tasks/cancel`: the wish has arrived. The task may still end otherwise.
+/// The result of `tasks/cancel`, which acknowledges the request. The task may still end in another way.
 pub type CancelTaskResult = EmptyResult;
 
 eq_by_json!(DetailedTask, UpdateTaskRequestParams);

@@ -1,4 +1,4 @@
-//! Tools: what a model may call.
+//! Tools: functions that a model can call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,6 +11,8 @@ use crate::read::{eq_by_json, lenient_ms, null_is_default, null_is_some};
 use crate::setters::setters;
 
 /// A tool, as a server lists it.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::tool::{Tool, ToolAnnotations};
@@ -32,27 +34,27 @@ use crate::setters::setters;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// The name, for programs.
+    /// The name, intended for programmatic use.
     pub name: String,
     /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for models.
+    /// The description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its icons (2025-11-25 and later).
+    /// The icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// The JSON Schema of its arguments; its `type` is `object`.
+    /// The JSON Schema of the arguments; its `type` is `object`.
     #[serde(default = "any_object")]
     pub input_schema: Box<RawValue>,
-    /// The JSON Schema of its structured content (2025-06-18 and later; of `type` `object` before 2026-07-28).
+    /// The JSON Schema of the structured content (2025-06-18 and later; its `type` is `object` before 2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
-    /// Hints about what it does (2025-03-26 and later).
+    /// Hints about the behavior of the tool (2025-03-26 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Whether it may run as a task (2025-11-25 only).
+    /// How the tool may be run (2025-11-25 only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
     /// The `_meta` object (2025-06-18 and later).
@@ -61,7 +63,7 @@ pub struct Tool {
 }
 
 impl Default for Tool {
-    /// A tool without a name that takes any object.
+    /// Creates a tool without a name that takes any object as its arguments.
     fn default() -> Self {
         Tool {
             name: String::new(),
@@ -78,12 +80,13 @@ impl Default for Tool {
 }
 
 impl Tool {
-    /// A tool of this name, whose arguments have this JSON Schema.
+    /// Creates a tool with this name, whose arguments have this JSON Schema.
     pub fn new(name: impl Into<String>, input_schema: Box<RawValue>) -> Self {
         Tool { name: name.into(), input_schema, ..Default::default() }
     }
 
-    /// The display name: the title, else that of its annotations (2025-03-26 has only that one), else the name.
+    /// Returns the display name: the title, otherwise the title in the annotations (2025-03-26 has only this one),
+    /// otherwise the name.
     pub fn display_title(&self) -> &str {
         let of_annotations = || self.annotations.as_ref().and_then(|annotations| annotations.title.as_deref());
         self.title.as_deref().or_else(of_annotations).unwrap_or(&self.name)
@@ -97,7 +100,7 @@ setters!(Tool {
     with_description = some description: String;
     /// Sets the icons (2025-11-25 and later).
     with_icons = list icons: Icon;
-    /// Sets the JSON Schema of its structured content (2025-06-18 and later).
+    /// Sets the JSON Schema of the structured content (2025-06-18 and later).
     with_output_schema = some output_schema: Box<RawValue>;
     /// Sets the annotations (2025-03-26 and later).
     with_annotations = some annotations: ToolAnnotations;
@@ -107,17 +110,23 @@ setters!(Tool {
     with_meta = meta meta;
 });
 
-/// The smallest schema a tool may have; also what a tool that forgot its schema is read as.
+/// The smallest valid schema of a tool. It also replaces a missing schema when a tool is deserialized.
 fn any_object() -> Box<RawValue> {
     RawValue::from_string(r#"{"type":"object"}"#.to_owned()).expect("the literal is JSON")
 }
 
-/// Hints about what a tool does (2025-03-26 and later). Nobody should trust those of a server they do not trust.
+/// Hints about the behavior of a tool (2025-03-26 and later). Do not rely on the hints of a server that you do not
+/// trust.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::tool::ToolAnnotations;
 ///
-/// let hints = ToolAnnotations::new().with_destructive_hint(false).with_idempotent_hint(true).with_open_world_hint(false);
+/// let hints = ToolAnnotations::new()
+///     .with_destructive_hint(false)
+///     .with_idempotent_hint(true)
+///     .with_open_world_hint(false);
 /// assert_eq!(
 ///     serde_json::to_string(&hints).unwrap(),
 ///     r#"{"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}"#,
@@ -127,25 +136,26 @@ fn any_object() -> Box<RawValue> {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// The display name; `Tool::title` goes first where there is one.
+    /// The display name; [`Tool::title`] takes precedence over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing. Absent means false.
+    /// The tool does not modify its environment. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy, not only add. Absent means true. Says nothing about read-only tools.
+    /// The tool may make destructive changes, not only additive ones. Absent means true. It has no meaning for
+    /// read-only tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more. Absent means false.
+    /// Another call with the same arguments has no additional effect. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It deals with an open world (the web), not a closed one (a memory). Absent means true.
+    /// The tool interacts with an open world (such as the web), not a closed one (such as a memory). Absent means true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
 impl ToolAnnotations {
-    /// No hints yet.
+    /// Creates annotations without any hints.
     pub fn new() -> Self {
         Self::default()
     }
@@ -154,9 +164,9 @@ impl ToolAnnotations {
 setters!(ToolAnnotations {
     /// Sets the display name.
     with_title = some title: String;
-    /// Sets whether the tool is read-only.
+    /// Sets whether the tool only reads, without modifying its environment.
     with_read_only_hint = some read_only_hint: bool;
-    /// Sets whether the tool may be destructive.
+    /// Sets whether the tool may make destructive changes.
     with_destructive_hint = some destructive_hint: bool;
     /// Sets whether a repeated call has no further effect.
     with_idempotent_hint = some idempotent_hint: bool;
@@ -165,16 +175,27 @@ setters!(ToolAnnotations {
 });
 
 /// How a tool may be run (2025-11-25 only).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::tool::{TaskSupport, ToolExecution};
+///
+/// let execution = ToolExecution::from(TaskSupport::Required);
+/// assert_eq!(serde_json::to_string(&execution).unwrap(), r#"{"taskSupport":"required"}"#);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether it may run as a task. Absent means forbidden.
+    /// Whether the tool may run as a task. Absent means [`TaskSupport::Forbidden`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
 /// Whether a tool may run as a task (2025-11-25 only).
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::tool::{TaskSupport, ToolExecution};
@@ -185,11 +206,11 @@ pub struct ToolExecution {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// It may not.
+    /// The tool may not run as a task.
     Forbidden,
-    /// It may.
+    /// The tool may run as a task.
     Optional,
-    /// It must.
+    /// The tool must run as a task.
     Required,
 }
 
@@ -199,23 +220,37 @@ impl From<TaskSupport> for ToolExecution {
     }
 }
 
-/// One page of a server's tools.
+/// The result of `tools/list`: one page of a server's tools.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_types::RawValue;
+/// use linchpin_types::tool::{ListToolsResult, Tool};
+///
+/// let schema = RawValue::from_string(r#"{"type":"object"}"#.to_owned()).unwrap();
+/// let page = ListToolsResult::new([Tool::new("list", schema)]).with_next_cursor("page-2");
+/// assert_eq!(
+///     serde_json::to_string(&page).unwrap(),
+///     r#"{"tools":[{"name":"list","inputSchema":{"type":"object"}}],"nextCursor":"page-2"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListToolsResult {
     /// The tools.
     pub tools: Vec<Tool>,
-    /// Where the next page starts; absent on the last page.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
+    /// How long the result may be cached, in milliseconds from its receipt (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
-    /// Who may share the kept result (2026-07-28, required there).
+    /// Who may share the cached result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -224,7 +259,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// These tools, the last of the list.
+    /// Creates the last page of a list, with these tools.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         ListToolsResult { tools: tools.into_iter().collect(), ..Default::default() }
     }
@@ -233,7 +268,7 @@ impl ListToolsResult {
 setters!(ListToolsResult {
     /// Sets the cursor of the next page.
     with_next_cursor = some next_cursor: Cursor;
-    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    /// Sets how long the result may be cached, in milliseconds (2026-07-28).
     with_ttl_ms = some ttl_ms: u64;
     /// Sets the cache scope (2026-07-28).
     with_cache_scope = some cache_scope: CacheScope;
@@ -242,6 +277,8 @@ setters!(ListToolsResult {
 });
 
 /// The parameters of `tools/call`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::tool::CallToolRequestParams;
@@ -256,19 +293,20 @@ setters!(ListToolsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolRequestParams {
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments, an object; absent means none.
+    /// The arguments, an object. Absent means that there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<RawValue>>,
-    /// Answers to the input requests of the previous round (2026-07-28).
+    /// The responses to the input requests of the previous result (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server said at the previous round, unchanged (2026-07-28).
+    /// The `requestState` of the previous result, unchanged (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Run it as a task (2025-11-25 only): a [`TaskMetadata`](crate::task::experimental::TaskMetadata). Raw, because the
-    /// other revisions must ignore it whatever it is.
+    /// Asks the server to run the call as a task (2025-11-25 only): a
+    /// [`TaskMetadata`](crate::task::experimental::TaskMetadata). It is raw JSON, because the other revisions must
+    /// ignore it, even if it is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<RawValue>>,
     /// The `_meta` object (required in 2026-07-28).
@@ -277,7 +315,7 @@ pub struct CallToolRequestParams {
 }
 
 impl CallToolRequestParams {
-    /// A call of this tool, without arguments.
+    /// Creates the parameters for a call of this tool, without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         CallToolRequestParams { name: name.into(), ..Default::default() }
     }
@@ -290,7 +328,9 @@ setters!(CallToolRequestParams {
     with_meta = meta meta;
 });
 
-/// What a tool answered.
+/// The result of `tools/call`.
+///
+/// # Example
 ///
 /// ```
 /// use linchpin_types::content::ContentBlock;
@@ -306,17 +346,17 @@ setters!(CallToolRequestParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// The answer, for people and models. Always written; a peer that leaves it out is read as saying nothing.
+    /// The result for people and models. It is always serialized; if it is absent when deserialized, it is empty.
     #[serde(default, deserialize_with = "null_is_default")]
     pub content: Vec<ContentBlock>,
-    /// The answer, for programs (2025-06-18 and later): an object before 2026-07-28, any JSON since. `null` is kept
-    /// apart from absent, because in 2026-07-28 it is an answer.
+    /// The result for programs (2025-06-18 and later): an object before 2026-07-28, any JSON value since. A `null` is
+    /// not the same as an absent member, because it is a valid result in 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_some")]
     pub structured_content: Option<Box<RawValue>>,
-    /// The tool failed and `content` says why. Absent means it did not.
+    /// Whether the tool failed, in which case `content` gives the reason. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Whether the request is complete (2026-07-28, required there).
+    /// The type of this result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// The `_meta` object.
@@ -325,17 +365,17 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A success that says this.
+    /// Creates the result of a successful call, with this content.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         CallToolResult { content, ..Default::default() }
     }
 
-    /// A success that says this text.
+    /// Creates the result of a successful call, with this text.
     pub fn text(text: impl Into<String>) -> Self {
         CallToolResult::new(vec![ContentBlock::text(text)])
     }
 
-    /// A failure that the model can read.
+    /// Creates the result of a failed call, with an explanation for the model.
     pub fn error(text: impl Into<String>) -> Self {
         CallToolResult { content: vec![ContentBlock::text(text)], is_error: Some(true), ..Default::default() }
     }
