@@ -1,8 +1,8 @@
 //! A memory budget for data that a server holds for its peers.
 //!
-//! Bodies on their way in, answers that nobody has taken yet, events kept for replay, what sessions declared: whoever
-//! keeps such bytes reserves them first, and refuses or closes when there is no room. A reservation gives its bytes back
-//! when it is dropped, wherever that happens.
+//! Memory is reserved before it is used: for request bodies, responses that were not sent yet, events kept for replay, and
+//! what clients declare in sessions. If the budget is exhausted, the request is rejected or the connection is closed. Dropping a
+//! reservation returns its bytes to the budget.
 
 use bytes::Bytes;
 use std::fmt;
@@ -18,6 +18,17 @@ const LARGE_BYTES_MIN: usize = 16 << 10;
 /// The memory budget of all peers of a server. The last eighth is for small reservations, so that large messages leave
 /// room for the messages and sessions of others. Its size is
 /// [`connections.memory_bytes_max`](crate::limits::ConnectionLimits::memory_bytes_max).
+///
+/// ```
+/// use linchpin_core::Budget;
+///
+/// let budget = Budget::new(1024);
+/// let body = budget.own(vec![0; 1000]).unwrap();
+/// assert_eq!(budget.used(), 1000);
+/// assert!(budget.reserve(100).is_none());
+/// drop(body);
+/// assert_eq!(budget.used(), 0);
+/// ```
 pub struct Budget {
     used: AtomicUsize,
     max: usize,
@@ -29,13 +40,14 @@ impl Budget {
         Arc::new(Budget { used: AtomicUsize::new(0), max })
     }
 
-    /// Reserves `bytes`. `None` if that exceeds the rest.
+    /// Reserves `bytes`. Returns `None` if the budget does not have that much left.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let mut reservation = Reservation { budget: self.clone(), bytes: 0 };
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// Charges `data` to the budget until its last clone is dropped. `None` if it exceeds the rest.
+    /// Charges `data` to the budget until its last clone is dropped. Returns `None` if the budget does not have that much
+    /// left.
     pub fn own(self: &Arc<Self>, data: impl AsRef<[u8]> + Send + 'static) -> Option<Bytes> {
         Some(self.reserve(data.as_ref().len())?.own(data))
     }
@@ -52,7 +64,18 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// A share of a [`Budget`]. Dropping it gives the bytes back.
+/// A share of a [`Budget`]. Dropping it returns the bytes to the budget.
+///
+/// ```
+/// use linchpin_core::Budget;
+///
+/// let budget = Budget::new(1024);
+/// let mut reservation = budget.reserve(100).unwrap();
+/// assert!(reservation.grow(500));
+/// assert!(!reservation.grow(500), "the budget is exhausted");
+/// reservation.shrink(400);
+/// assert_eq!((reservation.bytes(), budget.used()), (200, 200));
+/// ```
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
@@ -60,7 +83,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves `more` bytes. `false`, without a change, if that exceeds the rest.
+    /// Reserves `more` bytes. Returns `false`, and changes nothing, if the budget does not have that much left.
     pub fn grow(&mut self, more: usize) -> bool {
         let large = self.bytes.saturating_add(more) > LARGE_BYTES_MIN;
         let max = if large { self.budget.max - self.budget.max / 8 } else { self.budget.max };
@@ -72,14 +95,14 @@ impl Reservation {
         grown
     }
 
-    /// Gives back `fewer` bytes, at most all of them.
+    /// Returns `fewer` bytes to the budget, at most all of them.
     pub fn shrink(&mut self, fewer: usize) {
         let fewer = fewer.min(self.bytes);
         self.bytes -= fewer;
         self.budget.used.fetch_sub(fewer, Ordering::Relaxed);
     }
 
-    /// Hands the reservation to `data`: it ends with the last clone or slice of it.
+    /// Attaches the reservation to `data`: it ends when the last clone or slice is dropped.
     pub fn own(self, data: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Owned { data, _reservation: self })
     }

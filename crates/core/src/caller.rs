@@ -1,4 +1,4 @@
-//! The caller of a request: from the session in one era, from the request itself in the other, with one interface.
+//! The caller of a request: described by its session, or by the request itself in stateless revisions, with one interface.
 
 use crate::features::Features;
 use crate::json::Span;
@@ -88,6 +88,18 @@ impl ClientCaps {
 }
 
 /// Values that a service stores per session or connection, by key. They are dropped with it.
+///
+/// ```
+/// use linchpin_core::caller::Locals;
+/// use std::sync::Arc;
+///
+/// const CITY: u64 = 1;
+///
+/// let locals = Locals::default();
+/// locals.get_or_insert(CITY, || Arc::new("Oslo"));
+/// let city = locals.get(CITY).and_then(|value| value.downcast_ref::<&str>().copied());
+/// assert_eq!(city, Some("Oslo"));
+/// ```
 #[derive(Default)]
 pub struct Locals(Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>);
 
@@ -166,7 +178,9 @@ impl Session {
     }
 
     /// Sends a server request that belongs to no call, on the session's stream. Returns its id, for [`Session::withdraw`].
-    /// `None`, with an error to who waits for the response, if the session has no stream, is over, or too many are pending.
+    ///
+    /// Returns `None` if the session has no stream, is closed, or has too many pending requests; the request is then
+    /// answered with an error.
     pub fn request(&self, request: ServerRequest) -> Option<u64> {
         let Some(feed) = self.feed() else {
             request.refuse();
@@ -186,12 +200,12 @@ impl Session {
         }
     }
 
-    /// Takes the request that a response of the client with this id is for.
+    /// Takes the pending request to which a response of the client with this id belongs.
     pub fn answered(&self, id: u64) -> Option<ServerRequest> {
         self.requests().take(id)
     }
 
-    /// Withdraws a request that nobody waits for any more. Nothing is sent if it was answered.
+    /// Cancels a request whose response is no longer needed. Nothing is sent if it was already answered.
     pub fn withdraw(&self, id: u64) {
         let withdrawn = self.requests().take(id);
         if let (Some(_), Some(feed)) = (withdrawn, self.feed()) {
@@ -199,15 +213,15 @@ impl Session {
         }
     }
 
-    /// Ends the session's requests: who waits for a response gets an error.
+    /// Closes the session for server requests: each pending one is answered with an error.
     pub fn close(&self) {
         let pending = self.requests().close();
         pending.into_iter().for_each(ServerRequest::refuse);
     }
 
-    /// A session as it was recorded, without its feed: subscriptions are up to who opens it. Ids of requests to the client
-    /// begin at the random `nonce`, so that a late answer to another process is not taken for one of these. `None` if the record is not of
-    /// a revision with sessions, or its capabilities are malformed.
+    /// Restores a recorded session, without its feed: the caller restores the subscriptions. Ids of requests to the client
+    /// begin at the random `nonce`, so that a late response to another process is not mistaken for one to this process.
+    /// `None` if the record's revision has no sessions, or its capabilities are malformed.
     pub fn from_record(record: &SessionRecord, nonce: u32) -> Option<Session> {
         let features = Features::all().find(|f| f.revision == record.revision && f.has_sessions)?;
         let caps = ClientCaps::read(record.capabilities.get())?;
@@ -219,8 +233,8 @@ impl Session {
         Some(session)
     }
 
-    /// What must be known to go on with the session elsewhere, without its owner. `None` if the client's declarations are
-    /// not JSON, which no engine accepts.
+    /// Returns what another process needs to continue the session, without its owner. `None` if the client's declarations are
+    /// not JSON.
     pub fn record(&self) -> Option<SessionRecord> {
         let json = |text: &str| RawValue::from_string(text.to_owned()).ok();
         let (capabilities, info) = self.declared.split_at(self.info_at as usize);
@@ -234,7 +248,7 @@ impl Session {
         Some(record)
     }
 
-    /// A number that differs once the record has changed.
+    /// A number that changes whenever the record changes.
     pub fn record_version(&self) -> u32 {
         let feed = self.feed().map_or(0, |feed| feed.feed().changes());
         self.changes.load(Ordering::Relaxed).wrapping_add(feed)
@@ -245,13 +259,13 @@ impl Session {
         self.public_id.store(public_id, Ordering::Relaxed);
     }
 
-    /// A random number for logs, metrics and traces, the same for the whole life of the session. It is no secret: over
-    /// HTTP it says nothing about the session's id.
+    /// A random number for logs, metrics and traces, the same for the whole life of the session. It is not a
+    /// secret: the session's id over HTTP cannot be derived from it.
     pub fn public_id(&self) -> u64 {
         self.public_id.load(Ordering::Relaxed)
     }
 
-    /// A copy of what the client declared, without the session's feed and values.
+    /// A copy with the client's declarations, without the session's feed and values.
     pub fn detached(&self) -> Session {
         let (capabilities, info) = self.declared.split_at(self.info_at as usize);
         let copy = Session::new(self.features, self.caps, capabilities, info);
@@ -265,7 +279,7 @@ impl Session {
         self.features
     }
 
-    /// Stored bytes of the client's declarations.
+    /// The size of the client's declarations in bytes.
     pub fn declared_bytes(&self) -> usize {
         self.declared.len()
     }
@@ -298,6 +312,21 @@ impl Session {
 }
 
 /// The sender of a request, and its capabilities.
+///
+/// ```
+/// use linchpin_core::{Caller, ClientCaps, Features, Session};
+/// use linchpin_types::version::Revision;
+/// use std::sync::Arc;
+///
+/// let capabilities = r#"{"elicitation":{}}"#;
+/// let caps = ClientCaps::read(capabilities).unwrap();
+/// let client = r#"{"name":"desktop","version":"2.0"}"#;
+/// let session = Session::new(Features::of(Revision::V2025_11_25), caps, capabilities, client);
+///
+/// let caller = Caller::of_session(Arc::new(session));
+/// assert!(caller.caps().elicitation_form);
+/// assert_eq!(caller.client_info().unwrap().name, "desktop");
+/// ```
 #[derive(Clone)]
 pub struct Caller(Source);
 
@@ -372,8 +401,8 @@ impl Caller {
         }
     }
 
-    /// The settings with which the caller declares a protocol extension, as the JSON text of an object. `None` if it does not
-    /// declare it.
+    /// The settings with which the caller declares a protocol extension, as the JSON text of an object. `None` if the caller
+    /// does not declare it.
     ///
     /// A stateless caller declares its extensions in each request, one with a session in `initialize`.
     pub fn extension(&self, identifier: &str) -> Option<&str> {

@@ -50,8 +50,8 @@ pub trait Connector: Send + Sync + 'static {
     /// Returns a name for error messages: the command line or the URL, without secrets.
     fn name(&self) -> String;
 
-    /// Returns the key under which a client remembers the server's era; `None` if each connection may reach another
-    /// server.
+    /// Returns the key under which a client remembers which revisions the server speaks; `None` if each connection may
+    /// reach another server.
     ///
     /// Connectors of this process that reach the same server return the same key.
     fn key(&self) -> Option<String>;
@@ -80,7 +80,7 @@ pub struct ConnectOptions {
     pub inbox: Arc<dyn Inbox>,
     /// The limits that apply.
     pub limits: Arc<ClientLimits>,
-    /// Sees all traffic. Default none.
+    /// Sees all traffic. Default: `None`.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
@@ -106,6 +106,38 @@ impl ConnectOptions {
 }
 
 /// An open connection to a server, below the protocol.
+///
+/// ```
+/// use linchpin_core::connector::{Answer, ClientTransport, Outgoing, TransportError};
+/// use linchpin_core::Features;
+/// use linchpin_core::service::BoxFuture;
+///
+/// /// A connection that has been lost: every request fails.
+/// struct Lost;
+///
+/// impl ClientTransport for Lost {
+///     fn exchange(&self, _: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
+///         Box::pin(async { Err(TransportError::Closed("the server has exited".into())) })
+///     }
+///
+///     fn notify(&self, _: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+///         Box::pin(async { Err(TransportError::Closed("the server has exited".into())) })
+///     }
+///
+///     fn notify_detached(&self, _: Outgoing) {}
+///
+///     fn cancels_by_dropping(&self) -> bool {
+///         false
+///     }
+///
+///     fn settled(&self, _: &'static Features) {}
+///
+///     fn close(&self) -> BoxFuture<'_, ()> {
+///         Box::pin(async {})
+///     }
+/// }
+/// assert!(Lost.may_stay_silent());
+/// ```
 pub trait ClientTransport: Send + Sync + 'static {
     /// Sends a request and waits for its response, which may be an error object.
     ///
@@ -128,12 +160,13 @@ pub trait ClientTransport: Send + Sync + 'static {
     /// Whether dropping an exchange cancels the request at the server, so that no notification must be sent.
     fn cancels_by_dropping(&self) -> bool;
 
-    /// Whether an old server may ignore an unknown request on this transport, so that a timeout indicates its era.
+    /// Whether an old server may ignore an unknown request on this transport, so that a timeout means that the server is
+    /// old.
     fn may_stay_silent(&self) -> bool {
         true
     }
 
-    /// Whether each request has a stream of its own, so that [`Inbox::heard`] is told during which request a message came.
+    /// Whether each request has a stream of its own, so that [`Inbox::heard`] is told to which request a message belongs.
     fn attributes(&self) -> bool {
         false
     }
@@ -147,14 +180,14 @@ pub trait ClientTransport: Send + Sync + 'static {
     /// Called once the revision is negotiated. Transports with a separate stream for server messages open it now.
     fn settled(&self, features: &'static Features);
 
-    /// Opens another transport to the same server, after it rejected the first request the way old servers do. `None` if
-    /// there is none.
+    /// Opens another transport to the same server, after it rejected the first request the way old servers do. Returns
+    /// `None` if there is no other transport.
     fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn ClientTransport>, TransportError>>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// The resident memory in bytes of the process at the other end and of what it has started, if it is a child of this one and
-    /// that can be known. May block for about a millisecond.
+    /// The resident memory in bytes of the server process and its descendants. `None` if the server is not a child process,
+    /// or if its memory use cannot be read. May block for about a millisecond.
     fn memory(&self) -> Option<u64> {
         None
     }
@@ -165,11 +198,38 @@ pub trait ClientTransport: Send + Sync + 'static {
 }
 
 /// Receives a transport's messages that are not responses. Implemented by the client. Never blocks.
+///
+/// ```
+/// use linchpin_core::connector::{Inbox, TransportError};
+/// use linchpin_core::message::Message;
+/// use std::sync::Mutex;
+///
+/// /// Collects the frames that it receives.
+/// #[derive(Default)]
+/// struct Frames(Mutex<Vec<String>>);
+///
+/// impl Inbox for Frames {
+///     fn heard(&self, message: Message, _: Option<u64>) {
+///         self.0.lock().unwrap().push(message.frame().to_string());
+///     }
+///
+///     fn closed(&self, why: TransportError) {
+///         eprintln!("the connection was lost: {why}");
+///     }
+/// }
+/// # use linchpin_core::message::{Kind, MethodName, Params};
+/// # let text = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+/// # let kind = Kind::Notification { method: MethodName::Other("notifications/tools/list_changed".into()) };
+/// let frames = Frames::default();
+/// # let message = Message::new(text.into(), kind, Params::default());
+/// frames.heard(message, None);
+/// assert_eq!(frames.0.lock().unwrap().len(), 1);
+/// ```
 pub trait Inbox: Send + Sync + 'static {
     /// Called with each request or notification of the server, not with responses.
     ///
-    /// `during` is the id of the request on whose stream it came, where the transport has a stream for each; `None` on pipes and
-    /// on the standalone stream.
+    /// `during` is the id of the request on whose stream the message arrived, if the transport has a stream for each
+    /// request; `None` on pipes and on the standalone stream.
     fn heard(&self, message: Message, during: Option<u64>);
 
     /// Called at most once, when the connection is lost; no message follows. Not called after
@@ -178,6 +238,22 @@ pub trait Inbox: Send + Sync + 'static {
 }
 
 /// A serialized message of the client.
+///
+/// ```
+/// use linchpin_core::connector::Outgoing;
+/// use linchpin_core::{Features, render};
+/// use linchpin_types::version::Revision;
+///
+/// let out = Outgoing {
+///     id: Some(1),
+///     method: "tools/call".into(),
+///     about: Some("add".into()),
+///     mirrored: Vec::new(),
+///     features: Some(Features::of(Revision::V2025_11_25)),
+///     frame: render::request(1, "tools/call", r#"{"name":"add","arguments":{"a":1,"b":2}}"#),
+/// };
+/// assert!(out.frame.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call""#));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The id of a request; `None` for everything else.
@@ -195,6 +271,17 @@ pub struct Outgoing {
 }
 
 /// The response to a request.
+///
+/// ```
+/// use linchpin_core::connector::Answer;
+/// use linchpin_core::message::{Kind, Message};
+/// use linchpin_core::{Id, Span};
+///
+/// let text = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+/// let kind = Kind::Response { id: Id::number(1), outcome: Ok(Span::new(33, 35)) };
+/// let answer = Answer { message: Message::with_result(text.into(), kind, Default::default()), status: Some(200) };
+/// assert_eq!(&**answer.message.frame(), text);
+/// ```
 #[derive(Debug)]
 pub struct Answer {
     /// The response.
@@ -262,6 +349,29 @@ impl fmt::Display for TransportError {
 impl std::error::Error for TransportError {}
 
 /// Sees all traffic of a connection, for logs, recordings and tests. Called in order and synchronously: be quick.
+///
+/// ```
+/// use linchpin_core::connector::{Tap, Traffic};
+/// use std::sync::Mutex;
+///
+/// /// Records the messages in both directions.
+/// #[derive(Default)]
+/// struct Transcript(Mutex<Vec<String>>);
+///
+/// impl Tap for Transcript {
+///     fn saw(&self, event: Traffic<'_>) {
+///         match event {
+///             Traffic::Sent(text) => self.0.lock().unwrap().push(format!("> {text}")),
+///             Traffic::Heard(text) => self.0.lock().unwrap().push(format!("< {text}")),
+///             _ => {}
+///         }
+///     }
+/// }
+///
+/// let transcript = Transcript::default();
+/// transcript.saw(Traffic::Sent(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#));
+/// assert_eq!(transcript.0.lock().unwrap()[0], r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+/// ```
 pub trait Tap: Send + Sync + 'static {
     /// Called with each event.
     fn saw(&self, event: Traffic<'_>);
@@ -274,6 +384,21 @@ impl<T: Tap> Tap for Arc<T> {
 }
 
 /// An event that a [`Tap`] sees. Header values that carry credentials are marked sensitive; show those as dots.
+///
+/// ```
+/// use linchpin_core::connector::Traffic;
+///
+/// /// The headers of a request, without credentials.
+/// fn shown(event: Traffic<'_>) -> Vec<String> {
+///     let Traffic::Request { headers, .. } = event else { return Vec::new() };
+///     let shown = headers.iter().map(|(name, value)| match value.is_sensitive() {
+///         true => format!("{name}: •••"),
+///         false => format!("{name}: {}", value.to_str().unwrap_or_default()),
+///     });
+///     shown.collect()
+/// }
+/// assert!(shown(Traffic::Note("connected")).is_empty());
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Traffic<'a> {
@@ -289,7 +414,7 @@ pub enum Traffic<'a> {
     Request {
         /// The method.
         method: &'a http::Method,
-        /// Where to.
+        /// The target URL.
         uri: &'a http::Uri,
         /// Its headers.
         headers: &'a http::HeaderMap,

@@ -1,15 +1,16 @@
-//! JSON with every digit of its numbers.
+//! Reads and writes JSON without losing digits of numbers.
 //!
-//! A [`Value`] holds numbers as machines do, which loses digits (`1.10`, 40-digit integers) and refuses some (`1e400`). What is read
-//! here has marked strings in place of numbers that a [`Value`] cannot hold as they are written; they are written as numbers again.
+//! A [`Value`] holds numbers in binary, which loses digits (`1.10`, 40-digit integers) and rejects some numbers (`1e400`). A value
+//! read by this module has marked strings in place of the numbers that a [`Value`] cannot hold as written; this module writes
+//! them as numbers again.
 //!
 //! ```
 //! use linchpin_core::exact;
 //!
-//! let value = exact::read(r#"{"price":1.10,"count":3}"#)?;
+//! let value = exact::read(r#"{"count":3,"price":1.10}"#)?;
 //! assert_eq!(value["count"], 3);
 //! assert_eq!(exact::number(&value["price"]), Some("1.10"));
-//! assert_eq!(exact::text(&value), r#"{"price":1.10,"count":3}"#);
+//! assert_eq!(exact::text(&value), r#"{"count":3,"price":1.10}"#);
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -28,7 +29,7 @@ pub fn read(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(&marked(json))
 }
 
-/// Anything that can be written as JSON.
+/// Converts a value to JSON; `null` if it cannot be serialized.
 pub fn of<T: Serialize + ?Sized>(value: &T) -> Value {
     serde_json::to_string(value).and_then(|json| read(&json)).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Authorizes requests over HTTP, in every revision.
 ///
 /// The checks of a request run in this order: `Host`, [`Gate::page`], `Origin`, CORS preflight, [`Gate::admit`], the
-/// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a stranger is not read.
+/// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a refused request is not read.
 ///
 /// ```
 /// use http::{StatusCode, header::AUTHORIZATION, request};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// use linchpin_core::gate::{Admit, Gate, Refusal};
 /// use std::net::SocketAddr;
 ///
-/// /// Lets in whoever knows the password.
+/// /// Admits requests with the right password.
 /// struct Password;
 ///
 /// impl Gate for Password {
@@ -42,13 +42,13 @@ use std::sync::Arc;
 pub trait Gate: Send + Sync + 'static {
     /// Decides about a request by its head, and by the address of the client if the transport knows it.
     ///
-    /// It runs on the task of the connection: it must not block. What has to wait is [`Admit::Later`].
+    /// It runs on the task of the connection, so it must not block. Return [`Admit::Later`] to decide asynchronously.
     fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit;
 
-    /// Returns whether it can decide at all. A transport asks this before it listens, and refuses to start if not.
+    /// Checks the gate's configuration. A transport calls this before it listens, and does not start if it fails.
     ///
     /// # Errors
-    /// What is missing, and what to do about it: one line.
+    /// One line that says what is missing and what to do about it.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -62,16 +62,18 @@ pub trait Gate: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns the answer to a request that needs scopes which its principal lacks. `scopes` are all that the request
-    /// needs; `path` is the endpoint's, empty if it is mounted and serves every path.
+    /// Returns the response to a request that needs scopes which its principal lacks. `scopes` are all scopes that the
+    /// request needs; `path` is the path of the endpoint, empty if it is mounted and serves every path.
     ///
-    /// By default it is 403 with the challenge that makes a client ask for these scopes; 401 without a principal.
+    /// By default, the status is 403 with the challenge that makes a client ask for these scopes, or 401 without a
+    /// principal.
     fn missing(&self, path: &str, principal: Option<&Principal>, scopes: &[Arc<str>]) -> Refusal {
         let _ = path;
         Refusal::missing(principal, scopes)
     }
 
-    /// Returns what is served at a path beside the endpoint, to everybody: a well-known document, a login page.
+    /// Returns the page at a path other than the endpoint's, which is served without authentication: for example a
+    /// well-known document or a login page.
     fn page(&self, path: &str) -> Option<Arc<dyn Page>> {
         let _ = path;
         None
@@ -106,7 +108,7 @@ impl<G: Gate + ?Sized> Gate for Arc<G> {
 /// use linchpin_core::Principal;
 /// use linchpin_core::gate::{Admit, Refusal};
 ///
-/// // What has to be looked up elsewhere is decided later; the connection goes on meanwhile.
+/// // A token that must be looked up elsewhere is decided asynchronously.
 /// fn decide(token: Option<&str>) -> Admit {
 ///     let Some(token) = token.map(str::to_owned) else {
 ///         return Admit::No(Refusal::unauthorized("send a bearer token"));
@@ -119,13 +121,13 @@ impl<G: Gate + ?Sized> Gate for Arc<G> {
 /// assert!(matches!(decide(None), Admit::No(_)));
 /// ```
 pub enum Admit {
-    /// It comes from this principal.
+    /// The request is admitted; its sender is this principal.
     Yes(Principal),
-    /// Anybody may send it. It has no principal, so items that demand scopes refuse it.
+    /// The request is admitted without authentication. It has no principal, so items that require scopes refuse it.
     Open,
-    /// It is refused.
+    /// The request is refused.
     No(Refusal),
-    /// It is decided when the future is ready. The body waits. The gate bounds how long that takes.
+    /// The decision is the future's output. The body is not read before. The gate limits how long that may take.
     Later(BoxFuture<'static, Result<Principal, Refusal>>),
 }
 
@@ -140,7 +142,7 @@ impl fmt::Debug for Admit {
     }
 }
 
-/// The answer to a request that is refused: a status, headers, and a text, which becomes the message of a JSON-RPC error.
+/// The response to a refused request: a status, headers, and a text, which becomes the message of a JSON-RPC error.
 ///
 /// ```
 /// use http::HeaderValue;
@@ -171,7 +173,7 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, message)
     }
 
-    /// Creates a refusal with status 403: the sender is known, and may not.
+    /// Creates a refusal with status 403: the sender is known, but not allowed to send the request.
     pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, message)
     }
@@ -219,7 +221,7 @@ impl Refusal {
     }
 }
 
-/// What a [`Gate`] serves at a path of its own, in every HTTP method.
+/// A page that a [`Gate`] serves at a path of its own, for every HTTP method.
 ///
 /// ```
 /// use http::{Request, Response};
@@ -235,15 +237,15 @@ impl Refusal {
 /// }
 /// ```
 pub trait Page: Send + Sync + 'static {
-    /// Returns the longest body that is read, in bytes. Default: 0.
+    /// Returns the maximum size of a request body, in bytes. Default: 0.
     fn body_bytes_max(&self) -> usize {
         0
     }
 
-    /// Returns whether web pages of every origin may send requests to it and read the answers. Default: no, only those of
-    /// this host and of the allowed origins.
+    /// Returns whether web pages of every origin may send requests to it and read the responses. By default, only those of
+    /// this host and of the allowed origins may.
     ///
-    /// Such a page must not go by cookies. It answers CORS preflights (`OPTIONS`) itself.
+    /// If so, the page must not rely on cookies, and must respond to CORS preflights (`OPTIONS`) itself.
     fn any_origin(&self) -> bool {
         false
     }
@@ -252,8 +254,8 @@ pub trait Page: Send + Sync + 'static {
     fn respond(&self, request: Request<Bytes>) -> BoxFuture<'static, Response<Bytes>>;
 }
 
-/// A JSON document that is served to everybody, such as the metadata of a protected resource (RFC 9728): for GET and HEAD,
-/// to pages of every origin, cached for an hour.
+/// A JSON document that is served without authentication, such as the metadata of a protected resource (RFC 9728): for GET
+/// and HEAD, to web pages of every origin, with a cache lifetime of one hour.
 ///
 /// ```
 /// use http::request;

@@ -9,6 +9,16 @@ const INLINE: usize = 22;
 /// The id of a request: a JSON string or integer, as its own JSON text.
 ///
 /// Ids of up to 22 bytes are stored inline, so the usual ones cost no allocation.
+///
+/// ```
+/// use linchpin_core::Id;
+///
+/// let id = Id::from_json(r#""a7""#).unwrap();
+/// assert_eq!(id.as_json(), r#""a7""#);
+/// assert_ne!(Id::from_json("1"), Id::from_json(r#""1""#));
+/// assert_eq!(Id::number(1).as_number(), Some(1));
+/// assert!(Id::from_json("1.5").is_none());
+/// ```
 #[derive(Clone)]
 pub struct Id(Repr);
 
@@ -20,7 +30,7 @@ enum Repr {
 
 impl Id {
     /// Reads an id from its JSON text. `None` unless it is a string, or an integer that fits 64 bits. A string with half
-    /// of a surrogate pair is none: it would be repeated in an answer that others cannot read.
+    /// of a surrogate pair is rejected: repeated in a response, it could not be read by the client.
     pub fn from_json(text: &str) -> Option<Id> {
         let ok = match text.as_bytes() {
             [b'"', ..] => read_str(text).is_some(),
@@ -30,7 +40,7 @@ impl Id {
         ok.then(|| Id::raw(text))
     }
 
-    /// The id of a request this side sends: an integer.
+    /// The id of a request that this side sends: an integer.
     pub fn number(n: u64) -> Id {
         Id::raw(&n.to_string())
     }
@@ -40,7 +50,7 @@ impl Id {
         Id::raw("null")
     }
 
-    /// The number, in whatever spelling a server repeats it: `7` or `"7"`. `None` for anything else.
+    /// The number, whether the server repeats it as `7` or as `"7"`. `None` for anything else.
     pub fn as_number(&self) -> Option<u64> {
         self.as_json().trim_matches('"').parse().ok()
     }

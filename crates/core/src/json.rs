@@ -2,7 +2,7 @@
 //! where the members of the outer objects are.
 //!
 //! Why not `serde_json` alone: the envelope, `params` and the depth limit would each be a pass over a megabyte of
-//! arguments; this is one pass for all three, and the values themselves are decoded only once, by whoever wants them.
+//! arguments; this is one pass for all three, and each value is decoded only once, where it is used.
 //! It accepts exactly what `serde_json` accepts as an ignored value (`fuzz/` compares the two).
 
 use std::borrow::Cow;
@@ -11,6 +11,15 @@ use std::num::NonZeroU32;
 /// A range of bytes in a frame. Frames are shorter than 4 GiB.
 ///
 /// An `Option` of it is no larger: requests have a dozen of them, and are moved often.
+///
+/// ```
+/// use linchpin_core::Span;
+///
+/// let text = r#"{"name":"add"}"#;
+/// let name = Span::new(8, 13);
+/// assert_eq!(name.of(text), r#""add""#);
+/// assert_eq!(name.range(), 8..13);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -19,7 +28,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes from `start` up to `end`, exclusive. Numbers that do not fit are those of the last byte that can be named.
+    /// Creates a span of the bytes from `start` up to `end`, exclusive. Offsets that do not fit 32 bits saturate.
     pub fn new(start: usize, end: usize) -> Span {
         let [start, end] = [start, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
         Span { start, past: NonZeroU32::MIN.saturating_add(end) }
@@ -52,7 +61,14 @@ impl std::fmt::Debug for Span {
     }
 }
 
-/// Why a text was refused.
+/// Why a text is not accepted as JSON.
+///
+/// ```
+/// use linchpin_core::json::{ScanError, Scanner, TOO_DEEP};
+///
+/// let error = Scanner::new("[[[1]]]", 2).value().unwrap_err();
+/// assert_eq!(error, ScanError { at: 3, what: TOO_DEEP });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanError {
     /// Byte offset.
@@ -61,7 +77,25 @@ pub struct ScanError {
     pub what: &'static str,
 }
 
-/// Walks one JSON text. The text must be UTF-8, which `&str` guarantees.
+/// Scans one JSON text: checks its grammar and depth, and finds the spans of its values.
+///
+/// ```
+/// use linchpin_core::json::Scanner;
+///
+/// let text = r#"{"jsonrpc":"2.0","method":"ping"}"#;
+/// let mut scanner = Scanner::new(text, 100);
+/// let mut method = None;
+/// scanner.object(&mut |scanner, key| {
+///     let value = scanner.value()?;
+///     if key.name() == "method" {
+///         method = Some(value.of(text));
+///     }
+///     Ok(())
+/// })?;
+/// scanner.end()?;
+/// assert_eq!(method, Some(r#""ping""#));
+/// # Ok::<(), linchpin_core::json::ScanError>(())
+/// ```
 pub struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -70,6 +104,19 @@ pub struct Scanner<'a> {
 }
 
 /// A member's name as it stands between its quotes.
+///
+/// ```
+/// use linchpin_core::json::{Key, Scanner};
+///
+/// let mut names = Vec::new();
+/// let mut member = |scanner: &mut Scanner<'_>, key: Key<'_>| {
+///     names.push(key.name().into_owned());
+///     scanner.value().map(drop)
+/// };
+/// Scanner::new(r#"{"a":1,"\u0062":2}"#, 100).object(&mut member)?;
+/// assert_eq!(names, ["a", "b"]);
+/// # Ok::<(), linchpin_core::json::ScanError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
     raw: &'a str,
@@ -90,7 +137,7 @@ impl<'a> Key<'a> {
 type Result<T> = std::result::Result<T, ScanError>;
 
 impl<'a> Scanner<'a> {
-    /// A scanner at the start of `text` that refuses nesting deeper than `depth_max` (at most 127).
+    /// Creates a scanner at the start of `text` that rejects nesting deeper than `depth_max` (at most 127).
     pub fn new(text: &'a str, depth_max: usize) -> Self {
         Scanner { text, at: 0, depth: 0, depth_max: depth_max.min(127) }
     }
@@ -145,7 +192,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Consumes any value, checking its grammar and depth, and says where it is.
+    /// Consumes any value, checks its grammar and depth, and returns its span.
     pub fn value(&mut self) -> Result<Span> {
         let scalar = |s: &mut Self| -> Result<Option<Span>> {
             Ok(Some(match s.peek() {

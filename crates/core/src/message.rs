@@ -10,6 +10,17 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
 /// A message of a peer, as spans of the received bytes.
+///
+/// ```
+/// use linchpin_core::message::{Kind, Params};
+/// use linchpin_core::{Id, Message, Method, MethodName};
+///
+/// let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+/// let kind = Kind::Request { id: Id::number(1), method: MethodName::Known(Method::Ping) };
+/// let message = Message::new(text.into(), kind, Params::default());
+/// assert_eq!(&**message.frame(), text);
+/// assert_eq!(message.params_text(), "{}");
+/// ```
 #[derive(Debug)]
 pub struct Message {
     frame: ByteString,
@@ -25,11 +36,28 @@ enum Members {
 }
 
 /// The kind of a message.
+///
+/// ```
+/// use linchpin_core::message::Kind;
+/// use linchpin_core::{Id, Message};
+///
+/// /// The result of a response, or its error object, as JSON text.
+/// fn outcome(message: &Message) -> Option<Result<&str, &str>> {
+///     match &message.kind {
+///         Kind::Response { outcome: Ok(result), .. } => Some(Ok(message.text(*result))),
+///         Kind::Response { outcome: Err(error), .. } => Some(Err(message.text(*error))),
+///         Kind::Request { .. } | Kind::Notification { .. } => None,
+///     }
+/// }
+/// # let text = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+/// # let kind = Kind::Response { id: Id::number(1), outcome: Ok(linchpin_core::Span::new(33, 35)) };
+/// # assert_eq!(outcome(&Message::with_result(text.into(), kind, Default::default())), Some(Ok("{}")));
+/// ```
 #[derive(Debug, PartialEq)]
 pub enum Kind {
-    /// A request. `method` is the span of the name without quotes.
+    /// A request.
     Request {
-        /// To be repeated in the response.
+        /// The id, which the response repeats.
         id: Id,
         /// The method's name.
         method: MethodName,
@@ -49,6 +77,13 @@ pub enum Kind {
 }
 
 /// A method name. Known requests are a [`Method`]; others keep their text.
+///
+/// ```
+/// use linchpin_core::{Method, MethodName};
+///
+/// assert_eq!(MethodName::Known(Method::ToolsCall).as_str(), "tools/call");
+/// assert_eq!(MethodName::Other("example/translate".into()).to_string(), "example/translate");
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum MethodName {
     /// A request method this crate knows.
@@ -74,6 +109,16 @@ impl std::fmt::Display for MethodName {
 }
 
 /// The spans of the members of `params`, each of the whole JSON value including quotes.
+///
+/// ```
+/// use linchpin_core::Span;
+/// use linchpin_core::message::Params;
+///
+/// let text = r#"{"name":"add","arguments":{"a":1}}"#;
+/// let params = Params { name: Some(Span::new(8, 13)), ..Params::default() };
+/// assert_eq!(params.name.unwrap().of(text), r#""add""#);
+/// assert_eq!(params.cursor, None);
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Params {
     /// All of `params`.
@@ -123,8 +168,22 @@ impl Params {
     };
 }
 
-/// The spans of the members of a `result`, each of the whole JSON value including quotes. Only what servers send is read this
-/// far.
+/// The spans of the members of a `result`, each of the whole JSON value including quotes. They are only read for the
+/// results that servers send.
+///
+/// ```
+/// use linchpin_core::Span;
+/// use linchpin_core::message::ResultMembers;
+///
+/// let response = r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#;
+/// let result = Span::new(33, 49);
+/// let mut members = ResultMembers::default();
+/// *members.slot("isError").unwrap() = Some(Span::new(44, 48));
+/// assert_eq!(members.is_error.unwrap().of(response), "true");
+///
+/// let within = members.within(result);
+/// assert_eq!(within.is_error.unwrap().of(result.of(response)), "true");
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct ResultMembers {
     /// `resultType`
@@ -200,7 +259,17 @@ impl ResultMembers {
     }
 }
 
-/// Where the members of `_meta` are that decide how a request is served.
+/// The spans of the members of `_meta` that decide how a request is served.
+///
+/// ```
+/// use linchpin_core::Span;
+/// use linchpin_core::message::Claims;
+///
+/// let meta = r#"{"progressToken":null}"#;
+/// let claims = Claims { progress_token: Some(Span::new(17, 21)), ..Claims::default() };
+/// assert_eq!(claims.progress_token.unwrap().of(meta), "null");
+/// assert_eq!(claims.without_nulls(meta).progress_token, None);
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Claims {
     /// `io.modelcontextprotocol/protocolVersion`
@@ -218,7 +287,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The same with `null` for optional members treated as absent, as some clients send it.
+    /// Treats optional members that are `null` as absent, since some clients send `null` for them.
     pub fn without_nulls(mut self, frame: &str) -> Claims {
         for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {
             *slot = slot.filter(|span| span.of(frame) != "null");
@@ -241,7 +310,7 @@ impl Claims {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// To be repeated in the response.
+    /// The id, which the response repeats.
     pub id: Id,
     /// The method. Those of the specification exist in the caller's revision; others are up to the service.
     pub method: MethodName,
@@ -251,13 +320,13 @@ pub struct Request {
     pub params: Params,
     /// The progress token's JSON text, if the caller wants progress.
     pub progress_token: Option<Span>,
-    /// The message as it arrived.
+    /// The message as received.
     pub frame: ByteString,
 }
 
 impl Request {
-    /// Returns a copy in memory of its own. As it came, a request is a part of the transport's read buffer and keeps all of
-    /// that, 8 KiB over HTTP: too much for what lives long.
+    /// Returns a copy in memory of its own. A request as received is a slice of the transport's read buffer and keeps the
+    /// whole buffer alive (8 KiB over HTTP), which is too much for a request that is kept for long.
     ///
     /// ```
     /// # use linchpin_core::Request;
@@ -306,6 +375,26 @@ impl Request {
 }
 
 /// A notification with its caller.
+///
+/// ```
+/// use linchpin_core::Notification;
+///
+/// /// Whether the client tells that its roots have changed.
+/// fn roots_changed(notification: &Notification) -> bool {
+///     notification.method.as_str() == "notifications/roots/list_changed"
+/// }
+/// # use linchpin_core::message::{MethodName, Params};
+/// # use linchpin_core::{Caller, ClientCaps, Features, Session};
+/// # let features = Features::all().find(|features| features.has_sessions).unwrap();
+/// # let session = Session::new(features, ClientCaps::default(), "{}", "");
+/// # let notification = Notification {
+/// #     method: MethodName::Other("notifications/roots/list_changed".into()),
+/// #     caller: Caller::of_session(session.into()),
+/// #     params: Params::default(),
+/// #     frame: r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#.into(),
+/// # };
+/// # assert!(roots_changed(&notification));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Notification {
     /// The name.
@@ -314,7 +403,7 @@ pub struct Notification {
     pub caller: Caller,
     /// Where the parameters are in [`Notification::frame`].
     pub params: Params,
-    /// The message as it arrived.
+    /// The message as received.
     pub frame: ByteString,
 }
 
@@ -326,17 +415,17 @@ impl Notification {
 }
 
 impl Message {
-    /// A message of this text. The spans are those of `frame`.
+    /// Creates a request or notification from its text. The spans refer to `frame`.
     pub fn new(frame: ByteString, kind: Kind, params: Params) -> Message {
         Message { frame, kind, members: Members::Params(params) }
     }
 
-    /// A response of this text. The spans are those of `frame`.
+    /// Creates a response from its text. The spans refer to `frame`.
     pub fn with_result(frame: ByteString, kind: Kind, result: ResultMembers) -> Message {
         Message { frame, kind, members: Members::Result(result) }
     }
 
-    /// The members of `params`, when there are any.
+    /// The members of `params`; all of them are `None` for a response.
     pub fn params(&self) -> &Params {
         match &self.members {
             Members::Params(params) => params,
@@ -344,7 +433,7 @@ impl Message {
         }
     }
 
-    /// The members of `result`, when there are any.
+    /// The members of `result`; all of them are `None` for a request or notification.
     pub fn result(&self) -> &ResultMembers {
         match &self.members {
             Members::Result(result) => result,

@@ -4,7 +4,15 @@ use std::fmt;
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// A request method of the client role, every revision together. `linchpin_proto::era` says which era has which.
+        /// A request method that clients send, of any revision. `linchpin_proto::era` says which revisions have which.
+        ///
+        /// ```
+        /// use linchpin_core::Method;
+        ///
+        /// assert_eq!(Method::parse("tools/call"), Some(Method::ToolsCall));
+        /// assert_eq!(Method::ToolsCall.as_str(), "tools/call");
+        /// assert_eq!(Method::parse("example/translate"), None);
+        /// ```
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Method { $($(#[$doc])* $name,)* }
 

@@ -1,4 +1,4 @@
-//! What a server does, for those who watch it: metrics, traces, audits.
+//! Events of a server, for metrics, traces and audit logs.
 
 use crate::caller::Session;
 use crate::features::Features;
@@ -18,8 +18,8 @@ use tracing::field::Empty;
 
 /// Watches a server: its calls, sessions and streams. Every method does nothing by default.
 ///
-/// Methods are called on the task that serves the peer, so they must be short and must not block; what needs I/O goes
-/// through a channel. A panic in one ends the connection.
+/// Methods are called on the task that serves the peer, so they must be short and must not block; send what needs I/O
+/// through a channel. A panic ends the connection.
 ///
 /// ```
 /// use linchpin_core::observer::{CallEnd, CallInfo, Observer};
@@ -37,37 +37,37 @@ use tracing::field::Empty;
 /// }
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A request is about to be started. Its span is [`CallInfo::span`], which nothing has entered yet.
+    /// Called before a request is started. Its span is [`CallInfo::span`], which has not been entered yet.
     fn call_started(&self, call: &CallInfo) {
         let _ = call;
     }
 
-    /// A request has ended, with a response or without one. Called once for each [`Observer::call_started`].
+    /// Called when a request has ended, with a response or without one: once for each [`Observer::call_started`].
     fn call_ended(&self, call: &CallInfo, end: &CallEnd) {
         let _ = (call, end);
     }
 
-    /// A client has opened a session with `initialize`.
+    /// Called when a client has opened a session with `initialize`.
     fn session_opened(&self, session: &crate::Session) {
         let _ = session;
     }
 
-    /// A session has ended. Called once for each [`Observer::session_opened`].
+    /// Called when a session has ended: once for each [`Observer::session_opened`].
     fn session_closed(&self, session: &crate::Session) {
         let _ = session;
     }
 
-    /// An event stream was opened: a GET, or a response with more than one message.
+    /// Called when an event stream was opened: a GET, or a response with more than one message.
     fn stream_opened(&self) {}
 
-    /// An event stream has ended. Called once for each [`Observer::stream_opened`].
+    /// Called when an event stream has ended: once for each [`Observer::stream_opened`].
     fn stream_closed(&self) {}
 
-    /// A notification was dropped because its reader is too slow.
+    /// Called when a notification was dropped because its reader is too slow.
     fn notification_dropped(&self) {}
 }
 
-/// All of them, in order.
+/// Calls all of them, in order.
 impl Observer for Vec<Arc<dyn Observer>> {
     fn call_started(&self, call: &CallInfo) {
         self.iter().for_each(|o| o.call_started(call));
@@ -112,9 +112,9 @@ impl Observer for Vec<Arc<dyn Observer>> {
 pub struct CallInfo {
     /// The JSON-RPC id.
     pub id: Id,
-    /// The method, for example `tools/call`. Chosen by the client: it need not exist.
+    /// The method, for example `tools/call`. Chosen by the client: it may not exist.
     pub method: Box<str>,
-    /// The name of the tool or prompt, or the URI of the resource, at most 256 bytes. Chosen by the client: it need not
+    /// The name of the tool or prompt, or the URI of the resource, at most 256 bytes. Chosen by the client: it may not
     /// exist.
     pub target: Option<Box<str>>,
     /// The session's [public id](crate::Session::public_id). `None` for stateless requests.
@@ -125,7 +125,7 @@ pub struct CallInfo {
     pub principal: Option<Principal>,
     /// Bytes of the request's message.
     pub request_bytes: usize,
-    /// The trace that the client wants continued.
+    /// The trace context sent by the client.
     pub trace: Option<TraceContext>,
     /// The request's span, without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at
     /// level `info`. Its fields `outcome`, `code` (of an error) and `duration` are recorded when the call ends; then there is
@@ -182,7 +182,8 @@ impl CallInfo {
 }
 
 impl CallInfo {
-    /// Describes a request that was refused before the service saw it: its method may be none, and its target is not known.
+    /// Describes a request that was refused before it reached the service: its method may not exist, and its target is not
+    /// known. Returns `None` if the message is not a request.
     pub fn refused(message: &Message, session: Option<&Session>, principal: Option<Principal>) -> Option<CallInfo> {
         let Kind::Request { id, method } = &message.kind else { return None };
         let stateless = || Features::all().find(|features| features.stateless);
@@ -338,7 +339,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// A place in a trace. `None` if `traceparent` is malformed; what else is too long is left out.
+    /// Creates a trace context. Returns `None` if `traceparent` is malformed; a `tracestate` or `baggage` that is too long is
+    /// left out.
     pub fn new(traceparent: &str, tracestate: Option<&str>, baggage: Option<&str>) -> Option<TraceContext> {
         let mut parts = traceparent.split('-');
         let is_hex = |part: Option<&str>, len: usize| {
@@ -354,7 +356,7 @@ impl TraceContext {
         Some(TraceContext { traceparent: traceparent.into(), tracestate, baggage })
     }
 
-    /// The trace that a request asks to be continued.
+    /// The trace context of a request, from its `_meta` or its headers.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Option<TraceContext> {
         #[derive(Deserialize)]
         struct Meta<'a> {

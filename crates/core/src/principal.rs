@@ -1,4 +1,4 @@
-//! Who is authenticated for a request.
+//! The authenticated sender of a request.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Principal {
         }))
     }
 
-    /// Sets who vouches for the subject, for example the URL of an authorization server. Subjects of different issuers
+    /// Sets the issuer, for example the URL of an authorization server. Subjects of different issuers
     /// are different principals.
     #[must_use]
     pub fn with_issuer(mut self, issuer: impl Into<Box<str>>) -> Principal {
@@ -122,7 +122,7 @@ impl Principal {
         self
     }
 
-    /// Returns whether the authentication was revoked since. `false` if it cannot be, or if nobody knows.
+    /// Returns whether the authentication has been revoked. `false` if it cannot be revoked, or if that is unknown.
     pub fn is_revoked(&self) -> bool {
         self.0.revoked.as_ref().is_some_and(|revoked| revoked())
     }
@@ -142,7 +142,7 @@ impl Principal {
         self.0.client.as_deref()
     }
 
-    /// Returns who vouches for the subject.
+    /// Returns the issuer, which authenticated the subject.
     pub fn issuer(&self) -> Option<&str> {
         self.0.issuer.as_deref()
     }

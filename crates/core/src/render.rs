@@ -1,4 +1,4 @@
-//! Requests and notifications of this side.
+//! Serializes the requests and notifications that this side sends.
 
 use crate::features::Features;
 use crate::id::Id;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use linchpin_types::logging::LoggingLevel;
 use std::io::Write;
 
-/// A notification. `members` are the members of `params` without braces; none leaves `params` out.
+/// A notification. `members` are the members of `params` without braces; if empty, `params` is left out.
 pub fn notification(method: &str, members: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(64 + method.len() + members.len());
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
@@ -21,7 +21,7 @@ pub fn notification(method: &str, members: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A request of this side. `params` is a whole JSON object.
+/// A request that this side sends. `params` is a whole JSON object.
 pub fn request(id: u64, method: &str, params: &str) -> Bytes {
     let mut out = Vec::with_capacity(64 + method.len() + params.len());
     let _ = write!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":");
@@ -64,7 +64,7 @@ pub fn log(level: LoggingLevel, logger: Option<&str>, data: &str) -> Bytes {
     notification("notifications/message", &out)
 }
 
-/// `notifications/cancelled` for a request of this side.
+/// `notifications/cancelled` for a request that this side has sent.
 pub fn cancelled(id: u64, reason: &str) -> Bytes {
     let mut out = Vec::new();
     let _ = write!(out, "\"requestId\":{id},\"reason\":");
@@ -72,7 +72,7 @@ pub fn cancelled(id: u64, reason: &str) -> Bytes {
     notification("notifications/cancelled", &out)
 }
 
-/// The first message of a listen stream. `granted` are the members of the filter that is honoured, without braces.
+/// The first message of a `subscriptions/listen` stream. `granted` are the members of the granted filter, without braces.
 pub fn acknowledged(id: &Id, granted: &[u8]) -> Bytes {
     let mut out = Vec::new();
     subscription_meta(&mut out, id);

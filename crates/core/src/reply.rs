@@ -33,12 +33,25 @@ pub struct Reply {
     missing: Option<Box<MissingScopes>>,
 }
 
-/// Why a request was refused that needs scopes.
+/// The scopes for lack of which a request was refused.
+///
+/// ```
+/// use linchpin_core::reply::{MissingScopes, Reply};
+/// use linchpin_core::{Id, Principal};
+///
+/// let missing = MissingScopes {
+///     required: ["files:read".into(), "files:write".into()].into(),
+///     principal: Some(Principal::new("ada").with_scopes(["files:read"])),
+/// };
+/// let reply = Reply::missing_scopes(&Id::number(1), missing);
+/// assert!(reply.body().contains("missing scope: files:write"));
+/// assert_eq!(reply.scopes_missing().unwrap().required.len(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct MissingScopes {
     /// All scopes that the request needs.
     pub required: Arc<[Arc<str>]>,
-    /// The sender, who lacks some of them. `None` if nobody was authenticated.
+    /// The sender, who lacks some of them. `None` if the sender was not authenticated.
     pub principal: Option<Principal>,
 }
 
@@ -111,7 +124,7 @@ impl Reply {
         self.missing.as_deref()
     }
 
-    /// A result whose object is rendered already, stamps included. Its bytes are shared, not copied.
+    /// A result whose object is already serialized, including the members of [`Stamps`]. Its bytes are shared, not copied.
     pub fn with_result(id: &Id, result: Bytes) -> Reply {
         let id = id.as_bytes();
         let mut frame = Vec::with_capacity(id.len() + 34);
@@ -121,7 +134,7 @@ impl Reply {
         Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0), missing: None }
     }
 
-    /// An error whose object, which has this code, is JSON text already. Its bytes are shared, not copied.
+    /// An error whose object, which has this code, is already serialized. Its bytes are shared, not copied.
     pub fn with_error(id: &Id, code: i32, error: Bytes) -> Reply {
         let id = id.as_bytes();
         let mut frame = Vec::with_capacity(id.len() + 34);
@@ -131,7 +144,7 @@ impl Reply {
         Reply { frame, shared: Some(error), kind: ReplyKind::Error(code), body: (0, 0), missing: None }
     }
 
-    /// Sets the kind of a response whose result is rendered already.
+    /// Sets the kind of a response whose result is already serialized.
     pub fn with_kind(mut self, kind: ReplyKind) -> Reply {
         self.kind = kind;
         self
@@ -156,11 +169,11 @@ impl Reply {
     /// Changes the `result` or `error` object, as a JSON value; the id stays. For middleware that must see or change
     /// all of it.
     ///
-    /// It is read and written anew, which answers that nobody edits are spared. Setting or removing `isError` makes a
-    /// tool's answer a failure or a success. The limit for the size of answers is not checked again.
+    /// The object is parsed and serialized again, at a cost that replies without edits do not have. Setting or removing
+    /// `isError` makes a tool's result a failure or a success. The size limit of responses is not checked again.
     ///
-    /// Numbers keep as many digits as an `f64` has, or all of 64-bit integers; a larger number (`1e400`) is a string that is written as
-    /// a number again. [`Reply::edit_exactly`] keeps every digit.
+    /// Numbers have the precision of an `f64` or of a 64-bit integer. If a number does not fit (`1e400`), the numbers that would
+    /// lose digits appear as strings to `change` and are written as numbers again. [`Reply::edit_exactly`] keeps every digit.
     pub fn edit(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
         match serde_json::from_str::<Map<String, Value>>(self.body()) {
             Ok(body) => self.edited(body, change),
@@ -168,8 +181,8 @@ impl Reply {
         }
     }
 
-    /// Like [`Reply::edit`], for changes that do not look at numbers: those that an `f64` would change are strings meanwhile, and are
-    /// written as they were. See [`exact`].
+    /// Like [`Reply::edit`], for changes that do not read numbers: `change` sees numbers that an `f64` would change as strings,
+    /// and they are written back unchanged. See [`exact`].
     pub fn edit_exactly(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
         if let Ok(Value::Object(body)) = exact::read(self.body()) {
             self.edited(body, change);
@@ -194,12 +207,12 @@ impl Reply {
         self.frame.push(b'}');
     }
 
-    /// Changes every text of the answer, for middleware: `change` is given each and answers the one that takes its
-    /// place, if any.
+    /// Changes every text of the response, for middleware: `change` is called with each text and returns its replacement, or
+    /// `None` to keep it.
     ///
     /// Texts are those of a tool's content blocks (embedded resources, too) and every string of its structured content,
-    /// the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names stay;
-    /// [`Reply::edit`] reaches them.
+    /// the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names are not changed;
+    /// use [`Reply::edit`] for those.
     pub fn map_text(&mut self, mut change: impl FnMut(&str) -> Option<String>) {
         self.edit_exactly(|body| {
             for (key, value) in body {
@@ -229,12 +242,12 @@ impl Reply {
         }
     }
 
-    /// How long the frame is, in bytes.
+    /// The length of the frame in bytes.
     pub fn frame_len(&self) -> usize {
         self.frame.len() + self.shared.as_ref().map_or(0, |s| s.len() + 1)
     }
 
-    /// The frame in one piece, or in three of which the middle one is shared with other answers.
+    /// The frame in one piece, or in three of which the second is shared with other replies.
     pub fn into_parts(self) -> (Bytes, Option<(Bytes, Bytes)>) {
         (self.frame.into(), self.shared.map(|shared| (shared, Bytes::from_static(b"}"))))
     }
@@ -269,6 +282,18 @@ fn map_strings(value: &mut Value, only: Option<&str>, change: &mut impl FnMut(&s
 }
 
 /// Members that a revision adds to every result, rendered once per server.
+///
+/// ```
+/// use linchpin_core::reply::{ReplyKind, ResultWriter, Stamps};
+/// use linchpin_core::{Features, Id};
+/// use linchpin_types::version::Revision;
+/// use std::sync::Arc;
+///
+/// let stamps = Arc::new(Stamps { server_info: r#"{"name":"demo","version":"1.0"}"#.into() });
+/// let features = Features::of(Revision::V2026_07_28);
+/// let reply = ResultWriter::new(&Id::number(1), features, &stamps, 1024).finish(ReplyKind::Complete);
+/// assert!(reply.body().contains(r#""io.modelcontextprotocol/serverInfo":{"name":"demo","version":"1.0"}"#));
+/// ```
 #[derive(Debug, Default)]
 pub struct Stamps {
     /// `serverInfo` as JSON text; empty to leave it out.
@@ -277,7 +302,23 @@ pub struct Stamps {
 
 /// Writes one result. Members are added in order; [`ResultWriter::finish`] closes it.
 ///
-/// Past the size limit further output is discarded, and `finish` returns an error.
+/// Once the size limit is exceeded, further output is discarded and `finish` returns an error reply.
+///
+/// ```
+/// use linchpin_core::reply::{ReplyKind, ResultWriter};
+/// use linchpin_core::{Features, Id};
+/// use linchpin_types::version::Revision;
+///
+/// let features = Features::of(Revision::V2025_11_25);
+/// let mut out = ResultWriter::new(&Id::number(1), features, &Default::default(), 1024);
+/// out.key("text");
+/// out.string("say \"hello\"");
+/// out.key("count");
+/// out.serialize(&3)?;
+/// let reply = out.finish(ReplyKind::Complete);
+/// assert_eq!(reply.body(), r#"{"text":"say \"hello\"","count":3}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub struct ResultWriter {
     frame: Vec<u8>,
     start: usize,
@@ -319,22 +360,22 @@ impl ResultWriter {
         self.features
     }
 
-    /// Annotates the result with the URI being read.
+    /// Sets the URI of the resource being read.
     pub fn set_uri(&mut self, note: impl Into<Box<str>>) {
         self.note = Some(note.into());
     }
 
-    /// The note left by [`ResultWriter::set_uri`].
+    /// The URI set by [`ResultWriter::set_uri`].
     pub fn uri(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Leaves the media type for contents that name none.
+    /// Sets the media type of contents that do not name one.
     pub fn annotate(&mut self, annotation: Option<Arc<str>>) {
         self.annotation = annotation;
     }
 
-    /// The annotation of [`ResultWriter::annotate`].
+    /// The media type set by [`ResultWriter::annotate`].
     pub fn annotation(&self) -> Option<Arc<str>> {
         self.annotation.clone()
     }
@@ -393,7 +434,10 @@ impl ResultWriter {
         }
     }
 
-    /// Appends a value by serde. An error is that of the value's own `Serialize`.
+    /// Serializes a value.
+    ///
+    /// # Errors
+    /// If the value's `Serialize` implementation fails.
     pub fn serialize<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), serde_json::Error> {
         let result = serde_json::to_writer(&mut *self, value);
         if self.over { Ok(()) } else { result }

@@ -12,6 +12,20 @@ pub const KEY_BYTES_MAX: usize = 128;
 pub const REQUIRED_META: &str = "linchpin/requiredCapabilities";
 
 /// A request from the server to the client, in revisions that have them.
+///
+/// ```
+/// use linchpin_core::{ServerRequest, ServerRequestError};
+/// use std::sync::mpsc;
+///
+/// let (sender, answers) = mpsc::channel();
+/// let request = ServerRequest {
+///     method: "elicitation/create".into(),
+///     params: r#"{"message":"Which city?"}"#.into(),
+///     answer: Box::new(move |answer| sender.send(answer).unwrap()),
+/// };
+/// request.refuse();
+/// assert_eq!(answers.recv(), Ok(Err(ServerRequestError::Disconnected)));
+/// ```
 pub struct ServerRequest {
     /// The method, for example `elicitation/create`.
     pub method: Cow<'static, str>,
@@ -29,6 +43,19 @@ impl ServerRequest {
 }
 
 /// Why a server request failed.
+///
+/// ```
+/// use linchpin_core::ServerRequestError;
+///
+/// fn explain(error: &ServerRequestError) -> String {
+///     match error {
+///         ServerRequestError::Rpc(code, message) => format!("error {code} of the client: {message}"),
+///         ServerRequestError::Disconnected => "the client has disconnected".to_owned(),
+///     }
+/// }
+/// let error = ServerRequestError::Rpc(-32603, "no display".into());
+/// assert_eq!(explain(&error), "error -32603 of the client: no display");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerRequestError {
     /// The client returned this error: code and message.

@@ -20,6 +20,48 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A server as a transport drives it. Implemented by the server crate.
+///
+/// ```
+/// use linchpin_core::service::{CallStart, HeaderParam, RequestContext, Service};
+/// use linchpin_core::{Budget, Caller, Limits, Reply, Request, SubscriptionHandle};
+/// use std::sync::Arc;
+/// use std::task::Context;
+///
+/// /// Answers every request with an empty result.
+/// struct Empty {
+///     limits: Arc<Limits>,
+///     budget: Arc<Budget>,
+/// }
+///
+/// impl Service for Empty {
+///     fn limits(&self) -> &Arc<Limits> {
+///         &self.limits
+///     }
+///
+///     fn budget(&self) -> &Arc<Budget> {
+///         &self.budget
+///     }
+///
+///     fn start(&self, request: Arc<Request>, _: Arc<RequestContext>, _: &mut Context<'_>) -> CallStart {
+///         CallStart::Done(Reply::with_result(&request.id, "{}".into()))
+///     }
+///
+///     fn header_params(&self, _: &str, _: &Caller, _: &RequestContext) -> Option<Arc<[HeaderParam]>> {
+///         None
+///     }
+///
+///     fn open_feed(&self, _: &Caller, _: &RequestContext) -> Option<SubscriptionHandle> {
+///         None
+///     }
+///
+///     fn close(&self) {}
+/// }
+///
+/// let limits = Arc::new(Limits::default());
+/// let budget = Budget::new(limits.connections.memory_bytes_max);
+/// let service: Arc<dyn Service> = Arc::new(Empty { limits, budget });
+/// assert!(!service.defines("example/translate"));
+/// ```
 pub trait Service: Send + Sync + 'static {
     /// Returns the limits that apply to the engine and the transports.
     fn limits(&self) -> &Arc<Limits>;
@@ -33,15 +75,15 @@ pub trait Service: Send + Sync + 'static {
     /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
     fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart;
 
-    /// Whether the service has a method that the specification does not have. By default it has none.
+    /// Whether the service implements a method that is not part of the specification. Default: `false`.
     ///
-    /// [`Service::start`] is also called for methods that it does not have.
+    /// [`Service::start`] is also called for methods that the service does not implement.
     fn defines(&self, method: &str) -> bool {
         let _ = method;
         false
     }
 
-    /// The member of such a method's parameters that `Mcp-Name` repeats over HTTP. By default none.
+    /// The member of such a method's parameters that the `Mcp-Name` header repeats over HTTP. Default: `None`.
     fn named_by(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
         None
@@ -53,8 +95,8 @@ pub trait Service: Send + Sync + 'static {
         let _ = (notification, context);
     }
 
-    /// Whether anything of the service demands scopes, so that it cannot be served to strangers without a gate. By default
-    /// nothing does.
+    /// Whether any item of the service requires scopes, so that it cannot be served to unauthenticated clients without a
+    /// gate. Default: `false`.
     fn demands_scopes(&self) -> bool {
         false
     }
@@ -67,13 +109,13 @@ pub trait Service: Send + Sync + 'static {
     /// resources it subscribes to later. `context` is that of the request that opened the session.
     fn open_feed(&self, caller: &Caller, context: &RequestContext) -> Option<SubscriptionHandle>;
 
-    /// Learns of a session that another process opened and that goes on here, with its subscriptions. By default nothing is
-    /// done.
+    /// Called when a session that another process opened is continued here, with its subscriptions. Does nothing by
+    /// default.
     fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
         let _ = (caller, context);
     }
 
-    /// Returns the observer of the service's calls, sessions and streams. By default it has none.
+    /// Returns the observer of the service's calls, sessions and streams. Default: `None`.
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
         None
     }
@@ -91,7 +133,7 @@ pub trait Service: Send + Sync + 'static {
     }
 }
 
-/// What a transport knows about a request beside the message.
+/// What a transport knows about a request besides the message.
 ///
 /// ```
 /// use linchpin_core::service::RequestContext;
@@ -105,12 +147,12 @@ pub trait Service: Send + Sync + 'static {
 pub struct RequestContext {
     /// HTTP request headers; empty on other transports.
     pub headers: http::HeaderMap,
-    /// Values that layers in front of the service have set for handlers.
+    /// Values that layers in front of the service set for handlers.
     pub extensions: http::Extensions,
     /// The authenticated caller, as verified by a gate or a layer in front. `None` without authentication.
     pub principal: Option<Principal>,
-    /// Whether items that demand scopes demand a principal that has them. Set by transports that strangers can reach;
-    /// others do not look at scopes.
+    /// Whether the scopes that items require are checked against the principal. Set by transports that anyone can reach;
+    /// others do not check scopes.
     pub scoped: bool,
     /// The address of the client, where the transport knows it.
     pub peer: Option<SocketAddr>,
@@ -119,6 +161,14 @@ pub struct RequestContext {
 }
 
 /// The outcome of [`Service::start`].
+///
+/// ```
+/// use linchpin_core::service::CallStart;
+/// use linchpin_core::{Id, Reply};
+///
+/// let start = CallStart::Done(Reply::with_result(&Id::number(1), "{}".into()));
+/// assert!(matches!(start, CallStart::Done(reply) if reply.body() == "{}"));
+/// ```
 pub enum CallStart {
     /// The call completed on its first poll, without notifications.
     Done(Reply),
@@ -127,6 +177,47 @@ pub enum CallStart {
 }
 
 /// A running request. Dropping it cancels the work.
+///
+/// ```
+/// use linchpin_core::service::{CallEvent, Cancel, RunningCall};
+/// use linchpin_core::{Id, Reply};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::task::{Context, Poll, Waker};
+///
+/// /// Responds on its first poll, unless it was cancelled before.
+/// struct Ping {
+///     id: Id,
+///     cancelled: Arc<Cancelled>,
+/// }
+///
+/// #[derive(Default)]
+/// struct Cancelled(AtomicBool);
+///
+/// impl Cancel for Cancelled {
+///     fn cancel(&self) {
+///         self.0.store(true, Ordering::Relaxed);
+///     }
+/// }
+///
+/// impl RunningCall for Ping {
+///     fn poll_event(&mut self, _: &mut Context<'_>) -> Poll<CallEvent> {
+///         Poll::Ready(match self.cancelled.0.load(Ordering::Relaxed) {
+///             true => CallEvent::Cancelled,
+///             false => CallEvent::Done(Reply::with_result(&self.id, "{}".into())),
+///         })
+///     }
+///
+///     fn canceller(&self) -> Arc<dyn Cancel> {
+///         self.cancelled.clone()
+///     }
+/// }
+///
+/// let mut call = Ping { id: Id::number(1), cancelled: Arc::default() };
+/// call.canceller().cancel();
+/// let event = call.poll_event(&mut Context::from_waker(Waker::noop()));
+/// assert!(matches!(event, Poll::Ready(CallEvent::Cancelled)));
+/// ```
 pub trait RunningCall: Send {
     /// Polls for the next event of this request. Must not be called after [`CallEvent::Done`] or [`CallEvent::Cancelled`].
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent>;
@@ -135,7 +226,27 @@ pub trait RunningCall: Send {
     fn canceller(&self) -> Arc<dyn Cancel>;
 }
 
-/// Ends a call from outside the task that polls it.
+/// Cancels a call from outside the task that polls it.
+///
+/// ```
+/// use linchpin_core::service::Cancel;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// #[derive(Default)]
+/// struct Flag(AtomicBool);
+///
+/// impl Cancel for Flag {
+///     fn cancel(&self) {
+///         self.0.store(true, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let flag = Arc::new(Flag::default());
+/// let cancel: Arc<dyn Cancel> = flag.clone();
+/// cancel.finish();
+/// assert!(flag.0.load(Ordering::Relaxed));
+/// ```
 pub trait Cancel: Send + Sync {
     /// Cancels the call. Idempotent; wakes the polling task.
     fn cancel(&self);
@@ -147,6 +258,26 @@ pub trait Cancel: Send + Sync {
 }
 
 /// An event of a running call, for the transport to act on.
+///
+/// ```
+/// use linchpin_core::service::CallEvent;
+/// use linchpin_core::{Id, Reply};
+///
+/// /// The frame to write for an event.
+/// fn frame(event: CallEvent) -> Option<Vec<u8>> {
+///     match event {
+///         CallEvent::Notify(frame) => Some(frame.into()),
+///         CallEvent::Done(reply) => Some(reply.into_frame()),
+///         CallEvent::ServerRequest(request) => {
+///             request.refuse();
+///             None
+///         }
+///         CallEvent::Pause(_) | CallEvent::Cancelled => None,
+///     }
+/// }
+/// let event = CallEvent::Done(Reply::with_result(&Id::number(1), "{}".into()));
+/// assert_eq!(frame(event).unwrap(), br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+/// ```
 pub enum CallEvent {
     /// Send this notification frame on the request's stream.
     Notify(Bytes),
@@ -162,6 +293,18 @@ pub enum CallEvent {
 }
 
 /// One argument of a tool that is mirrored in an HTTP header.
+///
+/// ```
+/// use linchpin_core::service::{HeaderParam, HeaderParamKind};
+///
+/// /// The argument `region`, which clients repeat as `Mcp-Param-Region`.
+/// let region = HeaderParam {
+///     header: "mcp-param-region".into(),
+///     path: ["region".into()].into(),
+///     kind: HeaderParamKind::String,
+/// };
+/// assert_eq!(region.path.join("."), "region");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderParam {
     /// The header's name in lower case, `mcp-param-` included.
@@ -173,6 +316,20 @@ pub struct HeaderParam {
 }
 
 /// JSON types that may be mirrored.
+///
+/// ```
+/// use linchpin_core::service::HeaderParamKind;
+///
+/// /// Whether a header's value is an argument of this type.
+/// fn fits(kind: HeaderParamKind, value: &str) -> bool {
+///     match kind {
+///         HeaderParamKind::String => true,
+///         HeaderParamKind::Integer => value.parse::<i64>().is_ok(),
+///         HeaderParamKind::Boolean => matches!(value, "true" | "false"),
+///     }
+/// }
+/// assert!(fits(HeaderParamKind::Integer, "42"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderParamKind {
     /// Compared as text.

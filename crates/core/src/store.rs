@@ -2,7 +2,7 @@
 //!
 //! By default all three are in memory and end with the process. A server that runs on several nodes, or that outlives a
 //! restart, is given a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a [`ChangeRelay`] (`Server::change_relay`).
-//! What they must promise is tested by `linchpin_testing::store`.
+//! `linchpin_testing::store` tests implementations of these traits.
 
 use crate::service::BoxFuture;
 use crate::session_record::SessionRecord;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// Keeps sessions, so that another process can go on with them.
 ///
-/// A session is used by one process at a time: clients are expected to return to the same one as long as it lives. The
-/// process asks the store only for sessions that it does not have.
+/// A session is used by one process at a time: clients are expected to return to the same process as long as it lives. A
+/// process only asks the store for sessions that it does not have itself.
 ///
-/// The `id` is what the client sends as `Mcp-Session-Id`: a secret, as a password is. A store that others can read keeps
-/// a digest of it.
+/// The `id` is the value of the client's `Mcp-Session-Id` header, which is as secret as a password. A store that others can
+/// read should keep a digest of it.
 ///
-/// One in memory; a durable one sends the record, which is text, to a database.
+/// This store keeps sessions in memory; a durable one would write the record, which serializes to text, to a database.
 ///
 /// ```
 /// use linchpin_core::service::BoxFuture;
@@ -60,7 +60,7 @@ use std::time::Duration;
 /// }
 /// ```
 pub trait SessionStore: Send + Sync + 'static {
-    /// Stores a session, in place of what it stored under this id before. It may be forgotten after `ttl`.
+    /// Stores a session, replacing the record stored under this id before. It may be forgotten after `ttl`.
     fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Returns a session. `None` if it does not exist, was deleted, or is forgotten.
@@ -73,9 +73,9 @@ pub trait SessionStore: Send + Sync + 'static {
     fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
-/// Puts what a session is into its id, encrypted, so that it goes on at any process that has the key, without a
-/// [`SessionStore`] and after a restart too. What the session changed after `initialize` (subscriptions, its log level) is not
-/// in its id.
+/// Encrypts a session's record into its id, so that any process that has the key can continue the session, without a
+/// [`SessionStore`] and even after a restart. What changed after `initialize` (subscriptions, the log level) is not part of
+/// the id.
 ///
 /// ```
 /// use linchpin_core::{SessionRecord, SessionSeal};
@@ -100,12 +100,12 @@ pub trait SessionStore: Send + Sync + 'static {
 /// # assert!(Plain.open("other", &Plain.seal("k", &record).unwrap()).is_none());
 /// ```
 pub trait SessionSeal: Send + Sync + 'static {
-    /// The second half of the id of a session whose first half is `key`: letters, digits, `-` and `_`. `None` if the record
-    /// is too long for a header; such a session ends with its process.
+    /// Returns the second half of the id of a session whose first half is `key`: letters, digits, `-` and `_`. `None` if the
+    /// record is too long for a header; such a session ends with its process.
     fn seal(&self, key: &str, record: &SessionRecord) -> Option<String>;
 
-    /// The record that [`SessionSeal::seal`] made this of. `None` if it was changed, is another session's, has expired, or was
-    /// made with another key.
+    /// Returns the record from which [`SessionSeal::seal`] made this text. `None` if the text was changed, belongs to another
+    /// session, has expired, or was made with another key.
     fn open(&self, key: &str, sealed: &str) -> Option<SessionRecord>;
 }
 
@@ -114,8 +114,60 @@ pub trait SessionSeal: Send + Sync + 'static {
 /// Streams are named by the session's id and their own number; numbers of different processes differ.
 ///
 /// `linchpin::testing::store::check_events` tests an implementation.
+///
+/// ```
+/// use linchpin_core::service::BoxFuture;
+/// use linchpin_core::{EventStore, StoreError, StoredEvent};
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+/// use std::time::Duration;
+///
+/// /// In memory, without expiry and without a limit.
+/// #[derive(Default)]
+/// struct Events(Mutex<HashMap<(String, u64), Vec<StoredEvent>>>);
+///
+/// impl EventStore for Events {
+///     fn append(
+///         &self,
+///         session: &str,
+///         stream: u64,
+///         events: Vec<StoredEvent>,
+///         _ttl: Duration,
+///     ) -> BoxFuture<'_, Result<(), StoreError>> {
+///         let mut streams = self.0.lock().unwrap();
+///         let stored = streams.entry((session.to_owned(), stream)).or_default();
+///         let last = stored.last().map_or(0, |event| event.number);
+///         stored.extend(events.into_iter().filter(|event| event.number > last));
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn after(
+///         &self,
+///         session: &str,
+///         stream: u64,
+///         after: u32,
+///     ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
+///         let streams = self.0.lock().unwrap();
+///         let found = streams.get(&(session.to_owned(), stream));
+///         let found = found.map(|events| events.iter().filter(|event| event.number > after).cloned().collect());
+///         Box::pin(async { Ok(found) })
+///     }
+///
+///     fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>> {
+/// #       let _ = (session, stream, through);
+///         // Deletes nothing: `after` then still returns what it must.
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>> {
+///         self.0.lock().unwrap().retain(|(of, _), _| of != session);
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+/// ```
 pub trait EventStore: Send + Sync + 'static {
-    /// Appends events, whose numbers are greater than those stored before; gaps are possible. The same append twice is one.
+    /// Appends events, whose numbers are greater than those stored before; gaps are possible. Repeating an append has no
+    /// effect.
     fn append(
         &self,
         session: &str,
@@ -124,8 +176,8 @@ pub trait EventStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns the events of a stream that follow event `after`, in order; none follow the last one. `None` if the stream
-    /// is unknown or forgotten, or events after `after` were trimmed.
+    /// Returns the events of a stream that follow event `after`, in order; an empty list after the last one. `None` if the
+    /// stream is unknown or forgotten, or events after `after` were trimmed.
     fn after(
         &self,
         session: &str,
@@ -166,7 +218,7 @@ impl StoredEvent {
 
 /// Carries changes to the other processes of a server, whose clients have subscribed to them.
 ///
-/// One for two servers in a process; between processes a change is sent as text.
+/// This relay connects two servers in one process; between processes, a change would be sent as text.
 ///
 /// ```
 /// use linchpin_core::{ChangeRelay, ServerChange};
@@ -194,8 +246,8 @@ pub trait ChangeRelay: Send + Sync + 'static {
     /// Sends a change to all other processes. Must not block.
     fn publish(&self, change: &ServerChange);
 
-    /// Called once, when the server starts: `deliver` is to be called with each change of another process, until it
-    /// returns `false`.
+    /// Called once, when the server starts. The relay calls `deliver` with each change of another process, until it returns
+    /// `false`.
     fn start(&self, deliver: Arc<dyn Fn(ServerChange) -> bool + Send + Sync>);
 }
 

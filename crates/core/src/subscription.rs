@@ -1,7 +1,7 @@
 //! Change notifications for subscribers: coalesced, bounded, and never blocking the publisher.
 //!
-//! A list change is one bit and a resource update one entry of a set, so a reader who never comes costs a bounded amount
-//! of memory, and one who comes late still learns everything that matters.
+//! A list change is one bit and a resource update one entry of a set, so a subscriber that never reads costs a bounded
+//! amount of memory, and one that reads late still learns which lists and resources have changed.
 
 use crate::budget::{Budget, EXHAUSTED, Reservation};
 use crate::id::Id;
@@ -43,13 +43,23 @@ pub enum ServerChange {
     Resources,
     /// The resource of this URI.
     Updated(Arc<str>),
-    /// A log message for the session, already a frame. The oldest give way when nobody reads.
+    /// A log message for the session, as a complete frame. The oldest are dropped if the client does not read them.
     Log(Bytes),
-    /// A request for the client of the session, or its withdrawal, already a frame. None gives way.
+    /// A request for the client of the session, or its cancellation, as a complete frame. Never dropped.
     Request(Bytes),
 }
 
 /// The list changes that a subscription receives.
+///
+/// ```
+/// use linchpin_core::ChangeBus;
+/// use linchpin_core::subscription::Filter;
+/// use std::sync::Arc;
+///
+/// let bus = Arc::new(ChangeBus::default());
+/// let only_tools = Filter { tools: true, ..Filter::default() };
+/// assert!(bus.open(only_tools, 10).is_some());
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Changes of the tool list.
@@ -70,6 +80,26 @@ const URI_BYTES_MAX: usize = 8 << 10;
 const URIS_BYTES_MAX: usize = 256 << 10;
 
 /// The pending changes of one subscriber.
+///
+/// ```
+/// use linchpin_core::subscription::{Filter, ServerChange};
+/// use linchpin_core::{Budget, ChangeBus};
+/// use std::sync::Arc;
+/// use std::task::{Context, Poll, Waker};
+///
+/// let bus = Arc::new(ChangeBus::default());
+/// let handle = bus.open(Filter::default(), 10).unwrap();
+/// let subscription = handle.feed();
+/// subscription.subscribe("file:///a", 10, &Budget::new(1024))?;
+/// bus.publish(&ServerChange::Updated("file:///a".into()));
+/// bus.publish(&ServerChange::Updated("file:///b".into()));
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let updated = ServerChange::Updated("file:///a".into());
+/// assert_eq!(subscription.poll_next(&mut cx), Poll::Ready(Some(updated)));
+/// assert_eq!(subscription.poll_next(&mut cx), Poll::Pending);
+/// # Ok::<(), linchpin_core::SubscribeError>(())
+/// ```
 pub struct Subscription {
     inner: Mutex<Inner>,
     subscriber: Option<Subscriber>,
@@ -112,7 +142,7 @@ impl Inner {
     }
 }
 
-/// Who is behind a subscription, as the service knows it.
+/// The owner of a subscription: a value of the service, for [`ChangeBus::publish_to`].
 pub type Subscriber = Arc<dyn Any + Send + Sync>;
 
 impl Subscription {
@@ -126,7 +156,7 @@ impl Subscription {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns who is behind it, if its opener said so.
+    /// Returns the subscriber, if the subscription was opened with [`ChangeBus::open_for`].
     pub fn subscriber(&self) -> Option<&Subscriber> {
         self.subscriber.as_ref()
     }
@@ -158,7 +188,7 @@ impl Subscription {
     }
 
     /// Adds `change` if the subscriber wants it. Repeats of a pending change are combined. Returns whether an older log message
-    /// had to give way, because nobody reads.
+    /// was dropped to make room.
     pub fn push(&self, change: &ServerChange) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -274,7 +304,7 @@ impl Subscription {
         self.lock().uris.iter().cloned().collect()
     }
 
-    /// Closes the subscription once its pending changes were taken.
+    /// Closes the subscription. Changes that are already pending can still be polled.
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
@@ -291,6 +321,19 @@ impl fmt::Debug for Subscription {
 }
 
 /// Why subscribing to a resource failed. The text is for the client.
+///
+/// ```
+/// use linchpin_core::subscription::Filter;
+/// use linchpin_core::{Budget, ChangeBus, SubscribeError};
+/// use std::sync::Arc;
+///
+/// let handle = Arc::new(ChangeBus::default()).open(Filter::default(), 10).unwrap();
+/// let (limit, budget) = (1, Budget::new(1024));
+/// handle.feed().subscribe("file:///a", limit, &budget)?;
+/// let error = handle.feed().subscribe("file:///b", limit, &budget).unwrap_err();
+/// assert_eq!(error, SubscribeError::TooMany { max: 1 });
+/// # Ok::<(), SubscribeError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscribeError {
@@ -309,7 +352,7 @@ pub enum SubscribeError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The server's memory budget is exhausted, which is not the request's fault.
+    /// The server's memory budget is exhausted. The request itself is valid.
     OutOfMemory,
 }
 
@@ -329,6 +372,23 @@ impl fmt::Display for SubscribeError {
 impl std::error::Error for SubscribeError {}
 
 /// All subscriptions of one server.
+///
+/// ```
+/// use linchpin_core::subscription::{Filter, ServerChange};
+/// use linchpin_core::ChangeBus;
+/// use std::sync::Arc;
+/// use std::task::{Context, Poll, Waker};
+///
+/// let bus = Arc::new(ChangeBus::default());
+/// let handle = bus.open(Filter { tools: true, ..Filter::default() }, 10).unwrap();
+/// bus.publish(&ServerChange::Tools);
+/// bus.publish(&ServerChange::Prompts);
+/// bus.close();
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// assert_eq!(handle.feed().poll_next(&mut cx), Poll::Ready(Some(ServerChange::Tools)));
+/// assert_eq!(handle.feed().poll_next(&mut cx), Poll::Ready(None));
+/// ```
 #[derive(Default)]
 pub struct ChangeBus(Mutex<Slots>);
 
@@ -346,12 +406,13 @@ impl ChangeBus {
 
     /// Opens a subscription until its handle is dropped. `None` if `max` subscriptions are open.
     ///
-    /// It gets what [`ChangeBus::publish`] publishes.
+    /// It receives the changes of [`ChangeBus::publish`].
     pub fn open(self: &Arc<Self>, filter: Filter, max: usize) -> Option<SubscriptionHandle> {
         self.insert(filter, max, None)
     }
 
-    /// Like [`ChangeBus::open`]; the subscription also gets what [`ChangeBus::publish_to`] publishes for its subscriber.
+    /// Like [`ChangeBus::open`]; the subscription also receives the changes of [`ChangeBus::publish_to`] for this
+    /// subscriber.
     pub fn open_for(
         self: &Arc<Self>,
         filter: Filter,
@@ -386,14 +447,15 @@ impl ChangeBus {
         Some(SubscriptionHandle { feed, changes: self.clone(), slot })
     }
 
-    /// Adds a change to every subscription that wants it.
+    /// Adds a change to every subscription whose filter includes it.
     pub fn publish(&self, change: &ServerChange) {
         for feed in self.lock().feeds.iter().flatten() {
             feed.push(change);
         }
     }
 
-    /// Adds a change to every subscription that wants it and whose subscriber it is for. `concerns` runs without a lock.
+    /// Adds a change to every subscription whose filter includes it and for whose subscriber `concerns` returns `true`. No
+    /// lock is held while `concerns` runs.
     pub fn publish_to(&self, change: &ServerChange, concerns: impl Fn(&(dyn Any + Send + Sync)) -> bool) {
         let all: Vec<_> = self.lock().feeds.iter().flatten().filter(|feed| feed.wants(change)).cloned().collect();
         for feed in all {
@@ -426,6 +488,18 @@ impl fmt::Debug for ChangeBus {
 }
 
 /// An open subscription; dropping it closes it.
+///
+/// ```
+/// use linchpin_core::ChangeBus;
+/// use linchpin_core::subscription::Filter;
+/// use std::sync::Arc;
+///
+/// let bus = Arc::new(ChangeBus::default());
+/// let handle = bus.open(Filter::default(), 10).unwrap();
+/// assert_eq!(bus.open_feeds(), 1);
+/// drop(handle);
+/// assert_eq!(bus.open_feeds(), 0);
+/// ```
 #[derive(Debug)]
 pub struct SubscriptionHandle {
     feed: Arc<Subscription>,
