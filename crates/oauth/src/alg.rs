@@ -4,6 +4,18 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A signature algorithm (RFC 7518, section 3.1; RFC 8037 for `EdDSA`). All are asymmetric.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::Alg;
+///
+/// let alg: Alg = "ES256".parse()?;
+/// assert_eq!(alg, Alg::Es256);
+/// assert_eq!(Alg::EdDsa.name(), "EdDSA");
+/// assert_eq!(Alg::named("none"), None);
+/// # Ok::<(), linchpin_oauth::KeyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Alg {
@@ -32,7 +44,7 @@ impl Alg {
     pub const ALL: &[Alg] =
         &[Alg::Es256, Alg::Es384, Alg::Rs256, Alg::Rs384, Alg::Rs512, Alg::Ps256, Alg::Ps384, Alg::Ps512, Alg::EdDsa];
 
-    /// Returns the name in a header's `alg` and in `token_endpoint_auth_signing_alg_values_supported`.
+    /// Returns the name that is used in the header `alg` and in `token_endpoint_auth_signing_alg_values_supported`.
     pub fn name(self) -> &'static str {
         match self {
             Alg::Es256 => "ES256",
@@ -47,8 +59,9 @@ impl Alg {
         }
     }
 
-    /// Reads a name as [`Alg::name`] writes it, and `Ed25519` (RFC 9864). Case matters. `None` for every other name:
-    /// `none` and symmetric algorithms among them.
+    /// Parses a name as returned by [`Alg::name`], or `Ed25519` (RFC 9864). Case-sensitive.
+    ///
+    /// Returns `None` for every other name, including `none` and the symmetric algorithms.
     pub fn named(name: &str) -> Option<Alg> {
         match name {
             "Ed25519" => Some(Alg::EdDsa),
@@ -66,23 +79,32 @@ impl fmt::Display for Alg {
 impl FromStr for Alg {
     type Err = KeyError;
 
-    /// Reads a name as [`Alg::named`] does.
+    /// Parses a name like [`Alg::named`].
     fn from_str(name: &str) -> Result<Alg, Self::Err> {
         Alg::named(name).ok_or(KeyError::UnknownAlg)
     }
 }
 
 /// Why a private key is invalid. Contains nothing of the key itself.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, KeyError, Signer};
+///
+/// let error = Signer::from_pem("not a PEM file", Alg::Es256).unwrap_err();
+/// assert!(matches!(error, KeyError::NotPem));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The name of the algorithm is none of `ES256`, `RS256`, `PS256`, `EdDSA`.
+    /// The name is not one of a supported algorithm, see [`Alg::named`].
     UnknownAlg,
-    /// There is no unencrypted private key in the text.
+    /// The text contains no unencrypted private key.
     NotPem,
-    /// The kind of key does not go with the algorithm.
+    /// A key of this kind cannot be used with the algorithm.
     Mismatch(Alg),
-    /// The key is not one for the algorithm, or is damaged or too weak, as the text says.
+    /// The key is for another algorithm, damaged or too weak; the text says which.
     Rejected(Alg, String),
     /// The stored form of a DPoP key cannot be read.
     NotStored,

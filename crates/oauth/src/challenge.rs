@@ -36,7 +36,7 @@ pub struct Challenge {
 impl Challenge {
     /// Parses the challenges of a response.
     ///
-    /// Invalid parts are skipped; of several OAuth challenges, the first that sets a member counts.
+    /// Invalid parts are skipped. If there are several OAuth challenges, the first that sets a member takes precedence.
     pub fn of(headers: &HeaderMap) -> Challenge {
         let lines = headers.get_all(WWW_AUTHENTICATE).iter().take(LINES_MAX);
         let all: Vec<Scheme> =
@@ -53,8 +53,8 @@ impl Challenge {
         }
     }
 
-    /// Writes a challenge of a scheme, with these parameters in this order. Empty values are left out, and what does not
-    /// fit into a header is replaced by a space.
+    /// Returns the header value for a challenge with this scheme and these parameters, in this order. Empty values are
+    /// omitted, and characters that are not allowed in a header are replaced by spaces.
     ///
     /// ```
     /// use linchpin_oauth::Challenge;
@@ -81,7 +81,7 @@ impl Challenge {
         HeaderValue::try_from(text).expect("printable ASCII fits into a header")
     }
 
-    /// Whether the error is this one.
+    /// Whether the challenge has this error code.
     pub fn is(&self, error: &str) -> bool {
         self.error.as_deref() == Some(error)
     }

@@ -1,33 +1,53 @@
-//! Metadata documents: what resources, authorization servers and clients say of themselves.
+//! Metadata documents that describe resources, authorization servers and clients.
 //!
-//! They are read leniently, member by member: one that has the wrong type is as good as absent, because nobody is helped
-//! when a misspelt logo stops a login. They are written without the members that are not set.
+//! They are read leniently, member by member: a member of the wrong type is treated as absent, because a mistake in, for
+//! example, a logo is no reason to fail a login. Members that are not set are not written.
 
 use crate::scope::Scopes;
 use serde::Serialize;
 use serde_json::Value;
 
 /// Protected-resource metadata (RFC 9728).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::ResourceMetadata;
+/// use serde_json::json;
+///
+/// let metadata = ResourceMetadata {
+///     resource: "https://mcp.example/mcp".to_owned(),
+///     authorization_servers: vec!["https://login.example".to_owned()],
+///     ..ResourceMetadata::default()
+/// };
+/// let document = json!({
+///     "resource": "https://mcp.example/mcp",
+///     "authorization_servers": ["https://login.example"],
+/// });
+/// assert_eq!(serde_json::to_value(&metadata)?, document);
+/// assert_eq!(ResourceMetadata::read(&document), metadata);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResourceMetadata {
-    /// The resource identifier, letter for letter.
+    /// The resource identifier. It is compared exactly, without normalization.
     pub resource: String,
-    /// The issuers whose tokens it accepts.
+    /// The issuer identifiers of the authorization servers whose tokens the resource accepts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorization_servers: Vec<String>,
-    /// The scopes that a client should ask for.
+    /// The scopes that a client should request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Scopes>,
     /// How tokens may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
-    /// A name for people.
+    /// A human-readable name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// Documentation for developers.
+    /// The URL of the documentation for developers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
-    /// The algorithms of DPoP proofs.
+    /// The algorithms that DPoP proofs may be signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether tokens must be bound to a key.
@@ -36,7 +56,7 @@ pub struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Reads a document. Missing members are empty.
+    /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> ResourceMetadata {
         ResourceMetadata {
             resource: text(document, "resource").unwrap_or_default(),
@@ -52,6 +72,21 @@ impl ResourceMetadata {
 }
 
 /// Authorization-server metadata (RFC 8414, or OpenID Connect Discovery 1.0).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::AuthorizationServerMetadata;
+/// use serde_json::json;
+///
+/// let metadata = AuthorizationServerMetadata::read(&json!({
+///     "issuer": "https://login.example",
+///     "token_endpoint": "https://login.example/token",
+///     "code_challenge_methods_supported": ["S256"],
+/// }));
+/// assert_eq!(metadata.token_endpoint.as_deref(), Some("https://login.example/token"));
+/// assert_eq!(metadata.registration_endpoint, None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "members are those of the registry, by their names")]
 pub struct AuthorizationServerMetadata {
@@ -101,7 +136,7 @@ pub struct AuthorizationServerMetadata {
 }
 
 impl AuthorizationServerMetadata {
-    /// Reads a document. Missing members are empty.
+    /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> AuthorizationServerMetadata {
         let text = |name: &str| text(document, name);
         let list = |name: &str| list(document, name);
@@ -135,7 +170,25 @@ impl AuthorizationServerMetadata {
     }
 }
 
-/// Client metadata (RFC 7591), as a client registers it, or as its metadata document says it.
+/// Client metadata (RFC 7591), as sent in a registration request or published in a client metadata document.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::ClientMetadata;
+/// use serde_json::json;
+///
+/// let client = ClientMetadata {
+///     client_name: Some("my-host".to_owned()),
+///     redirect_uris: vec!["http://127.0.0.1/callback".to_owned()],
+///     ..ClientMetadata::default()
+/// };
+/// assert_eq!(
+///     serde_json::to_value(&client)?,
+///     json!({ "client_name": "my-host", "redirect_uris": ["http://127.0.0.1/callback"] }),
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "members are those of the registry, by their names")]
 pub struct ClientMetadata {
@@ -173,7 +226,7 @@ pub struct ClientMetadata {
 }
 
 impl ClientMetadata {
-    /// Reads a document. Missing members are empty.
+    /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> ClientMetadata {
         let text = |name: &str| text(document, name);
         let list = |name: &str| list(document, name);
@@ -196,12 +249,29 @@ impl ClientMetadata {
     }
 }
 
-/// An error of an authorization server (RFC 6749, section 5.2).
+/// An error response of an authorization server (RFC 6749, section 5.2).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::ErrorDocument;
+/// use serde_json::json;
+///
+/// let error = ErrorDocument::new("invalid_grant", "the authorization code has expired");
+/// assert_eq!(
+///     serde_json::to_value(&error)?,
+///     json!({
+///         "error": "invalid_grant",
+///         "error_description": "the authorization code has expired",
+///     }),
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorDocument {
     /// The code, for example `invalid_grant`.
     pub error: String,
-    /// A sentence for developers.
+    /// A description for developers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_description: Option<String>,
 }

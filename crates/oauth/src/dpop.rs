@@ -13,6 +13,21 @@ use serde_json::{Map, json};
 use std::fmt;
 
 /// A P-256 key that tokens are bound to. Cheap to clone.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::dpop::DpopKey;
+///
+/// let key = DpopKey::generate();
+/// // The value of the `DPoP` header of a request.
+/// let proof = key.proof("POST", "https://mcp.example/mcp", None, Some("the-token"), 1_700_000_000);
+/// # assert_eq!(proof.split('.').count(), 3);
+///
+/// let restored = DpopKey::from_secret(&key.to_secret())?;
+/// assert_eq!(restored.thumbprint(), key.thumbprint());
+/// # Ok::<(), linchpin_oauth::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct DpopKey {
     signer: Signer,
@@ -25,22 +40,22 @@ impl DpopKey {
     /// Creates a new key.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn generate() -> DpopKey {
         let (signer, stored) = Signer::generate(Alg::Es256);
         DpopKey { jwk: signer.jwk(), signer, stored }
     }
 
-    /// Reads the key that [`DpopKey::to_secret`] wrote.
+    /// Restores a key from the value returned by [`DpopKey::to_secret`].
     ///
     /// # Errors
-    /// When it did not write this.
+    /// If the value is not one that `to_secret` returned.
     pub fn from_secret(stored: &Secret) -> Result<DpopKey, KeyError> {
         let signer = Signer::from_secret(stored, Alg::Es256)?;
         Ok(DpopKey { jwk: signer.jwk(), signer, stored: stored.clone() })
     }
 
-    /// Returns the private key in the form for a store.
+    /// Returns the private key in a form that can be stored.
     pub fn to_secret(&self) -> Secret {
         self.stored.clone()
     }
@@ -56,7 +71,7 @@ impl DpopKey {
     /// in `DPoP-Nonce`. `access_token` is given when the request carries one. `now` is in seconds since 1970.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn proof(&self, method: &str, htu: &str, nonce: Option<&str>, access_token: Option<&str>, now: u64) -> String {
         let end = htu.find(['?', '#']).unwrap_or(htu.len());
         let mut claims = json!({ "jti": random_id(), "htm": method, "htu": &htu[..end], "iat": now });
@@ -78,51 +93,90 @@ impl fmt::Debug for DpopKey {
     }
 }
 
-/// What a proof must be about.
+/// The request that a proof must have been made for.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::dpop::{DpopKey, Expected, check};
+///
+/// let (url, now) = ("https://mcp.example/mcp", 1_700_000_000);
+/// let proof = DpopKey::generate().proof("POST", url, None, Some("the-token"), now);
+/// let expected = Expected { method: "POST", target: url, access_token: Some("the-token"), now };
+/// assert!(check(&proof, &expected).is_ok());
+/// assert!(check(&proof, &Expected { method: "GET", ..expected }).is_err());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The method of the request.
     pub method: &'a str,
     /// The URL of the request as clients know it, as [`target`] writes it.
     pub target: &'a str,
-    /// The access token that the request carries. At a token endpoint there is none.
+    /// The access token that the request carries; `None` at a token endpoint.
     pub access_token: Option<&'a str>,
     /// The time, in seconds since 1970.
     pub now: u64,
 }
 
-/// A proof that holds.
+/// A valid proof, as returned by [`check`].
 ///
-/// What is left to the caller: whether [`Proof::thumbprint`] is that of the token, whether [`Proof::id`] was used
-/// before, and whether [`Proof::nonce`] is one that it gave out.
+/// The caller must still check that [`Proof::thumbprint`] is the one that the token is bound to, that [`Proof::id`] has not
+/// been used before, and that [`Proof::nonce`] is one that it issued.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::dpop::{DpopKey, Expected, check};
+///
+/// let (url, now) = ("https://login.example/token", 1_700_000_000);
+/// let key = DpopKey::generate();
+/// let text = key.proof("POST", url, Some("server-nonce"), None, now);
+/// let expected = Expected { method: "POST", target: url, access_token: None, now };
+/// let proof = check(&text, &expected)?;
+/// assert_eq!(proof.thumbprint, key.thumbprint());
+/// assert_eq!(proof.nonce.as_deref(), Some("server-nonce"));
+/// # Ok::<(), linchpin_oauth::dpop::ProofError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Proof {
     /// The thumbprint of the key.
     pub thumbprint: Thumbprint,
-    /// What makes the proof unique among those of its key (`jti`).
+    /// The identifier that is unique among the proofs of this key (`jti`).
     pub id: String,
-    /// When it was made, in seconds since 1970.
+    /// When the proof was created, in seconds since 1970.
     pub issued: u64,
-    /// The nonce that the server gave.
+    /// The nonce that the server requested.
     pub nonce: Option<String>,
     /// The digest of the body (`content_digest`, a draft): `sha-256=:…:`.
     pub content_digest: Option<String>,
 }
 
-/// Why a proof does not hold.
+/// Why a proof is rejected.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::dpop::{DpopKey, Expected, ProofError, check};
+///
+/// let (url, now) = ("https://login.example/token", 1_700_000_000);
+/// let proof = DpopKey::generate().proof("POST", url, None, None, now);
+/// let an_hour_later = now + 3600;
+/// let expected = Expected { method: "POST", target: url, access_token: None, now: an_hour_later };
+/// assert_eq!(check(&proof, &expected), Err(ProofError::Untimely));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// It is no proof: not a token of this type with a public key, or a member is missing.
+    /// The text is not a JWT of type `dpop+jwt` with a public key, or a claim is missing.
     Malformed,
-    /// The key in it did not sign it.
+    /// The signature does not match the key in the header.
     Signature,
-    /// It is for another request: method or URL differ.
+    /// The proof is for another request: the method or the URL differs.
     OtherRequest,
-    /// It is for another access token.
+    /// The proof is for another access token.
     OtherToken,
-    /// It was made too long ago, or will be made.
+    /// The time of the proof is too far in the past or in the future.
     Untimely,
 }
 
@@ -140,10 +194,10 @@ impl fmt::Display for ProofError {
 
 impl std::error::Error for ProofError {}
 
-/// Checks a proof (RFC 9449, section 4.3), but for what [`Proof`] leaves to the caller.
+/// Checks a proof (RFC 9449, section 4.3), except for the checks that [`Proof`] leaves to the caller.
 ///
 /// # Errors
-/// Why it does not hold.
+/// If the proof is not valid for the expected request; the error says why.
 pub fn check(proof: &str, expected: &Expected<'_>) -> Result<Proof, ProofError> {
     let jws = Jws::read(proof).map_err(|_| ProofError::Malformed)?;
     if jws.typ() != Some("dpop+jwt") {
@@ -178,8 +232,8 @@ pub fn check(proof: &str, expected: &Expected<'_>) -> Result<Proof, ProofError> 
     })
 }
 
-/// Returns a URL in the form in which proofs compare it: without query and fragment, scheme and host in small letters,
-/// without the scheme's default port and one final slash. `None` if it is no URL.
+/// Returns a URL in the form in which proofs compare it: without query and fragment, with scheme and host in lowercase,
+/// and without the scheme's default port and one final slash. Returns `None` if the text is not a URL.
 pub fn target(url: &str) -> Option<String> {
     if url.len() > TARGET_BYTES_MAX {
         return None;
@@ -192,7 +246,7 @@ pub fn target(url: &str) -> Option<String> {
     Some(format!("{scheme}://{host}{path}"))
 }
 
-/// Returns the digest of the body that a proof names (`content_digest`), for a proof that was checked before.
+/// Returns the digest of the request body in a proof (`content_digest`). Call [`check`] first: this verifies nothing.
 pub fn content_digest(proof: &str) -> Option<String> {
     Jws::read(proof).ok()?.unverified("content_digest").map(str::to_owned)
 }

@@ -9,6 +9,19 @@ use serde_json::{Value, json};
 use std::fmt;
 
 /// A public key. The key decides which algorithms it verifies.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, Jwk, Signer};
+///
+/// let signer = Signer::generate(Alg::Es256).0.kid("key-1");
+/// let json = signer.jwk().to_value();
+/// let key = Jwk::read(&json)?;
+/// assert_eq!(key.kid(), Some("key-1"));
+/// assert!(key.fits(Alg::Es256) && !key.fits(Alg::Rs256));
+/// # Ok::<(), linchpin_oauth::JwkError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Jwk {
     key: Public,
@@ -29,17 +42,27 @@ enum Public {
     Ed25519(Box<[u8]>),
 }
 
-/// Why a key is not used.
+/// Why a key cannot be used.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Jwk, JwkError};
+/// use serde_json::json;
+///
+/// let symmetric = json!({ "kty": "oct", "k": "c2VjcmV0" });
+/// assert_eq!(Jwk::read(&symmetric), Err(JwkError::Private));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JwkError {
-    /// It has private members, so it is no secret any more.
+    /// The key is a private or symmetric key, which must not be published.
     Private,
-    /// It is for encryption.
+    /// The key is for encryption.
     NotForSignatures,
-    /// Its type, curve or algorithm is not supported, or they do not fit together.
+    /// The type, curve or algorithm is not supported, or they do not match.
     Unsupported,
-    /// It has fewer bits than are safe, or more than are sensible.
+    /// The key has fewer bits than are safe, or more than are sensible.
     Weak,
     /// A member is missing or has the wrong form.
     Malformed,
@@ -63,7 +86,7 @@ impl Jwk {
     /// Reads a public key.
     ///
     /// # Errors
-    /// When it is private, symmetric, for encryption, weak, malformed, or of an unknown type.
+    /// If the key is private, symmetric, for encryption, weak, malformed, or of an unknown type.
     pub fn read(value: &Value) -> Result<Jwk, JwkError> {
         const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
         if PRIVATE.iter().any(|name| value.get(name).is_some()) {
@@ -114,17 +137,17 @@ impl Jwk {
         Jwk { key, kid: kid.map(Into::into), alg: Some(alg) }
     }
 
-    /// Returns the name of the key in its set.
+    /// Returns the key ID, the name of the key in its set.
     pub fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }
 
-    /// Whether the key verifies signatures of this algorithm.
+    /// Whether the key can verify signatures of this algorithm.
     pub fn fits(&self, alg: Alg) -> bool {
         self.alg.is_none_or(|only| only == alg) && how(&self.key, alg).is_some()
     }
 
-    /// Whether a signature over a message is valid. Never for an algorithm that does not fit.
+    /// Whether a signature over a message is valid. Returns `false` for an algorithm that the key does not [fit](Jwk::fits).
     pub fn verify(&self, alg: Alg, message: &[u8], signature: &[u8]) -> bool {
         let Some(how) = how(&self.key, alg).filter(|_| self.fits(alg)) else { return false };
         match (&self.key, how) {
@@ -153,7 +176,7 @@ impl Jwk {
         Thumbprint(sha256(text.as_bytes()))
     }
 
-    /// Returns the key as JSON: its type and numbers, and `kid` and `alg` where they are known.
+    /// Returns the key as JSON: its type and parameters, and `kid` and `alg` if they are known.
     pub fn to_value(&self) -> Value {
         let mut value = self.bare();
         if let Some(kid) = &self.kid {
@@ -247,12 +270,22 @@ const RSA_BITS_MAX: usize = 8192;
 /// 8192 bits in base64url, and some.
 const MEMBER_CHARS_MAX: usize = 1400;
 
-/// The SHA-256 thumbprint of a key (RFC 7638), shown in base64url.
+/// The SHA-256 thumbprint of a key (RFC 7638). Displays as base64url.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, Signer, Thumbprint};
+///
+/// let thumbprint = Signer::generate(Alg::Es256).0.jwk().thumbprint();
+/// assert_eq!(Thumbprint::parse(&thumbprint.to_string()), Some(thumbprint));
+/// assert_eq!(Thumbprint::parse("too short"), None);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Thumbprint([u8; 32]);
 
 impl Thumbprint {
-    /// Reads a thumbprint as it is written in `cnf.jkt` or `dpop_jkt`.
+    /// Parses a thumbprint as it is written in `cnf.jkt` or `dpop_jkt`.
     pub fn parse(text: &str) -> Option<Thumbprint> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Thumbprint)
     }

@@ -6,6 +6,19 @@ use crate::strict::parse_object;
 use serde_json::{Value, json};
 
 /// The public keys of an issuer (RFC 7517, section 5).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, JwkSet, Signer};
+///
+/// let signer = Signer::generate(Alg::EdDsa).0.kid("2026-01");
+/// let keys = JwkSet::from_iter([signer.jwk()]);
+///
+/// let published = keys.to_value().to_string();
+/// let fetched = JwkSet::parse(published.as_bytes()).expect("a key set");
+/// assert!(fetched.has("2026-01") && fetched.skipped().is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JwkSet {
     keys: Vec<Jwk>,
@@ -13,13 +26,15 @@ pub struct JwkSet {
 }
 
 impl JwkSet {
-    /// The longest text that is parsed, in bytes.
+    /// The maximum length of a text that is parsed, in bytes.
     pub const BYTES_MAX: usize = 256 * 1024;
-    /// The most keys that are read.
+    /// The maximum number of keys that are read.
     pub const KEYS_MAX: usize = 100;
 
-    /// Parses a key set. Keys that cannot be used are skipped, as RFC 7517 wants it, and so are those past
-    /// [`JwkSet::KEYS_MAX`]. `None` when the text is too long or no key set.
+    /// Parses a key set.
+    ///
+    /// Keys that cannot be used are skipped, as RFC 7517 requires, and so are those beyond [`JwkSet::KEYS_MAX`]. Returns
+    /// `None` if the text is too long or not a key set.
     pub fn parse(text: &[u8]) -> Option<JwkSet> {
         if text.len() > JwkSet::BYTES_MAX {
             return None;
@@ -40,18 +55,18 @@ impl JwkSet {
         self.keys.iter()
     }
 
-    /// Returns why keys were skipped, one item for each.
+    /// Returns the reasons why keys were skipped, one per key.
     pub fn skipped(&self) -> &[JwkError] {
         &self.skipped
     }
 
-    /// Whether there is a key of this name.
+    /// Whether the set contains a key with this ID.
     pub fn has(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid() == Some(kid))
     }
 
-    /// Returns the keys that may have signed a token: those of its `kid` and algorithm; without a `kid` all of its
-    /// algorithm, four at most.
+    /// Returns the keys that may have signed a token, at most four: those with its `kid` and algorithm, or, if the token has
+    /// no `kid`, all of its algorithm.
     pub fn fitting<'a>(&'a self, jws: &'a Jws<'_>) -> impl Iterator<Item = &'a Jwk> {
         let named = move |key: &&Jwk| jws.kid().is_none_or(|kid| key.kid() == Some(kid));
         self.keys.iter().filter(named).filter(move |key| key.fits(jws.alg())).take(4)

@@ -8,9 +8,26 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A token that was read and not verified.
+/// A token that has been parsed, but not verified.
 ///
-/// Nothing of its claims is to be had before [`Jws::verify`], but for the issuer, which says whose keys to try.
+/// Its claims are only accessible through [`Jws::verify`], except for the issuer and the subject, which are needed to find
+/// the key.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, Jws, Signer};
+/// use serde_json::json;
+///
+/// let signer = Signer::generate(Alg::Es256).0;
+/// let token = signer.sign("JWT", &json!({ "iss": "https://login.example", "sub": "ada" }));
+///
+/// let jws = Jws::read(&token)?;
+/// assert_eq!(jws.unverified_issuer(), Some("https://login.example"));
+/// let claims = jws.verify(&signer.jwk())?;
+/// assert_eq!(claims.text("sub"), Some("ada"));
+/// # Ok::<(), linchpin_oauth::Malformed>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Jws<'a> {
     /// Header and claims as they were signed.
@@ -28,7 +45,15 @@ struct Header {
     jwk: Option<Value>,
 }
 
-/// A text that is no token, or one with features that are not accepted.
+/// The error for a text that is not a signed token, for a token with unsupported features, and for an invalid signature.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Jws, Malformed};
+///
+/// assert_eq!(Jws::read("an-opaque-token").unwrap_err(), Malformed);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -41,14 +66,14 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl<'a> Jws<'a> {
-    /// The longest text that is read, in bytes.
+    /// The maximum length of a token, in bytes.
     pub const BYTES_MAX: usize = 8 * 1024;
 
-    /// Reads a token: three parts, an asymmetric algorithm, JSON objects without repeated members.
+    /// Parses a token: three parts, an asymmetric algorithm, and JSON objects without repeated members.
     ///
     /// # Errors
-    /// For everything else: encrypted tokens, critical header members (`crit`), unencoded payloads (`b64`), and texts
-    /// of more than [`Jws::BYTES_MAX`].
+    /// For everything else, including encrypted tokens, critical header members (`crit`), unencoded payloads (`b64`), and
+    /// texts longer than [`Jws::BYTES_MAX`].
     pub fn read(text: &'a str) -> Result<Jws<'a>, Malformed> {
         if text.len() > Jws::BYTES_MAX {
             return Err(Malformed);
@@ -71,12 +96,12 @@ impl<'a> Jws<'a> {
         self.header.alg
     }
 
-    /// Returns the name of the key that signed it, as the header says.
+    /// Returns the ID of the signing key from the header.
     pub fn kid(&self) -> Option<&str> {
         self.header.kid.as_deref()
     }
 
-    /// Returns the media type, as the header says.
+    /// Returns the media type from the header.
     pub fn typ(&self) -> Option<&str> {
         self.header.typ.as_deref()
     }
@@ -101,10 +126,10 @@ impl<'a> Jws<'a> {
         self.claims.text("sub")
     }
 
-    /// Verifies the signature, and returns the claims. The key decides whether it fits the algorithm.
+    /// Verifies the signature and returns the claims.
     ///
     /// # Errors
-    /// When this key did not sign it.
+    /// If the token was not signed with this key, or if the key does not [fit](Jwk::fits) the algorithm of the token.
     pub fn verify(&self, key: &Jwk) -> Result<&Claims, Malformed> {
         match key.verify(self.header.alg, self.message.as_bytes(), &self.signature) {
             true => Ok(&self.claims),
@@ -130,18 +155,45 @@ impl Header {
 }
 
 /// The claims of a token.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::Claims;
+/// use serde_json::{Map, json};
+///
+/// let claims = Map::from_iter([
+///     ("sub".to_owned(), json!("ada")),
+///     ("aud".to_owned(), json!(["https://mcp.example/mcp"])),
+///     ("exp".to_owned(), json!(1_700_000_600)),
+/// ]);
+/// let claims = Claims::from(claims);
+/// assert_eq!(claims.texts("aud"), Some(vec!["https://mcp.example/mcp"]));
+/// assert_eq!(claims.check_times(1_700_000_000, 0), Ok(()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims(Map<String, Value>);
 
-/// Why a token is not valid now.
+/// Why a token is not valid at a given time.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Claims, Untimely};
+/// use serde_json::{Map, json};
+///
+/// let claims = Claims::from(Map::from_iter([("exp".to_owned(), json!(1_700_000_600))]));
+/// assert_eq!(claims.check_times(1_700_000_600, 0), Err(Untimely::Expired));
+/// assert_eq!(claims.check_times(1_700_000_600, 30), Ok(())); // with 30 seconds of leeway
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Untimely {
-    /// It has no expiry, or a time is no number.
+    /// The expiry is missing, or a time is not a number.
     Malformed,
-    /// It has expired.
+    /// The token has expired.
     Expired,
-    /// It is not valid yet.
+    /// The token is not valid yet.
     Early,
 }
 
@@ -151,18 +203,18 @@ impl Claims {
         self.0.get(name)
     }
 
-    /// Returns a claim that is a text, and not empty.
+    /// Returns a claim if it is a string that is not empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// Returns a claim that is a time (RFC 7519, section 2), in seconds since 1970. `None` if it is missing or none.
+    /// Returns a claim if it is a time (RFC 7519, section 2), in seconds since 1970.
     pub fn time(&self, name: &str) -> Option<u64> {
         seconds(self.0.get(name)?)
     }
 
-    /// Returns the values of a claim that is a text or a list of texts, such as `aud`. `None` if it is neither, or has
-    /// more than 64 values.
+    /// Returns the values of a claim that is a string or an array of strings, such as `aud`. Returns `None` if it is
+    /// neither, or has more than 64 values.
     pub fn texts(&self, name: &str) -> Option<Vec<&str>> {
         match self.0.get(name)? {
             Value::String(one) => Some(vec![one]),
@@ -171,10 +223,10 @@ impl Claims {
         }
     }
 
-    /// Checks `exp`, which must be there, and `nbf` and `iat`, with this leeway for clocks that differ.
+    /// Checks `exp`, which is required, and `nbf` and `iat`, which are optional, with `leeway` seconds for clock skew.
     ///
     /// # Errors
-    /// Why the claims do not hold at `now`.
+    /// If the token is not valid at `now`, in seconds since 1970.
     pub fn check_times(&self, now: u64, leeway: u64) -> Result<(), Untimely> {
         let time = |name: &str| self.0.get(name).map(|value| seconds(value).ok_or(Untimely::Malformed)).transpose();
         let expiry = time("exp")?.ok_or(Untimely::Malformed)?;

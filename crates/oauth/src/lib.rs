@@ -1,12 +1,13 @@
 //! Data types of OAuth, read and written by clients, protected servers and authorization servers alike.
 //!
-//! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything is deterministic
-//! but for new keys and random texts: no I/O, no clock (`now` is an argument, in seconds since 1970).
+//! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything except new keys and
+//! random strings is deterministic: the crate performs no I/O and reads no clock (`now` is an argument, in seconds since
+//! 1970).
 //!
-//! The algorithms are asymmetric ones ([`Alg`]), and a key decides which of them it verifies: confusing a public key with a
-//! shared secret cannot be expressed.
+//! All algorithms are asymmetric ([`Alg`]), and a key determines which of them it verifies, so a public key can never be
+//! mistaken for a shared secret.
 //!
-//! This crate must not know sockets, tasks, clocks, storage, or anything of the Model Context Protocol.
+//! This crate must not depend on sockets, tasks, clocks, storage, or the Model Context Protocol.
 //!
 //! ```
 //! use linchpin_oauth::{Alg, JwkSet, Jws, Signer};

@@ -5,7 +5,20 @@ use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// A code verifier and its challenge, made by a client for one authorization request.
+/// A code verifier and its challenge, which a client creates for one authorization request.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{CodeChallenge, Pkce};
+///
+/// let pkce = Pkce::generate();
+/// let url = format!("https://login.example/authorize?code_challenge={}", pkce.challenge);
+/// # assert!(url.len() > 43);
+/// // The authorization server compares the challenge with the verifier of the token request.
+/// let challenge = CodeChallenge::parse(&pkce.challenge).expect("an S256 challenge");
+/// assert!(challenge.is_of(pkce.verifier.expose()));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Pkce {
@@ -19,7 +32,7 @@ impl Pkce {
     /// Creates a verifier of 256 random bits.
     ///
     /// # Panics
-    /// If the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn generate() -> Pkce {
         Pkce::of(random_text())
     }
@@ -29,18 +42,29 @@ impl Pkce {
     }
 }
 
-/// A code challenge that an authorization server was sent, for comparing with the verifier.
+/// A code challenge that an authorization server received, to be compared with the verifier.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::CodeChallenge;
+///
+/// // The values of RFC 7636, appendix B.
+/// let challenge = CodeChallenge::parse("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM").unwrap();
+/// assert!(challenge.is_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
+/// assert!(!challenge.is_of("another-verifier-that-has-at-least-43-characters"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeChallenge(Secret);
 
 impl CodeChallenge {
-    /// Reads an S256 challenge: 43 characters of base64url. `None` if it is not one.
+    /// Parses an S256 challenge: 43 characters of base64url. Returns `None` for anything else.
     pub fn parse(text: &str) -> Option<CodeChallenge> {
         let hash = URL_SAFE_NO_PAD.decode(text).ok()?;
         (hash.len() == 32).then(|| CodeChallenge(Secret::new(text)))
     }
 
-    /// Returns the challenge as it was sent.
+    /// Returns the challenge as it was received.
     pub fn as_str(&self) -> &str {
         self.0.expose()
     }

@@ -1,4 +1,4 @@
-//! Random texts, and the hash that stands for a text.
+//! Random strings, and hashing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 /// Returns 256 random bits in base64url: 43 characters.
 ///
 /// # Panics
-/// If the operating system gives no random bytes.
+/// If the operating system provides no random bytes.
 pub fn random_text() -> String {
     encoded::<32>()
 }
@@ -16,7 +16,7 @@ pub fn random_text() -> String {
 /// Returns 128 random bits in base64url, for example for a `jti`: 22 characters.
 ///
 /// # Panics
-/// If the operating system gives no random bytes.
+/// If the operating system provides no random bytes.
 pub fn random_id() -> String {
     encoded::<16>()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A set of scopes in insertion order. It is serialized as a list of texts.
+/// A set of scopes in insertion order. It serializes as an array of strings.
 ///
 /// ```
 /// use linchpin_oauth::Scopes;
@@ -23,8 +23,8 @@ impl Scopes {
 
     /// Parses space-separated scopes (RFC 6749, section 3.3).
     ///
-    /// Invalid scopes are left out, as are those of more than 256 bytes and those beyond the first 128: servers name them, and
-    /// they become part of a URL.
+    /// Invalid scopes are ignored, as are those longer than 256 bytes and those beyond the first 128, because scopes are
+    /// chosen by servers and become part of a URL.
     pub fn parse(text: &str) -> Scopes {
         text.split(' ').collect()
     }
@@ -81,7 +81,7 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// The scope with which a client asks for a refresh token.
+/// The scope with which a client requests a refresh token.
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
 const SCOPES_MAX: usize = 128;

@@ -1,12 +1,12 @@
-//! Strings that must not be shown.
+//! Strings that must not be displayed.
 
 use std::fmt;
 use zeroize::Zeroize;
 
 /// A token, a key or a password.
 ///
-/// It has no `Display`, its `Debug` prints dots, and its memory is overwritten on drop. It serializes as the
-/// plain string, for stores, which must protect what they write.
+/// It does not implement `Display`, its `Debug` output hides the string, and its memory is overwritten on drop. It
+/// serializes as the plain string for use in stores, which must protect what they write.
 ///
 /// ```
 /// let token = linchpin_oauth::Secret::new("s3cr3t");
@@ -23,7 +23,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// Returns the string itself, for the place that sends or stores it.
+    /// Returns the string itself. Call this only where the secret is sent or stored.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -41,7 +41,7 @@ impl fmt::Debug for Secret {
 }
 
 impl PartialEq for Secret {
-    /// Compares in constant time, wherever the strings differ.
+    /// Compares in constant time, regardless of where the strings differ.
     fn eq(&self, other: &Secret) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
         let differing = left.iter().zip(right).fold(0, |differing, (a, b)| differing | (a ^ b));

@@ -25,6 +25,21 @@ const ASSERTION_S: u64 = 300;
 const PEM_BYTES_MAX: usize = 64 * 1024;
 
 /// A private key that signs tokens: for a client, or for an issuer. Cheap to clone.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_oauth::{Alg, Jws, Signer};
+/// use serde_json::json;
+///
+/// let (signer, stored) = Signer::generate(Alg::EdDsa);
+/// let token = signer.kid("key-1").sign("at+jwt", &json!({ "sub": "ada" }));
+/// assert_eq!(Jws::read(&token).unwrap().kid(), Some("key-1"));
+///
+/// let restored = Signer::from_secret(&stored, Alg::EdDsa)?;
+/// assert!(Jws::read(&token).unwrap().verify(&restored.jwk()).is_ok());
+/// # Ok::<(), linchpin_oauth::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct Signer {
     key: Key,
@@ -41,12 +56,12 @@ enum Key {
 }
 
 impl Signer {
-    /// Reads a private key: PKCS#8 for every algorithm, SEC1 (`EC PRIVATE KEY`) for `ES256`, PKCS#1
-    /// (`RSA PRIVATE KEY`) for RSA. The first private key of the text counts.
+    /// Reads a private key from PEM: PKCS#8 for every algorithm, SEC1 (`EC PRIVATE KEY`) for `ES256`, or PKCS#1
+    /// (`RSA PRIVATE KEY`) for RSA. The first private key in the text is used.
     ///
     /// # Errors
-    /// When there is no unencrypted key in the text, when it is not one for `alg`, when an elliptic-curve key comes
-    /// without its public half, or when an RSA key has fewer than 2048 bits.
+    /// If the text contains no unencrypted key, if the key is not one for `alg`, if an elliptic-curve key lacks its public
+    /// half, or if an RSA key has fewer than 2048 bits.
     pub fn from_pem(pem: &str, alg: Alg) -> Result<Signer, KeyError> {
         if pem.len() > PEM_BYTES_MAX {
             return Err(KeyError::NotPem);
@@ -64,10 +79,10 @@ impl Signer {
         }
     }
 
-    /// Reads a private key in PKCS#8, without the envelope of PEM.
+    /// Reads a private key in PKCS#8 (DER, not PEM).
     ///
     /// # Errors
-    /// When it is not one for `alg`, or an RSA key of fewer than 2048 bits.
+    /// If the key is not one for `alg`, or is an RSA key of fewer than 2048 bits.
     pub fn from_pkcs8(pkcs8: &[u8], alg: Alg) -> Result<Signer, KeyError> {
         let key = match (alg, padding(alg)) {
             (_, Some(padding)) => Key::Rsa(Arc::new(RsaKeyPair::from_pkcs8(pkcs8).map_err(rejected(alg))?), padding),
@@ -87,7 +102,8 @@ impl Signer {
     /// Creates a new key, and returns it with its PKCS#8 form in base64url, which [`Signer::from_secret`] reads.
     ///
     /// # Panics
-    /// For RSA, which `ring` does not create; and when the operating system gives no random bytes.
+    /// If `alg` is an RSA algorithm, for which `ring` cannot create keys, or if the operating system provides no random
+    /// bytes.
     pub fn generate(alg: Alg) -> (Signer, Secret) {
         assert!(padding(alg).is_none(), "RSA keys are not created here");
         let random = SystemRandom::new();
@@ -100,16 +116,16 @@ impl Signer {
         (signer, Secret::new(URL_SAFE_NO_PAD.encode(pkcs8.as_ref())))
     }
 
-    /// Reads the form of a key that [`Signer::generate`] returned.
+    /// Restores a key from the form that [`Signer::generate`] returned.
     ///
     /// # Errors
-    /// When it is damaged, or of another algorithm.
+    /// If it is damaged, or for another algorithm.
     pub fn from_secret(stored: &Secret, alg: Alg) -> Result<Signer, KeyError> {
         let pkcs8 = URL_SAFE_NO_PAD.decode(stored.expose()).map_err(|_| KeyError::NotStored)?;
         Signer::from_pkcs8(&zeroize::Zeroizing::new(pkcs8), alg).map_err(|_| KeyError::NotStored)
     }
 
-    /// Sets `kid` in the header, for servers with several keys of a client.
+    /// Sets the `kid` of the header, so that a verifier with several keys can select the right one.
     #[must_use]
     pub fn kid(mut self, kid: impl Into<String>) -> Signer {
         self.kid = Some(kid.into());
@@ -134,10 +150,10 @@ impl Signer {
         }
     }
 
-    /// Returns a compact JWS over `claims`. The header has `alg`, this `typ`, and `kid` if there is one.
+    /// Returns a compact JWS over `claims`. The header contains `alg`, `typ`, and `kid` if one is set.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn sign(&self, typ: &str, claims: &Value) -> String {
         self.sign_with(typ, &Map::new(), claims)
     }
@@ -153,11 +169,11 @@ impl Signer {
         compact(&header, claims, |message| self.key.sign(message))
     }
 
-    /// Returns a statement that shows a token endpoint who the client is (RFC 7523, section 3), good for five minutes
+    /// Returns an assertion that authenticates a client at a token endpoint (RFC 7523, section 3), valid for five minutes
     /// and for one use. `audience` is the issuer identifier of the authorization server; `now` is in seconds since 1970.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn client_assertion(&self, client_id: &str, audience: &str, now: u64) -> String {
         let claims = json!({
             "iss": client_id,

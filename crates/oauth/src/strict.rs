@@ -1,11 +1,11 @@
-//! JSON objects of hostile senders, in which no member stands twice.
+//! Strict parsing of JSON objects from untrusted senders.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Parses a JSON object, refusing one in which any object has the same member twice: two readers could take it for two
-/// different things.
+/// Parses a JSON object. Returns `None` if any object in it has duplicate members, which different parsers would interpret
+/// differently.
 ///
 /// ```
 /// assert!(linchpin_oauth::parse_object(br#"{"aud":"a","sub":"b"}"#).is_some());
