@@ -1,11 +1,11 @@
-//! How often something may happen.
+//! Rate limits.
 
 use crate::BoxFuture;
 use crate::clock::micros;
 use crate::error::Error;
 use std::time::Duration;
 
-/// Token buckets under keys: within any time `t` no more than `burst + rate · t` is taken.
+/// Token buckets, identified by keys: within any time `t`, at most `burst + rate · t` tokens are taken.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -21,23 +21,54 @@ use std::time::Duration;
 /// # }
 /// ```
 pub trait Bucket: Send + Sync + 'static {
-    /// Takes `cost` from a bucket, or says when that is possible.
+    /// Takes `cost` tokens from a bucket, or returns how long to wait until that is possible.
     ///
-    /// Repeating it after an error may take twice. A cost greater than the burst is an error.
+    /// Retrying after an error may take the tokens twice. A cost greater than the burst is an error.
     fn take<'a>(&'a self, key: &'a str, cost: u32, rate: Rate) -> BoxFuture<'a, Result<Take, Error>>;
 }
 
-/// What became of a [`Bucket::take`].
+/// The result of [`Bucket::take`].
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Rate, Store, Take};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let rate = Rate::new(60, Duration::from_secs(60), 1)?;
+/// match store.bucket().take("rate/ada", 1, rate).await? {
+///     Take::Ok => println!("go ahead"),
+///     Take::RetryAfter(wait) => println!("try again in {wait:?}"),
+/// }
+/// # assert!(matches!(store.bucket().take("rate/ada", 1, rate).await?, Take::RetryAfter(_)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Take {
-    /// Taken.
+    /// The tokens were taken.
     Ok,
-    /// Nothing was taken; after this time there is enough, unless others take it.
+    /// Nothing was taken. After this time the bucket has enough tokens, unless other callers take them first.
     RetryAfter(Duration),
 }
 
 /// How fast a bucket fills, and how much it holds.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::Rate;
+/// use std::time::Duration;
+///
+/// let rate = Rate::new(100, Duration::from_secs(60), 10)?; // 100 a minute, at most 10 at once
+/// assert_eq!(rate, Rate::new(200, Duration::from_secs(120), 10)?);
+/// assert!(Rate::new(0, Duration::from_secs(60), 10).is_err());
+/// # Ok::<(), linchpin_store::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Microseconds for one.
@@ -46,10 +77,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `count` in the time `per`, of which `burst` may come at once.
+    /// Creates a rate of `count` tokens per `per`, in a bucket that holds up to `burst` tokens.
     ///
     /// # Errors
-    /// If one of them is zero.
+    /// If one of the arguments is zero.
     pub fn new(count: u32, per: Duration, burst: u32) -> Result<Rate, Error> {
         if count == 0 || per.is_zero() || burst == 0 {
             return Err(Error::invalid(format!(

@@ -4,13 +4,42 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The time by which memory and SQLite expire what they keep. Redis uses the time of its server.
+/// The source of time for expiry in memory and SQLite stores. Redis uses the time of its server.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::{Clock, Store};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// struct Stopped;
+///
+/// impl Clock for Stopped {
+///     fn now(&self) -> Duration {
+///         Duration::from_secs(1_790_000_000)
+///     }
+/// }
+///
+/// let store = Store::builder().clock(Arc::new(Stopped)).memory();
+/// # assert_eq!(store.kind(), "memory");
+/// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time since 1970. It never goes back.
+    /// Returns the time since 1970. It never goes back.
     fn now(&self) -> Duration;
 }
 
-/// The system's time, which here never goes back: nothing that expired revives when somebody sets the system's clock.
+/// The system's time, except that it never goes back: expired entries stay expired when the system's clock is changed.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::{Clock, SystemClock};
+///
+/// let clock = SystemClock::new();
+/// let start = clock.now();
+/// assert!(clock.now() >= start);
+/// ```
 pub struct SystemClock {
     started: Duration,
     since: Instant,
@@ -18,7 +47,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock that starts at the system's time.
+    /// Creates a clock that starts at the system's time.
     pub fn new() -> SystemClock {
         SystemClock { started: system(), since: Instant::now(), last_us: AtomicU64::new(0) }
     }
@@ -49,12 +78,31 @@ fn system() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A clock that stands still until a test moves it.
+/// A clock for tests, which stands still until it is advanced.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, ManualClock, Store};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// let clock = Arc::new(ManualClock::default());
+/// let store = Store::builder().clock(clock.clone()).memory();
+/// let ttl = Duration::from_secs(60);
+/// let _ = store.kv().put("code/7f", "fresh".into(), Expect::Any, ttl).await?;
+/// clock.advance(Duration::from_secs(61));
+/// assert!(store.kv().get("code/7f").await?.is_none()); // expired
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that stands at this time since 1970.
+    /// Creates a clock that shows this time since 1970.
     pub fn at(now: Duration) -> ManualClock {
         ManualClock(AtomicU64::new(micros(now)))
     }
@@ -66,7 +114,7 @@ impl ManualClock {
 }
 
 impl Default for ManualClock {
-    /// A clock that stands at a time in 2026.
+    /// Creates a clock that shows a time in 2026.
     fn default() -> ManualClock {
         ManualClock::at(Duration::from_secs(1_790_000_000))
     }

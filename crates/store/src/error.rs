@@ -3,7 +3,24 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why a store failed. A lost race, a stale fence or an empty bucket is no error: the operation's result says so.
+/// The error of a store operation.
+///
+/// A lost race, a stale fence or an empty bucket is not an error, but part of the operation's result.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{ErrorKind, Store};
+///
+/// let store = Store::memory();
+/// let error = store.kv().get("a key without a space").await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Invalid);
+/// assert!(!error.is_transient());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -11,19 +28,34 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of failure it was.
+/// The kind of an [`Error`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::{ErrorKind, Secrets};
+///
+/// let error = Secrets::parse("not a secret").unwrap_err();
+/// match error.kind() {
+///     ErrorKind::Unavailable | ErrorKind::Full => println!("try again later: {error}"),
+///     ErrorKind::Config => println!("check the configuration: {error}"),
+///     kind => println!("{kind:?}: {error}"),
+/// }
+/// # assert_eq!(error.kind(), ErrorKind::Config);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The store cannot be reached, or did not answer in time. Whether a write took effect is unknown; it may be repeated.
+    /// The store cannot be reached, or did not respond in time. It is unknown whether a write took effect; it may be
+    /// retried.
     Unavailable,
-    /// The disk or the memory of the store is full, or it may not be written. Nothing was written.
+    /// The disk or the memory of the store is full, or it is read-only. Nothing was written.
     Full,
-    /// The caller's mistake: a key, a value or a limit that no store accepts.
+    /// An argument is invalid: a key, a value or a limit that no store accepts.
     Invalid,
-    /// What is stored cannot be read: the file is damaged, or a value does not open with any of the secrets.
+    /// The stored data cannot be read: the file is damaged, or none of the secrets opens a sealed value.
     Corrupt,
-    /// The store cannot be used as it is configured: a newer schema, a missing secret, an eviction policy.
+    /// The configuration of the store is not usable: for example a newer schema, a missing secret, or an eviction policy.
     Config,
 }
 
@@ -32,7 +64,7 @@ impl Error {
         Error { kind, message: message.into(), source: None }
     }
 
-    /// The error of a store that cannot be reached ([`ErrorKind::Unavailable`]).
+    /// Creates an error of the kind [`ErrorKind::Unavailable`], for stores of your own.
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Error {
         Error::new(ErrorKind::Unavailable, message)
     }
@@ -45,7 +77,7 @@ impl Error {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    /// What kind of failure it was.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -5,10 +5,10 @@ use crate::error::Error;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Records under keys, each with a revision and a time to live.
+/// A key-value store whose records have a revision and a time to live.
 ///
-/// Reads and writes of one key are linearizable; nothing is promised across keys. An expired record does not exist: it may
-/// be seen up to a second too long, never too short. Keys are `space/name` of at most [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)
+/// Reads and writes of one key are linearizable; there are no guarantees across keys. An expired record does not exist: it
+/// may remain visible up to a second too long, but never disappears too early. Keys are `space/name` of at most [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)
 /// bytes, values at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
 ///
 /// ```
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// let store = Store::memory();
 /// let (kv, ttl) = (store.kv(), Duration::from_secs(60));
 ///
-/// // A code is redeemed once: whoever loses sees what won.
+/// // A code is redeemed only once: the loser of a race gets the record of the winner.
 /// let Put::Stored(rev) = kv.put("code/7f", "fresh".into(), Expect::Absent, ttl).await? else { panic!("new") };
 /// assert!(kv.put("code/7f", "redeemed".into(), Expect::Rev(rev), ttl).await?.is_stored());
 /// match kv.put("code/7f", "redeemed".into(), Expect::Rev(rev), ttl).await? {
@@ -34,9 +34,9 @@ pub trait Kv: Send + Sync + 'static {
     /// Returns a record.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Record>, Error>>;
 
-    /// Stores a record if the one before is as expected. Its time to live starts anew.
+    /// Stores a record if the existing one is as expected. Its time to live starts anew.
     ///
-    /// After an error it may have been stored or not: [`Kv::get`] tells.
+    /// After an error the record may or may not have been stored: call [`Kv::get`] to find out.
     fn put<'a>(
         &'a self,
         key: &'a str,
@@ -45,15 +45,16 @@ pub trait Kv: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Put, Error>>;
 
-    /// Deletes a record if it is as expected. To expect that it is absent is an error.
+    /// Deletes a record if it is as expected. [`Expect::Absent`] is an error.
     fn delete<'a>(&'a self, key: &'a str, expect: Expect) -> BoxFuture<'a, Result<Delete, Error>>;
 
-    /// Keeps records for `ttl` from now. Those that do not exist are ignored; their revisions stay.
+    /// Extends the life of records to `ttl` from now, without changing their revisions. Keys without a record are ignored.
     fn touch<'a>(&'a self, keys: &'a [&'a str], ttl: Duration) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Returns up to `n` records whose keys start with `prefix` and follow `after`, in the order of the keys' bytes.
     ///
-    /// A prefix names at least the space: `client/`. Records that exist while all pages are read are returned once.
+    /// The prefix must contain at least the space: `client/`. A record that exists while all pages are read is returned
+    /// exactly once.
     fn scan<'a>(
         &'a self,
         prefix: &'a str,
@@ -63,26 +64,80 @@ pub trait Kv: Send + Sync + 'static {
 }
 
 /// A stored record.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Put, Record, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let ttl = Duration::from_secs(60);
+/// let put = store.kv().put("client/7", "ada".into(), Expect::Any, ttl).await?;
+/// let Put::Stored(rev) = put else { panic!("not stored") };
+/// let record = store.kv().get("client/7").await?;
+/// assert_eq!(record, Some(Record { value: "ada".into(), rev }));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What was stored.
+    /// The stored value.
     pub value: Bytes,
-    /// The revision: another one after every [`Kv::put`], also when a record is deleted and stored again.
+    /// The revision, which changes with every [`Kv::put`], even when a record is deleted and stored again.
     pub rev: Rev,
 }
 
-/// A revision of a record. Revisions are compared, not ordered.
+/// The revision of a record. Revisions can be compared for equality, but have no order.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Put, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let (kv, ttl) = (store.kv(), Duration::from_secs(60));
+/// let Put::Stored(first) = kv.put("count/7", "1".into(), Expect::Any, ttl).await? else { panic!() };
+/// let Put::Stored(second) = kv.put("count/7", "2".into(), Expect::Rev(first), ttl).await? else {
+///     panic!("the record has changed")
+/// };
+/// assert_ne!(first, second);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rev(pub(crate) u64);
 
-/// What must be there for a write to happen.
+/// The precondition of a write.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let (kv, ttl) = (store.kv(), Duration::from_secs(60));
+/// assert!(kv.put("code/7f", "a".into(), Expect::Absent, ttl).await?.is_stored());
+/// assert!(!kv.put("code/7f", "b".into(), Expect::Absent, ttl).await?.is_stored());
+/// assert!(kv.put("code/7f", "c".into(), Expect::Any, ttl).await?.is_stored());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Anything, or nothing.
+    /// No precondition: the record may exist or not.
     Any,
-    /// Nothing.
+    /// The record must not exist.
     Absent,
-    /// The record of this revision.
+    /// The record must exist with this revision.
     Rev(Rev),
 }
 
@@ -97,31 +152,68 @@ impl Expect {
     }
 }
 
-/// What became of a [`Kv::put`].
+/// The result of [`Kv::put`].
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Put, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let (kv, ttl) = (store.kv(), Duration::from_secs(60));
+/// let _ = kv.put("code/7f", "first".into(), Expect::Any, ttl).await?;
+/// match kv.put("code/7f", "second".into(), Expect::Absent, ttl).await? {
+///     Put::Stored(rev) => println!("stored with revision {rev:?}"),
+///     Put::Conflict(Some(found)) => assert_eq!(found.value, "first"),
+///     Put::Conflict(None) => unreachable!("an absent record was expected"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
-    /// Stored, with this revision.
+    /// The record was stored with this revision.
     Stored(Rev),
-    /// Not stored: this is there instead of what was expected.
+    /// The record was not stored, because the precondition failed: this is the existing record, if any.
     Conflict(Option<Record>),
 }
 
 impl Put {
-    /// Whether it was stored.
+    /// Whether the record was stored.
     pub fn is_stored(&self) -> bool {
         matches!(self, Put::Stored(_))
     }
 }
 
-/// What became of a [`Kv::delete`].
+/// The result of [`Kv::delete`].
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Delete, Expect, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let kv = store.kv();
+/// let _ = kv.put("code/7f", "fresh".into(), Expect::Any, Duration::from_secs(60)).await?;
+/// assert_eq!(kv.delete("code/7f", Expect::Any).await?, Delete::Deleted);
+/// assert_eq!(kv.delete("code/7f", Expect::Any).await?, Delete::Absent);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Delete {
-    /// It was there.
+    /// The record was deleted.
     Deleted,
-    /// It was not there.
+    /// There was no record.
     Absent,
-    /// Not deleted: this is there instead of what was expected.
+    /// The record was not deleted, because the precondition failed: this is the existing record.
     Conflict(Record),
 }

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! This crate must not know what is kept in it: bytes go in and come out.
+//! This crate must not interpret the values that it stores.
 //!
 //! Files import downwards, in this order:
 //!
@@ -64,5 +64,21 @@ pub use topic::{Topic, Watch};
 use std::future::Future;
 use std::pin::Pin;
 
-/// A future on the heap, as the traits of this crate return it.
+/// A boxed future, as returned by the traits of this crate.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{BoxFuture, Error, Store};
+///
+/// fn exists<'a>(store: &'a Store, key: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+///     Box::pin(async move { Ok(store.kv().get(key).await?.is_some()) })
+/// }
+///
+/// assert!(!exists(&Store::memory(), "code/7f").await?);
+/// # Ok(())
+/// # }
+/// ```
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

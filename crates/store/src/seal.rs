@@ -1,4 +1,4 @@
-//! Values that only their owner can read, and only at the place where they were put.
+//! Authenticated encryption of values, bound to the place where they are stored.
 //!
 //! ```text
 //! version 1 | nonce 12 | ChaCha20-Poly1305( value ) | tag 16
@@ -18,8 +18,8 @@ const VERSION: u8 = 1;
 const HEAD: usize = 1 + NONCE_LEN;
 const TAG: usize = 16;
 
-/// Seals values, with a key per space derived from the first of its [`Secrets`], and opens what any of them sealed. Clones
-/// are cheap.
+/// Seals values (authenticated encryption) with a key per space, derived from the first of its [`Secrets`], and opens values
+/// that were sealed with any of them. Cheap to clone.
 ///
 /// ```
 /// use linchpin_store::{Seal, Secrets};
@@ -40,14 +40,14 @@ struct Inner {
 }
 
 impl Seal {
-    /// A seal with these secrets.
+    /// Creates a seal with these secrets.
     pub fn new(secrets: &Secrets) -> Seal {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"linchpin store 1");
         let roots = secrets.0.iter().map(|secret| salt.extract(secret)).collect();
         Seal(Arc::new(Inner { roots, spaces: Mutex::default() }))
     }
 
-    /// Seals a value, to be opened only with the same space and the same `bound`: the key of its record, for example.
+    /// Seals a value. It can only be opened with the same space and the same `bound`, for example the key of its record.
     pub fn seal(&self, space: &str, bound: &[u8], value: &[u8]) -> Bytes {
         let mut nonce = [0; NONCE_LEN];
         fill(&mut nonce);
@@ -64,7 +64,7 @@ impl Seal {
     /// Opens a sealed value.
     ///
     /// # Errors
-    /// If it was changed, sealed for something else, or with a secret that this seal does not have.
+    /// If the value was changed, sealed for another space or `bound`, or sealed with a secret that this seal does not have.
     pub fn open(&self, space: &str, bound: &[u8], sealed: &[u8]) -> Result<Bytes, Error> {
         let refused = || {
             let text =

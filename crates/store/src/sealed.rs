@@ -1,4 +1,4 @@
-//! Records that are sealed before they reach the store.
+//! Records that are encrypted before they reach the store.
 
 use crate::BoxFuture;
 use crate::error::Error;
@@ -9,8 +9,27 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A [`Kv`] that seals each value with the key of its space and binds it to its key. Keys are stored as they are: what is
-/// secret in one must be hashed by the caller.
+/// A [`Kv`] that encrypts each value with a key derived for its space, and binds it to its record.
+///
+/// The keys of records are stored in plain text: the caller must hash secrets in them. [`Store::sealed`](crate::Store::sealed)
+/// returns one for a whole store.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Kv as _, Seal, Sealed, Secrets, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let sealed = Sealed::new(store.kv().clone(), Seal::new(&Secrets::random()));
+/// let _ = sealed.put("token/ada", "t0k3n".into(), Expect::Any, Duration::from_secs(60)).await?;
+/// assert_eq!(sealed.get("token/ada").await?.unwrap().value, "t0k3n");
+/// assert_ne!(store.kv().get("token/ada").await?.unwrap().value, "t0k3n");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Sealed {
     kv: Arc<dyn Kv>,
@@ -18,7 +37,7 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Seals what is kept in `kv`.
+    /// Creates a key-value store that seals the values it stores in `kv`.
     pub fn new(kv: Arc<dyn Kv>, seal: Seal) -> Sealed {
         Sealed { kv, seal }
     }

@@ -12,30 +12,43 @@ const LEN: usize = 32;
 /// How many secrets a store may have.
 const SECRETS_MAX: usize = 8;
 
-/// One or more secrets of 32 bytes: the first seals, all of them open.
+/// One or more secrets of 32 bytes. New values are sealed with the first one; values sealed with any of them can be opened.
 ///
-/// To rotate, put a new one before the old one, and remove the old one when what it sealed has expired.
+/// To rotate, put a new secret before the old one, and remove the old one when everything it sealed has expired.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::{Seal, Secrets};
+///
+/// let sealed = Seal::new(&Secrets::new([1; 32])).seal("token", b"token/ada", b"t0k3n");
+///
+/// // After a rotation, values sealed with the previous secret can still be opened.
+/// let rotated = Seal::new(&Secrets::new([2; 32]).and_previous([1; 32]));
+/// assert_eq!(rotated.open("token", b"token/ada", &sealed)?, "t0k3n");
+/// # Ok::<(), linchpin_store::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Secrets(pub(crate) Vec<[u8; LEN]>);
 
 impl Secrets {
-    /// One secret, which must be random.
+    /// Uses one secret, which must be random.
     pub fn new(secret: [u8; LEN]) -> Secrets {
         Secrets(vec![secret])
     }
 
-    /// Also opens what this secret sealed.
+    /// Adds a previous secret, so that values sealed with it can still be opened.
     #[must_use]
     pub fn and_previous(mut self, secret: [u8; LEN]) -> Secrets {
         self.0.push(secret);
         self
     }
 
-    /// Reads secrets as text: each 64 hexadecimal digits, separated by blanks or lines, the current one first.
-    /// `openssl rand -hex 32` makes one.
+    /// Parses secrets of 64 hexadecimal digits each, separated by whitespace, the current one first. `openssl rand -hex 32`
+    /// creates one.
     ///
     /// # Errors
-    /// If there is none, or one is something else. The error never contains it.
+    /// If there are no secrets, more than 8, or an invalid one. The error never contains any of the text.
     pub fn parse(text: &str) -> Result<Secrets, Error> {
         let secrets: Option<Vec<_>> = text.split_whitespace().map(from_hex).collect();
         match secrets {
@@ -47,10 +60,10 @@ impl Secrets {
         }
     }
 
-    /// Reads a file of secrets as [`Secrets::parse`] does. On Unix, nobody but its owner may have access to it.
+    /// Reads secrets from a file in the format of [`Secrets::parse`]. On Unix, the file must be accessible only by its owner.
     ///
     /// # Errors
-    /// If it cannot be read, is readable by others, or has no secret.
+    /// If the file cannot be read, is accessible by other users, or contains no valid secrets.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Secrets, Error> {
         let path = path.as_ref();
         let failed = |error| config(path, "cannot be read").caused_by(error);
@@ -67,10 +80,10 @@ impl Secrets {
         Secrets::parse(&text).map_err(|error| config(path, "has no secrets").caused_by(error))
     }
 
-    /// Reads a file of secrets, or makes one with a new secret that only its owner can read.
+    /// Reads secrets from a file, or creates the file with a new secret, readable only by its owner.
     ///
     /// # Errors
-    /// As [`Secrets::from_file`], or if the file cannot be made.
+    /// See [`Secrets::from_file`]; also if the file cannot be created.
     pub fn from_file_or_new(path: impl AsRef<Path>) -> Result<Secrets, Error> {
         let path = path.as_ref();
         match std::fs::symlink_metadata(path) {
@@ -98,7 +111,7 @@ impl Secrets {
         }
     }
 
-    /// A new secret.
+    /// Creates a new random secret.
     pub fn random() -> Secrets {
         let mut secret = [0; LEN];
         fill(&mut secret);
@@ -107,7 +120,7 @@ impl Secrets {
 }
 
 impl fmt::Debug for Secrets {
-    /// How many there are.
+    /// Shows only the number of secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({})", self.0.len())
     }

@@ -1,4 +1,4 @@
-//! One handle on all primitives.
+//! A handle to all primitives.
 
 use crate::bucket::Bucket;
 use crate::clock::{Clock, SystemClock};
@@ -13,7 +13,24 @@ use crate::topic::Topic;
 use std::fmt;
 use std::sync::Arc;
 
-/// A store: the five primitives, and the [`Seal`] for what others must not read. Clones are cheap and share everything.
+/// A store: the five primitives, and a [`Seal`] for confidential values. Clones are cheap and share everything.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::{Expect, Store};
+/// use std::time::Duration;
+///
+/// let store = Store::memory();
+/// let _ = store.kv().put("consent/ada", "mail".into(), Expect::Any, Duration::from_secs(60)).await?;
+/// store.topic().publish("consent/all").await?;
+/// assert_eq!(store.kv().get("consent/ada").await?.unwrap().value, "mail");
+/// assert_eq!(store.kind(), "memory");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -46,30 +63,31 @@ impl Primitives {
 }
 
 impl Store {
-    /// A store in the memory of this process, which ends with it.
+    /// Creates a store in the memory of this process.
     pub fn memory() -> Store {
         Store::builder().memory()
     }
 
-    /// A store in a file, which is made if it does not exist, as is the secret beside it. See [`Builder::sqlite`].
+    /// Opens a store in a file. The file, and the file with its secret, are created if they do not exist. See
+    /// [`Builder::sqlite`].
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the store cannot be opened.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Store, crate::Error> {
         Store::builder().sqlite(path)
     }
 
-    /// A store in a Redis or Valkey server, sealed with these secrets. See [`Builder::redis`].
+    /// Creates a store in a Redis or Valkey server, sealed with these secrets. See [`Builder::redis`].
     ///
     /// # Errors
-    /// If it is not configured well.
+    /// If the options are invalid.
     #[cfg(feature = "redis")]
     pub fn redis(options: impl Into<crate::RedisOptions>, secrets: Secrets) -> Result<Store, crate::Error> {
         Store::builder().secrets(secrets).redis(options)
     }
 
-    /// A store with options.
+    /// Returns a builder for a store with options.
     pub fn builder() -> Builder {
         Builder { clock: None, secrets: None }
     }
@@ -80,17 +98,19 @@ impl Store {
         Store { inner: Arc::new(Inner { kind, usual, durable, seal, sealed }), is_durable: false }
     }
 
-    /// The same store for what must not be lost: a write is done only when it is on the disk (SQLite: `FULL`), or has reached
-    /// as many replicas as [`Builder`] says (Redis). For tokens, approvals and tasks; it costs time.
+    /// Returns the same store with durable writes, for data that must not be lost, such as tokens, approvals and tasks.
+    ///
+    /// A write completes only when it is on the disk (SQLite: `FULL`), or has reached the configured number of replicas
+    /// (Redis). This makes writes slower.
     #[must_use]
     pub fn durable(&self) -> Store {
         Store { inner: self.inner.clone(), is_durable: true }
     }
 
-    /// Looks whether the store can be used now.
+    /// Checks that the store can be used.
     ///
     /// # Errors
-    /// If it does not answer, or cannot be used as it is configured.
+    /// If the store does not respond, or its configuration is not usable.
     pub async fn check(&self) -> Result<(), crate::Error> {
         self.kv().get("store/check").await.map(drop)
     }
@@ -99,42 +119,42 @@ impl Store {
         if self.is_durable { &self.inner.durable } else { &self.inner.usual }
     }
 
-    /// Records.
+    /// Returns the key-value store.
     pub fn kv(&self) -> &Arc<dyn Kv> {
         &self.all().kv
     }
 
-    /// Records that are sealed before they reach the store.
+    /// Returns the key-value store that seals values before they are stored.
     pub fn sealed(&self) -> &Arc<dyn Kv> {
         &self.inner.sealed[usize::from(self.is_durable)]
     }
 
-    /// Logs.
+    /// Returns the logs.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.all().log
     }
 
-    /// Leases.
+    /// Returns the leases.
     pub fn lease(&self) -> &Arc<dyn Lease> {
         &self.all().lease
     }
 
-    /// Token buckets.
+    /// Returns the token buckets.
     pub fn bucket(&self) -> &Arc<dyn Bucket> {
         &self.all().bucket
     }
 
-    /// Topics.
+    /// Returns the topics.
     pub fn topic(&self) -> &Arc<dyn Topic> {
         &self.all().topic
     }
 
-    /// Seals parts of records, and what leaves the process otherwise.
+    /// Returns the seal, for parts of records and for data that leaves the process in other ways.
     pub fn seal(&self) -> &Seal {
         &self.inner.seal
     }
 
-    /// `memory`, `sqlite` or `redis`.
+    /// Returns the kind of the store: `memory`, `sqlite`, `redis`, or the one passed to [`Builder::custom`].
     pub fn kind(&self) -> &'static str {
         self.inner.kind
     }
@@ -146,7 +166,20 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Options of a [`Store`].
+/// A builder for a [`Store`] with options.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_store::{ManualClock, Secrets, Store};
+/// use std::sync::Arc;
+///
+/// let store = Store::builder()
+///     .clock(Arc::new(ManualClock::default()))
+///     .secrets(Secrets::random())
+///     .memory();
+/// assert_eq!(store.kind(), "memory");
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct Builder {
@@ -155,12 +188,12 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The time, instead of the system's. Redis has its own.
+    /// Replaces the system's clock. Has no effect on Redis, which uses the time of its server.
     pub fn clock(self, clock: Arc<dyn Clock>) -> Builder {
         Builder { clock: Some(clock), ..self }
     }
 
-    /// The secrets with which values are sealed. Without them, memory makes one of its own.
+    /// Sets the secrets with which values are sealed. By default, a store in memory creates a random one.
     pub fn secrets(self, secrets: Secrets) -> Builder {
         Builder { secrets: Some(secrets), ..self }
     }
@@ -169,28 +202,31 @@ impl Builder {
         self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()))
     }
 
-    /// A store in the memory of this process.
+    /// Creates a store in the memory of this process.
     pub fn memory(self) -> Store {
         let all = Primitives::of(&Arc::new(Memory::new(self.now())));
         Store::new("memory", all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
     }
 
-    /// A store of one's own, or one around another: an object that is all primitives. `kind` is what [`Store::kind`] says.
-    /// Without [`Builder::secrets`] one is made, which ends with the process.
+    /// Creates a store from an object that implements all primitives, for example a wrapper around another store.
+    ///
+    /// `kind` is the value that [`Store::kind`] returns. Without [`Builder::secrets`], a random secret is created, which is
+    /// lost when the process ends.
     pub fn custom<T: Kv + Log + Lease + Bucket + Topic>(self, kind: &'static str, all: Arc<T>) -> Store {
         let all = Primitives::of(&all);
         Store::new(kind, all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
     }
 
-    /// A store in a file, which is made if it does not exist. Several processes of one machine may share it.
+    /// Opens a store in a file, which is created if it does not exist. Several processes on one machine may share it.
     ///
-    /// Without [`Builder::secrets`], the secret is in the file of the same name with `.key` added. It is made with a new file, and
-    /// must be kept with it: a file whose secret is gone is refused.
+    /// Without [`Builder::secrets`], the secret is kept in a file of the same name with `.key` appended. It is created together
+    /// with the store, and must be kept with it: a store whose secret is missing is rejected.
     ///
-    /// Reads need a tokio runtime.
+    /// Reads must be called in a tokio runtime.
     ///
     /// # Errors
-    /// If it cannot be opened or written, is damaged, belongs to another program or a newer version, or its secret is missing.
+    /// If the file cannot be opened or written, is damaged, belongs to another program or a newer version, or if its secret is
+    /// missing.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(self, path: impl AsRef<std::path::Path>) -> Result<Store, crate::Error> {
         let path = path.as_ref();
@@ -203,16 +239,16 @@ impl Builder {
         Ok(Store::new("sqlite", usual, durable, &secrets))
     }
 
-    /// A store in a Redis or Valkey server. Nodes that have the same server, tag and secrets share it.
+    /// Creates a store in a Redis or Valkey server. Nodes with the same server, tag and secrets share it.
     ///
-    /// [`Builder::secrets`] are needed: a server is no place for them, and all nodes must have the same.
+    /// [`Builder::secrets`] is required: the secrets must not be kept in the server, and must be the same on all nodes.
     ///
-    /// It connects when it is used first, in the tokio runtime of that moment, and again when the connection broke:
-    /// [`Store::check`] tells at start whether the server is there and may be used. An operation takes two seconds at most, in
-    /// three attempts. A server that may evict keys is refused.
+    /// The store connects on first use, in the tokio runtime of that call, and reconnects when the connection is lost. Call
+    /// [`Store::check`] at startup to find out whether the server is available and usable. An operation takes at most two
+    /// seconds, in up to three attempts. A server that may evict keys is rejected.
     ///
     /// # Errors
-    /// If the URL is none, or there are no secrets.
+    /// If the URL is invalid, or there are no secrets.
     #[cfg(feature = "redis")]
     pub fn redis(self, options: impl Into<crate::RedisOptions>) -> Result<Store, crate::Error> {
         let Some(secrets) = self.secrets else {

@@ -1,14 +1,14 @@
-//! That something changed.
+//! Change notifications.
 
 use crate::BoxFuture;
 use crate::error::Error;
 use crate::hub::Hub;
 use std::sync::Arc;
 
-/// Topics: who watches one learns that it was published, not how often and not what.
+/// Topics: watchers of a topic are notified that it was published, but not how often, and without a message.
 ///
-/// Publications that nobody has seen yet count as one. None is lost: after a connection was lost, each topic that was
-/// published meanwhile is reported once.
+/// Publications that a watcher has not seen yet are merged into one. None is lost: after a lost connection, each topic that
+/// was published in the meantime is reported once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// use linchpin_store::Store;
 ///
 /// let store = Store::memory();
-/// // First watch, then read what the topic is about: so no change falls between.
+/// // Watch first, and read the data that the topic is about afterwards, so that no change is missed.
 /// let mut watch = store.topic().watch(&["revoked/all"]).await?;
 /// store.topic().publish("revoked/all").await?;
 /// store.topic().publish("revoked/all").await?;
@@ -26,14 +26,31 @@ use std::sync::Arc;
 /// # }
 /// ```
 pub trait Topic: Send + Sync + 'static {
-    /// Wakes everybody who watches a topic, here and in other processes.
+    /// Notifies all watchers of a topic, in this and in other processes.
     fn publish<'a>(&'a self, topic: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Watches topics from now on.
+    /// Starts watching topics.
     fn watch<'a>(&'a self, topics: &'a [&'a str]) -> BoxFuture<'a, Result<Watch, Error>>;
 }
 
-/// Topics that are watched, until it is dropped.
+/// A subscription to topics, which ends when it is dropped. Returned by [`Topic::watch`].
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin_store::Error> {
+/// use linchpin_store::Store;
+///
+/// let store = Store::memory();
+/// let mut watch = store.topic().watch(&["config/a", "config/b"]).await?;
+/// store.topic().publish("config/b").await?;
+/// let (topic, version) = watch.next().await;
+/// assert_eq!(topic, "config/b");
+/// # let _ = version;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Watch {
     hub: Arc<Hub>,
     /// The topics with the versions that were reported last.
@@ -57,7 +74,7 @@ impl Watch {
         }
     }
 
-    /// Waits until one of the topics was published, and returns it with its version: another one after each publication.
+    /// Waits until one of the topics is published, and returns it with its version, which changes with each publication.
     ///
     /// Cancel-safe.
     pub async fn next(&mut self) -> (String, u64) {
