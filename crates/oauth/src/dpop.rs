@@ -67,8 +67,8 @@ impl DpopKey {
 
     /// Returns a proof for one request (RFC 9449, section 4.2), for the `DPoP` header; valid for one use.
     ///
-    /// `htu` is the URL of the request, whose query and fragment are left out. `nonce` is the one requested by the server
-    /// in `DPoP-Nonce`. `access_token` is given when the request carries one. `now` is in seconds since 1970.
+    /// `htu` is the URL of the request, whose query and fragment are left out. `nonce` is the one requested by the
+    /// server in `DPoP-Nonce`. `access_token` is given when the request carries one. `now` is in seconds since 1970.
     ///
     /// # Panics
     /// If the operating system provides no random bytes.
@@ -120,8 +120,8 @@ pub struct Expected<'a> {
 
 /// A valid proof, as returned by [`check`].
 ///
-/// The caller must still check that [`Proof::thumbprint`] is the one that the token is bound to, that [`Proof::id`] has not
-/// been used before, and that [`Proof::nonce`] is one that it issued.
+/// The caller must still check that [`Proof::thumbprint`] is the one that the token is bound to, that [`Proof::id`] has
+/// not been used before, and that [`Proof::nonce`] is one that it issued.
 ///
 /// # Example
 ///

@@ -147,7 +147,8 @@ impl Jwk {
         self.alg.is_none_or(|only| only == alg) && how(&self.key, alg).is_some()
     }
 
-    /// Whether a signature over a message is valid. Returns `false` for an algorithm that the key does not [fit](Jwk::fits).
+    /// Whether a signature over a message is valid. Returns `false` for an algorithm that the key does not
+    /// [fit](Jwk::fits).
     pub fn verify(&self, alg: Alg, message: &[u8], signature: &[u8]) -> bool {
         let Some(how) = how(&self.key, alg).filter(|_| self.fits(alg)) else { return false };
         match (&self.key, how) {

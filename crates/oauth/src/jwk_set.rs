@@ -33,8 +33,8 @@ impl JwkSet {
 
     /// Parses a key set.
     ///
-    /// Keys that cannot be used are skipped, as RFC 7517 requires, and so are those beyond [`JwkSet::KEYS_MAX`]. Returns
-    /// `None` if the text is too long or not a key set.
+    /// Keys that cannot be used are skipped, as RFC 7517 requires, and so are those beyond [`JwkSet::KEYS_MAX`].
+    /// Returns `None` if the text is too long or not a key set.
     pub fn parse(text: &[u8]) -> Option<JwkSet> {
         if text.len() > JwkSet::BYTES_MAX {
             return None;
@@ -65,8 +65,8 @@ impl JwkSet {
         self.keys.iter().any(|key| key.kid() == Some(kid))
     }
 
-    /// Returns the keys that may have signed a token, at most four: those with its `kid` and algorithm, or, if the token has
-    /// no `kid`, all of its algorithm.
+    /// Returns the keys that may have signed a token, at most four: those with its `kid` and algorithm, or, if the
+    /// token has no `kid`, all of its algorithm.
     pub fn fitting<'a>(&'a self, jws: &'a Jws<'_>) -> impl Iterator<Item = &'a Jwk> {
         let named = move |key: &&Jwk| jws.kid().is_none_or(|kid| key.kid() == Some(kid));
         self.keys.iter().filter(named).filter(move |key| key.fits(jws.alg())).take(4)

@@ -10,8 +10,8 @@ use std::fmt;
 
 /// A token that has been parsed, but not verified.
 ///
-/// Its claims are only accessible through [`Jws::verify`], except for the issuer and the subject, which are needed to find
-/// the key.
+/// Its claims are only accessible through [`Jws::verify`], except for the issuer and the subject, which are needed to
+/// find the key.
 ///
 /// # Example
 ///
@@ -45,7 +45,8 @@ struct Header {
     jwk: Option<Value>,
 }
 
-/// The error for a text that is not a signed token, for a token with unsupported features, and for an invalid signature.
+/// The error for a text that is not a signed token, for a token with unsupported features, and for an invalid
+/// signature.
 ///
 /// # Example
 ///
@@ -72,8 +73,8 @@ impl<'a> Jws<'a> {
     /// Parses a token: three parts, an asymmetric algorithm, and JSON objects without repeated members.
     ///
     /// # Errors
-    /// For everything else, including encrypted tokens, critical header members (`crit`), unencoded payloads (`b64`), and
-    /// texts longer than [`Jws::BYTES_MAX`].
+    /// For everything else, including encrypted tokens, critical header members (`crit`), unencoded payloads (`b64`),
+    /// and texts longer than [`Jws::BYTES_MAX`].
     pub fn read(text: &'a str) -> Result<Jws<'a>, Malformed> {
         if text.len() > Jws::BYTES_MAX {
             return Err(Malformed);

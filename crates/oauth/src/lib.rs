@@ -1,11 +1,11 @@
 //! Data types of OAuth, read and written by clients, protected servers and authorization servers alike.
 //!
-//! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything except new keys and
-//! random strings is deterministic: the crate performs no I/O and reads no clock (`now` is an argument, in seconds since
-//! 1970).
+//! Scopes, secrets, challenges, metadata documents, PKCE, JSON Web Keys, JWS and DPoP proofs. Everything except new
+//! keys and random strings is deterministic: the crate performs no I/O and reads no clock (`now` is an argument, in
+//! seconds since 1970).
 //!
-//! All algorithms are asymmetric ([`Alg`]), and a key determines which of them it verifies, so a public key can never be
-//! mistaken for a shared secret.
+//! All algorithms are asymmetric ([`Alg`]), and a key determines which of them it verifies, so a public key can never
+//! be mistaken for a shared secret.
 //!
 //! This crate must not depend on sockets, tasks, clocks, storage, or the Model Context Protocol.
 //!

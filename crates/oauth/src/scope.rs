@@ -23,8 +23,8 @@ impl Scopes {
 
     /// Parses space-separated scopes (RFC 6749, section 3.3).
     ///
-    /// Invalid scopes are ignored, as are those longer than 256 bytes and those beyond the first 128, because scopes are
-    /// chosen by servers and become part of a URL.
+    /// Invalid scopes are ignored, as are those longer than 256 bytes and those beyond the first 128, because scopes
+    /// are chosen by servers and become part of a URL.
     pub fn parse(text: &str) -> Scopes {
         text.split(' ').collect()
     }

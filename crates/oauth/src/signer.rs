@@ -60,8 +60,8 @@ impl Signer {
     /// (`RSA PRIVATE KEY`) for RSA. The first private key in the text is used.
     ///
     /// # Errors
-    /// If the text contains no unencrypted key, if the key is not one for `alg`, if an elliptic-curve key lacks its public
-    /// half, or if an RSA key has fewer than 2048 bits.
+    /// If the text contains no unencrypted key, if the key is not one for `alg`, if an elliptic-curve key lacks its
+    /// public half, or if an RSA key has fewer than 2048 bits.
     pub fn from_pem(pem: &str, alg: Alg) -> Result<Signer, KeyError> {
         if pem.len() > PEM_BYTES_MAX {
             return Err(KeyError::NotPem);
@@ -169,8 +169,9 @@ impl Signer {
         compact(&header, claims, |message| self.key.sign(message))
     }
 
-    /// Returns an assertion that authenticates a client at a token endpoint (RFC 7523, section 3), valid for five minutes
-    /// and for one use. `audience` is the issuer identifier of the authorization server; `now` is in seconds since 1970.
+    /// Returns an assertion that authenticates a client at a token endpoint (RFC 7523, section 3), valid for five
+    /// minutes and for one use. `audience` is the issuer identifier of the authorization server; `now` is in seconds
+    /// since 1970.
     ///
     /// # Panics
     /// If the operating system provides no random bytes.

@@ -4,8 +4,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Parses a JSON object. Returns `None` if any object in it has duplicate members, which different parsers would interpret
-/// differently.
+/// Parses a JSON object. Returns `None` if any object in it has duplicate members, which different parsers would
+/// interpret differently.
 ///
 /// ```
 /// assert!(linchpin_oauth::parse_object(br#"{"aud":"a","sub":"b"}"#).is_some());

@@ -55,7 +55,8 @@ pub enum ErrorKind {
     Invalid,
     /// The stored data cannot be read: the file is damaged, or none of the secrets opens a sealed value.
     Corrupt,
-    /// The configuration of the store is not usable: for example a newer schema, a missing secret, or an eviction policy.
+    /// The configuration of the store is not usable: for example a newer schema, a missing secret, or an eviction
+    /// policy.
     Config,
 }
 

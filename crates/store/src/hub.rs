@@ -62,8 +62,8 @@ impl Hub {
         self.set(topic, |known| known.max(version));
     }
 
-    /// What a store has after a time without a connection. If that is older than what is known, the store was lost, and what
-    /// the topic is about may have changed with it.
+    /// What a store has after a time without a connection. If that is older than what is known, the store was lost, and
+    /// what the topic is about may have changed with it.
     #[cfg(feature = "redis")]
     pub(crate) fn renew(&self, topic: &str, version: u64) {
         self.set(topic, |known| if version < known { known + 1 } else { version });

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// A key-value store whose records have a revision and a time to live.
 ///
-/// Reads and writes of one key are linearizable; there are no guarantees across keys. An expired record does not exist: it
-/// may remain visible up to a second too long, but never disappears too early. Keys are `space/name` of at most [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)
-/// bytes, values at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
+/// Reads and writes of one key are linearizable; there are no guarantees across keys. An expired record does not exist:
+/// it may remain visible up to a second too long, but never disappears too early. Keys are `space/name` of at most
+/// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, values at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,7 +48,8 @@ pub trait Kv: Send + Sync + 'static {
     /// Deletes a record if it is as expected. [`Expect::Absent`] is an error.
     fn delete<'a>(&'a self, key: &'a str, expect: Expect) -> BoxFuture<'a, Result<Delete, Error>>;
 
-    /// Extends the life of records to `ttl` from now, without changing their revisions. Keys without a record are ignored.
+    /// Extends the life of records to `ttl` from now, without changing their revisions. Keys without a record are
+    /// ignored.
     fn touch<'a>(&'a self, keys: &'a [&'a str], ttl: Duration) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Returns up to `n` records whose keys start with `prefix` and follow `after`, in the order of the keys' bytes.

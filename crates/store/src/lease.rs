@@ -6,9 +6,9 @@ use std::time::Duration;
 
 /// Named leases, each with at most one holder at a time by the store's clock.
 ///
-/// A holder must renew its lease, and must stop acting when two thirds of the lease time have passed without a renewal. Its
-/// writes to other places carry its [`Fence`], so that a holder that missed the end of its lease is rejected there. Names
-/// have the form `space/name`.
+/// A holder must renew its lease, and must stop acting when two thirds of the lease time have passed without a renewal.
+/// Its writes to other places carry its [`Fence`], so that a holder that missed the end of its lease is rejected there.
+/// Names have the form `space/name`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -28,8 +28,8 @@ pub trait Lease: Send + Sync + 'static {
     /// Claims a lease for `ttl`.
     ///
     /// `owner` identifies one holder: two tasks that must not act at the same time need different names, and so does a
-    /// process after a restart. If `owner` already holds the lease, it gets the same fence and a new `ttl`, so retrying is
-    /// safe.
+    /// process after a restart. If `owner` already holds the lease, it gets the same fence and a new `ttl`, so retrying
+    /// is safe.
     fn claim<'a>(&'a self, name: &'a str, owner: &'a str, ttl: Duration) -> BoxFuture<'a, Result<Claim, Error>>;
 
     /// Extends a lease to `ttl` from now. Returns `false` if the lease was lost.

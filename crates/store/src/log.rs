@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Append-only logs, identified by keys: entries in a sequence without gaps.
 ///
-/// The writer numbers the entries. They start with 1 unless the first append says otherwise, so that after a store has lost
-/// a log, the writer can continue with its own numbers. Keys have the form `space/name`.
+/// The writer numbers the entries. They start with 1 unless the first append says otherwise, so that after a store has
+/// lost a log, the writer can continue with its own numbers. Keys have the form `space/name`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -30,9 +30,9 @@ use std::time::Duration;
 pub trait Log: Send + Sync + 'static {
     /// Appends entries, the first of which has the number `first_seq`. The log's time to live starts anew.
     ///
-    /// Numbers that are already stored are skipped, so retrying an append is safe. A number greater than the next one is
-    /// rejected, and so is a fence older than one that was used before: appending no entries with a new fence stops all
-    /// older writers.
+    /// Numbers that are already stored are skipped, so retrying an append is safe. A number greater than the next one
+    /// is rejected, and so is a fence older than one that was used before: appending no entries with a new fence stops
+    /// all older writers.
     fn append<'a>(
         &'a self,
         key: &'a str,
@@ -42,8 +42,8 @@ pub trait Log: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Append, Error>>;
 
-    /// Returns the entries that follow number `after`, in order: at least one, and more as long as their total size is at
-    /// most `bytes_max`.
+    /// Returns the entries that follow number `after`, in order: at least one, and more as long as their total size is
+    /// at most `bytes_max`.
     fn read<'a>(&'a self, key: &'a str, after: u64, bytes_max: usize) -> BoxFuture<'a, Result<Read, Error>>;
 
     /// Deletes the entries up to and including number `through`.

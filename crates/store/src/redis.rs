@@ -1,7 +1,7 @@
 //! Everything in a Redis or Valkey server, which nodes share.
 //!
-//! All keys have one hash tag, so that a script may use several of them and one node of a cluster has them all, and all have a
-//! time to live. The time is the server's.
+//! All keys have one hash tag, so that a script may use several of them and one node of a cluster has them all, and all
+//! have a time to live. The time is the server's.
 
 mod failure;
 mod link;

@@ -18,8 +18,8 @@ const VERSION: u8 = 1;
 const HEAD: usize = 1 + NONCE_LEN;
 const TAG: usize = 16;
 
-/// Seals values (authenticated encryption) with a key per space, derived from the first of its [`Secrets`], and opens values
-/// that were sealed with any of them. Cheap to clone.
+/// Seals values (authenticated encryption) with a key per space, derived from the first of its [`Secrets`], and opens
+/// values that were sealed with any of them. Cheap to clone.
 ///
 /// ```
 /// use linchpin_store::{Seal, Secrets};
@@ -47,7 +47,8 @@ impl Seal {
         Seal(Arc::new(Inner { roots, spaces: Mutex::default() }))
     }
 
-    /// Seals a value. It can only be opened with the same space and the same `bound`, for example the key of its record.
+    /// Seals a value. It can only be opened with the same space and the same `bound`, for example the key of its
+    /// record.
     pub fn seal(&self, space: &str, bound: &[u8], value: &[u8]) -> Bytes {
         let mut nonce = [0; NONCE_LEN];
         fill(&mut nonce);
@@ -64,7 +65,8 @@ impl Seal {
     /// Opens a sealed value.
     ///
     /// # Errors
-    /// If the value was changed, sealed for another space or `bound`, or sealed with a secret that this seal does not have.
+    /// If the value was changed, sealed for another space or `bound`, or sealed with a secret that this seal does not
+    /// have.
     pub fn open(&self, space: &str, bound: &[u8], sealed: &[u8]) -> Result<Bytes, Error> {
         let refused = || {
             let text =

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// A [`Kv`] that encrypts each value with a key derived for its space, and binds it to its record.
 ///
-/// The keys of records are stored in plain text: the caller must hash secrets in them. [`Store::sealed`](crate::Store::sealed)
-/// returns one for a whole store.
+/// The keys of records are stored in plain text: the caller must hash secrets in them.
+/// [`Store::sealed`](crate::Store::sealed) returns one for a whole store.
 ///
 /// # Example
 ///

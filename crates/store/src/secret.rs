@@ -12,7 +12,8 @@ const LEN: usize = 32;
 /// How many secrets a store may have.
 const SECRETS_MAX: usize = 8;
 
-/// One or more secrets of 32 bytes. New values are sealed with the first one; values sealed with any of them can be opened.
+/// One or more secrets of 32 bytes. New values are sealed with the first one; values sealed with any of them can be
+/// opened.
 ///
 /// To rotate, put a new secret before the old one, and remove the old one when everything it sealed has expired.
 ///
@@ -44,8 +45,8 @@ impl Secrets {
         self
     }
 
-    /// Parses secrets of 64 hexadecimal digits each, separated by whitespace, the current one first. `openssl rand -hex 32`
-    /// creates one.
+    /// Parses secrets of 64 hexadecimal digits each, separated by whitespace, the current one first. `openssl rand -hex
+    /// 32` creates one.
     ///
     /// # Errors
     /// If there are no secrets, more than 8, or an invalid one. The error never contains any of the text.
@@ -60,7 +61,8 @@ impl Secrets {
         }
     }
 
-    /// Reads secrets from a file in the format of [`Secrets::parse`]. On Unix, the file must be accessible only by its owner.
+    /// Reads secrets from a file in the format of [`Secrets::parse`]. On Unix, the file must be accessible only by its
+    /// owner.
     ///
     /// # Errors
     /// If the file cannot be read, is accessible by other users, or contains no valid secrets.

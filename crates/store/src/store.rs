@@ -210,8 +210,8 @@ impl Builder {
 
     /// Creates a store from an object that implements all primitives, for example a wrapper around another store.
     ///
-    /// `kind` is the value that [`Store::kind`] returns. Without [`Builder::secrets`], a random secret is created, which is
-    /// lost when the process ends.
+    /// `kind` is the value that [`Store::kind`] returns. Without [`Builder::secrets`], a random secret is created,
+    /// which is lost when the process ends.
     pub fn custom<T: Kv + Log + Lease + Bucket + Topic>(self, kind: &'static str, all: Arc<T>) -> Store {
         let all = Primitives::of(&all);
         Store::new(kind, all.clone(), all, &self.secrets.unwrap_or_else(Secrets::random))
@@ -219,14 +219,14 @@ impl Builder {
 
     /// Opens a store in a file, which is created if it does not exist. Several processes on one machine may share it.
     ///
-    /// Without [`Builder::secrets`], the secret is kept in a file of the same name with `.key` appended. It is created together
-    /// with the store, and must be kept with it: a store whose secret is missing is rejected.
+    /// Without [`Builder::secrets`], the secret is kept in a file of the same name with `.key` appended. It is created
+    /// together with the store, and must be kept with it: a store whose secret is missing is rejected.
     ///
     /// Reads must be called in a tokio runtime.
     ///
     /// # Errors
-    /// If the file cannot be opened or written, is damaged, belongs to another program or a newer version, or if its secret is
-    /// missing.
+    /// If the file cannot be opened or written, is damaged, belongs to another program or a newer version, or if its
+    /// secret is missing.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(self, path: impl AsRef<std::path::Path>) -> Result<Store, crate::Error> {
         let path = path.as_ref();
@@ -243,9 +243,9 @@ impl Builder {
     ///
     /// [`Builder::secrets`] is required: the secrets must not be kept in the server, and must be the same on all nodes.
     ///
-    /// The store connects on first use, in the tokio runtime of that call, and reconnects when the connection is lost. Call
-    /// [`Store::check`] at startup to find out whether the server is available and usable. An operation takes at most two
-    /// seconds, in up to three attempts. A server that may evict keys is rejected.
+    /// The store connects on first use, in the tokio runtime of that call, and reconnects when the connection is lost.
+    /// Call [`Store::check`] at startup to find out whether the server is available and usable. An operation takes at
+    /// most two seconds, in up to three attempts. A server that may evict keys is rejected.
     ///
     /// # Errors
     /// If the URL is invalid, or there are no secrets.

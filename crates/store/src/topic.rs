@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// Topics: watchers of a topic are notified that it was published, but not how often, and without a message.
 ///
-/// Publications that a watcher has not seen yet are merged into one. None is lost: after a lost connection, each topic that
-/// was published in the meantime is reported once.
+/// Publications that a watcher has not seen yet are merged into one. None is lost: after a lost connection, each topic
+/// that was published in the meantime is reported once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -74,7 +74,8 @@ impl Watch {
         }
     }
 
-    /// Waits until one of the topics is published, and returns it with its version, which changes with each publication.
+    /// Waits until one of the topics is published, and returns it with its version, which changes with each
+    /// publication.
     ///
     /// Cancel-safe.
     pub async fn next(&mut self) -> (String, u64) {

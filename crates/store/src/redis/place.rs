@@ -1,5 +1,5 @@
-//! Which server has the keys of a store: the one of its URL, the node of a cluster that has their slot, or the master that a
-//! Sentinel names.
+//! Which server has the keys of a store: the one of its URL, the node of a cluster that has their slot, or the master
+//! that a Sentinel names.
 
 use super::failure::Failure;
 use super::start::{Info, RedisOptions, check, refused};
@@ -11,8 +11,8 @@ const SEEDS_MAX: usize = 32;
 /// How many servers send on to another.
 const HOPS_MAX: usize = 3;
 
-/// Servers that know where the keys are: that of the URL, and others that were learned from them, in the order in which they
-/// are asked.
+/// Servers that know where the keys are: that of the URL, and others that were learned from them, in the order in which
+/// they are asked.
 pub(super) struct Places {
     /// Without the database, which Sentinels do not have.
     info: ConnectionInfo,

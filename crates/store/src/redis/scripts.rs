@@ -1,8 +1,8 @@
 //! The operations that Redis does at once, as scripts.
 //!
-//! A record is a string: its revision in eight bytes, then its value. Its key is also in the index of its space, a sorted set in
-//! the order of bytes, by which it is found in scans. What has expired leaves the index when it is looked at: three of its
-//! keys, picked at random, with every put, and all that a scan meets.
+//! A record is a string: its revision in eight bytes, then its value. Its key is also in the index of its space, a
+//! sorted set in the order of bytes, by which it is found in scans. What has expired leaves the index when it is looked
+//! at: three of its keys, picked at random, with every put, and all that a scan meets.
 
 use ::redis::Script;
 
@@ -38,8 +38,8 @@ impl Scripts {
     }
 }
 
-/// `record index`, then the key, where records are, what is stored, what is expected (``: anything, `-`: nothing, or eight
-/// bytes), and how long it lives. Returns 1, or what is there instead.
+/// `record index`, then the key, where records are, what is stored, what is expected (``: anything, `-`: nothing, or
+/// eight bytes), and how long it lives. Returns 1, or what is there instead.
 const PUT: &str = r"
 local record, index = KEYS[1], KEYS[2]
 local key, place, new, expect, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -75,8 +75,8 @@ for at = 1, #KEYS, 2 do
 end
 return 1";
 
-/// `index`, then where records are, the first and last key as ZRANGEBYLEX has them, and how many are wanted. Returns the
-/// last key that was looked at, or nothing at the end, and keys and records in turn: at most 4 MiB, or one.
+/// `index`, then where records are, the first and last key as ZRANGEBYLEX has them, and how many are wanted. Returns
+/// the last key that was looked at, or nothing at the end, and keys and records in turn: at most 4 MiB, or one.
 const SCAN: &str = r"
 local out, bytes, seen, from, wanted = {}, 0, 0, ARGV[2], 2 * tonumber(ARGV[4])
 while #out < wanted and seen < 1000 do
@@ -98,8 +98,8 @@ while #out < wanted and seen < 1000 do
 end
 return {string.sub(from, 2), out}";
 
-/// `meta entries`, then the first number, the fence, how long it lives, and the entries. Returns what became of it and a
-/// number.
+/// `meta entries`, then the first number, the fence, how long it lives, and the entries. Returns what became of it and
+/// a number.
 const APPEND: &str = r"
 local first, fence, ttl = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local meta = redis.call('HMGET', KEYS[1], 'fence', 'first')
@@ -174,7 +174,8 @@ if not held or string.sub(held, 1, string.find(held, ' ', 1, true) - 1) ~= ARGV[
 if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1";
 
-/// `bucket`, then the times in microseconds that the cost takes to fill, and the whole bucket. Returns how long to wait.
+/// `bucket`, then the times in microseconds that the cost takes to fill, and the whole bucket. Returns how long to
+/// wait.
 const TAKE: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -17,15 +17,15 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// Where the server is: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature `redis-tls`), or
-    /// `unix:///PATH`. Of a cluster it is any node, of servers that a Sentinel watches it is that one: the store follows to where
-    /// its keys are, with the same name and password, and to their successors.
+    /// Where the server is: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature
+    /// `redis-tls`), or `unix:///PATH`. Of a cluster it is any node, of servers that a Sentinel watches it is that one:
+    /// the store follows to where its keys are, with the same name and password, and to their successors.
     pub url: String,
-    /// What the keys of this store have in common: they begin with `lp:{TAG}:`. Stores with different tags know nothing of each
-    /// other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
+    /// What the keys of this store have in common: they begin with `lp:{TAG}:`. Stores with different tags know nothing
+    /// of each other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
     pub tag: String,
-    /// Also takes a server that may evict keys when its memory is full, although records are lost then. By default, such a server
-    /// is refused.
+    /// Also takes a server that may evict keys when its memory is full, although records are lost then. By default,
+    /// such a server is refused.
     pub may_evict: bool,
     /// How many replicas a write of [`Store::durable`](crate::Store::durable) must have reached: 0 by default.
     pub wait_replicas: u32,
