@@ -1,11 +1,28 @@
-//! Why authorization failed.
+//! Authorization errors.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why authorization failed, and what to do about it.
+/// The error of a failed authorization. Its message says what to do about it.
 ///
-/// Cheap to clone: all callers that waited for the same login get the same error. Never contains a credential.
+/// Cheap to clone: all callers that wait for the same login get the same error. It never contains a credential.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use linchpin_auth::OAuth;
+///
+/// let error = OAuth::new().login_to("ftp://mcp.example").await.unwrap_err();
+/// if error.is_unreachable() {
+///     println!("try again later: {error}");
+/// } else if error.is_setup() {
+///     println!("check the configuration: {error}");
+/// }
+/// # assert!(error.is_setup());
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -80,14 +97,14 @@ impl Error {
         matches!(self.0.kind, Kind::Setup | Kind::Unregistered)
     }
 
-    /// Whether the authorization server neither knows nor registers the client.
+    /// Whether the authorization server neither knows the client nor registers it.
     ///
-    /// A pre-registered client helps, see [`OAuth::pre_registered`](crate::OAuth::pre_registered).
+    /// Use a pre-registered client in this case, see [`OAuth::pre_registered`](crate::OAuth::pre_registered).
     pub fn is_registration(&self) -> bool {
         matches!(self.0.kind, Kind::Registration | Kind::Unregistered)
     }
 
-    /// Whether there was nothing to log in to: the server answers without a token.
+    /// Whether no login is needed, because the server accepts requests without a token.
     pub fn is_unprotected(&self) -> bool {
         self.0.kind == Kind::Unprotected
     }

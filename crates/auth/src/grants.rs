@@ -1,4 +1,4 @@
-//! Grants without a browser: for programs on their own behalf, or for a user authenticated elsewhere.
+//! Grants without a browser: for programs that act on their own behalf, or for a user who is authenticated elsewhere.
 //!
 //! The extensions of the specification: OAuth client credentials, enterprise-managed authorization (an identity
 //! provider's ID-JAG), and workload identity (RFC 7523 with an assertion of the platform).
@@ -20,26 +20,41 @@ pub(crate) enum NonInteractive {
     Workload(Workload),
 }
 
-/// An assertion of a party that the authorization server trusts, to be exchanged for tokens: a JWT or SAML assertion.
+/// An assertion (a JWT or a SAML assertion) of a party that the authorization server trusts. It is exchanged for
+/// tokens.
 ///
 /// ```
 /// use linchpin_auth::Assertion;
 ///
 /// let file = Assertion::file("/var/run/secrets/tokens/mcp");
-/// let asked = Assertion::from_fn(|purpose| async move {
-///     // Ask the platform for one that is for this authorization server.
+/// let requested = Assertion::from_fn(|purpose| async move {
+///     // Request one from the platform, with this authorization server as its audience.
 ///     Ok(format!("an assertion for {}", purpose.issuer))
 /// });
-/// # let _ = (file, asked);
+/// # let _ = (file, requested);
 /// ```
 #[derive(Clone)]
 pub struct Assertion(Source);
 
-/// What an [`Assertion`] is for.
+/// The purpose of an [`Assertion`], passed to the function of [`Assertion::from_fn`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::{Assertion, AssertionFor, OAuth, Workload};
+///
+/// async fn request(purpose: AssertionFor) -> Result<String, String> {
+///     // Request an assertion from the platform, with the authorization server as its audience.
+///     Ok(format!("an assertion for {} at {}", purpose.resource, purpose.issuer))
+/// }
+///
+/// let oauth = OAuth::new().workload(Workload::new(Assertion::from_fn(request)));
+/// # let _ = oauth;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssertionFor {
-    /// The issuer identifier of the authorization server that will read it.
+    /// The issuer identifier of the authorization server that the assertion is sent to.
     pub issuer: String,
     /// The resource identifier of the MCP server.
     pub resource: String,
@@ -62,7 +77,7 @@ impl Assertion {
         Assertion(Source::File(path.into()))
     }
 
-    /// Calls a function at each use. Its error is shown to users: it must not contain a credential.
+    /// Calls a function at each use. Its error is shown to users, so it must not contain a credential.
     pub fn from_fn<F>(ask: impl Fn(AssertionFor) -> F + Send + Sync + 'static) -> Assertion
     where
         F: Future<Output = Result<String, String>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! OAuth with an authorization server whose endpoints are known beforehand, for APIs that are no MCP servers.
+//! OAuth with an authorization server whose endpoints are known, for APIs that are not MCP servers.
 
 use crate::address;
 use crate::client::{Client, Credential, Form, Method};
@@ -20,12 +20,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How long the user may take to log in.
 const LOGIN_S_MAX: Duration = Duration::from_secs(600);
 
-/// An authorization server whose endpoints are known beforehand, and a client that is registered with it: for APIs that are
-/// no MCP servers and describe neither themselves nor their authorization server, such as Google's.
+/// An authorization server with known endpoints, and a client that is registered with it.
 ///
-/// Logins use PKCE and a `state`. Nothing is discovered, and no resource is named. A client with a secret sends it in the body
-/// of token requests (`client_secret_post`). The endpoints must be `https`, or `http` on the loopback interface; they may be
-/// at any address. [`OAuth`](crate::OAuth) is the one for MCP servers.
+/// Use it for APIs that are not MCP servers and publish no metadata, such as Google's. For MCP servers use
+/// [`OAuth`](crate::OAuth).
+///
+/// Logins use PKCE and a `state`, but neither discovery nor a resource indicator. A client with a secret sends it in
+/// the body of token requests (`client_secret_post`). The endpoints must be `https`, or `http` on the loopback
+/// interface; they may be at any address.
 ///
 /// ```
 /// use linchpin_auth::{KnownServer, Secret, login::Browser};
@@ -51,7 +53,7 @@ pub struct KnownServer {
 }
 
 impl KnownServer {
-    /// Describes an authorization server: its issuer identifier, which callbacks may name, and its two endpoints.
+    /// Creates a server from its issuer identifier, which callbacks may contain, and its two endpoints.
     pub fn new(
         issuer: impl Into<String>,
         authorization_endpoint: impl Into<String>,
@@ -100,7 +102,7 @@ impl KnownServer {
     /// Logs a user in, and returns the tokens. Nothing is stored.
     ///
     /// # Errors
-    /// If there is no client, if the login fails, or if its callback is another login's or another server's.
+    /// If no client is set, if the login fails, or if the callback belongs to another login or another server.
     pub async fn login<S: AsRef<str>>(
         &self,
         login: &dyn Login,
@@ -116,10 +118,11 @@ impl KnownServer {
         self.tokens(&form, Some(&client)).await
     }
 
-    /// Requests new tokens. A server that does not rotate refresh tokens returns none.
+    /// Requests new tokens. The result contains a new refresh token only if the server rotates them.
     ///
     /// # Errors
-    /// If there is no client, or the server is unreachable or refuses: with the code `invalid_grant` once the token is revoked.
+    /// If no client is set, or if the server is unreachable or rejects the request, with the code `invalid_grant` once
+    /// the token is revoked.
     pub async fn refresh(&self, refresh_token: &Secret) -> Result<Tokens, Error> {
         let client = self.registered()?;
         let mut form = Form::new("refresh_token");
@@ -127,11 +130,12 @@ impl KnownServer {
         self.tokens(&form, client.as_ref()).await
     }
 
-    /// Requests tokens for a statement that is signed with this key (RFC 7523, section 2.1): for service accounts. The server's
-    /// documentation says which `claims` it wants; `iat` and `exp`, an hour later, are added.
+    /// Requests tokens with an assertion that is signed with this key (RFC 7523, section 2.1), for service accounts.
+    ///
+    /// The required `claims` depend on the server; see its documentation. `iat` and `exp`, one hour later, are added.
     ///
     /// # Errors
-    /// If the server is unreachable or refuses.
+    /// If the server is unreachable or rejects the request.
     pub async fn assertion(&self, signer: &Signer, claims: &Map<String, Value>) -> Result<Tokens, Error> {
         let now = now();
         let mut claims = claims.clone();

@@ -2,8 +2,8 @@
 //!
 //! A program configures [`OAuth`] and passes it to a client. It implements the protocol's
 //! [`Authorizer`](linchpin_core::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
-//! the steps of the specification; `token_source` decides when they run. [`KnownServer`] is a login and its tokens alone,
-//! for APIs that are no MCP servers.
+//! the steps of the specification; `token_source` decides when they run. [`KnownServer`] provides only logins and
+//! tokens, for APIs that are not MCP servers.
 //!
 //! ```text
 //!                     known_server

@@ -1,7 +1,7 @@
 //! Logins: the user opens the authorization URL, and the callback URL comes back.
 //!
 //! [`Browser`] opens the user's browser and listens on the loopback interface; [`ManualLogin`] shows the URL and reads
-//! what the user pastes; [`Headless`] calls a closure.
+//! the callback URL that the user pastes; [`Headless`] calls a closure.
 
 mod browser;
 mod callback;
@@ -17,37 +17,83 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Sends a user (or a substitute for one) to the authorization server and returns the callback.
+/// A way to send a user to the authorization server and to receive the callback.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::login::{Login, LoginError};
+/// use linchpin_core::service::BoxFuture;
+///
+/// /// Logs in with the web view of an application.
+/// struct WebView;
+///
+/// impl Login for WebView {
+///     fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>> {
+///         Box::pin(async { Ok("com.example.app:/callback".to_owned()) })
+///     }
+///
+///     fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>> {
+///         let url = url.to_owned();
+///         Box::pin(async move { navigate(url).await.map_err(LoginError::Failed) })
+///     }
+/// }
+///
+/// /// Shows a page until it redirects to the callback, and returns the URL of the callback.
+/// async fn navigate(url: String) -> Result<String, String> {
+///     # let _ = url;
+///     Ok("com.example.app:/callback?code=a&state=b".to_owned())
+/// }
+/// ```
 pub trait Login: Send + Sync + 'static {
-    /// Returns the redirect URI of the next login. Called before each [`Login::authorize`], because a listener may have
-    /// another port each time.
+    /// Returns the redirect URI of the next login. Called before each [`Login::authorize`], because a listener may use
+    /// a different port each time.
     ///
     /// # Errors
     /// If no listener can be opened.
     fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>>;
 
-    /// Sends the user to `url` and waits for the callback; returns its whole URL, query included.
+    /// Sends the user to `url`, waits for the callback, and returns its whole URL, including the query.
     ///
     /// Cancel-safe: dropping the future abandons the login and closes the listener.
     ///
     /// # Errors
-    /// If there is no callback in time, or an invalid one.
+    /// If the callback does not arrive in time, or is invalid.
     fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>>;
 }
 
-/// Why there is no callback. Never contains a code, a state, or a URL with either.
+/// The error of a login without a valid callback. It never contains a code, a state, or a URL with either.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use linchpin_auth::login::{CallbackError, Login as _, LoginError, ManualLogin};
+///
+/// let login = ManualLogin::new(
+///     |url| println!("open {url}"),
+///     || async { Ok("not a callback".to_owned()) },
+/// );
+/// match login.authorize("https://login.example/authorize").await {
+///     Err(LoginError::Callback(error)) => assert_eq!(error, CallbackError::NoAnswer),
+///     Err(LoginError::TimedOut(wait)) => println!("no login within {wait:?}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoginError {
     /// The loopback listener cannot be opened, or failed.
     Listen(io::Error),
-    /// [`Login::authorize`] was called without asking [`Login::redirect_uri`] first.
+    /// [`Login::authorize`] was called without calling [`Login::redirect_uri`] first.
     NotListening,
     /// The browser cannot be opened, and no notice callback is set to show the URL.
     Browser(io::Error),
-    /// The URL is not one for a browser (`http` or `https`), so it was not opened.
+    /// The scheme of the URL is neither `http` nor `https`, so it was not opened.
     NotForBrowser,
-    /// There was no callback within this time.
+    /// The callback did not arrive within this time.
     TimedOut(Duration),
     /// The callback is invalid.
     Callback(CallbackError),

@@ -26,16 +26,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// OAuth authorization for requests to MCP servers.
 ///
-/// Does nothing until a server requires authorization. Then it discovers the authorization server, gets a token there
-/// in the configured way, adds it to every request to that MCP server and refreshes it. One value can be used for many
-/// servers: each has its own tokens, and a credential is never sent to an origin that it is not for. Clones share all
-/// state.
+/// It does nothing until a server requires authorization. Then it discovers the authorization server, gets a token from
+/// it in the configured way, adds the token to every request to that MCP server, and refreshes it. One value can be
+/// used for many servers: each has its own tokens, and a credential is never sent to an origin that it was not issued
+/// for. Clones share all state.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::ManualLogin};
 ///
 /// let login = ManualLogin::new(
-///     |url| eprintln!("open {url} and paste the address you are sent to"),
+///     |url| eprintln!("open {url} and paste the URL that you are redirected to"),
 ///     || async { tokio::task::spawn_blocking(|| std::io::stdin().lines().next().unwrap_or(Ok(String::new()))).await? },
 /// );
 /// let oauth = OAuth::new().client_name("my-host").login(login);
@@ -46,11 +46,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// the client metadata document ([`OAuth::client_metadata_url`]) if the authorization server supports it, else dynamic
 /// registration.
 ///
-/// **Reach.** URLs must be `https`, or `http` on the loopback interface. URLs named by a server (metadata, authorization
-/// servers, their endpoints) must be at public addresses if the server is at a public one; public or loopback
-/// if the server is at a loopback address; public or private, but not loopback and not link-local, if the server is
-/// at a private address. The server's own origin is always allowed. [`OAuth::reach`] overrides this. A response may have
-/// 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each checked by the same rules.
+/// **Reach.** URLs must be `https`, or `http` on the loopback interface. URLs named by a server (metadata,
+/// authorization servers, their endpoints) must be at public addresses if the server is at a public one; public or
+/// loopback if the server is at a loopback address; public or private, but not loopback and not link-local, if the
+/// server is at a private address. The server's own origin is always allowed. [`OAuth::reach`] overrides this. A
+/// response may have 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each checked by
+/// the same rules.
 #[derive(Clone)]
 pub struct OAuth {
     shared: Arc<Shared>,
@@ -146,9 +147,10 @@ impl OAuth {
 
     /// Adds a pre-registered client.
     ///
-    /// `issuer` identifies the authorization server that it is registered with, the only one that gets its credentials;
-    /// without an issuer the client is used with the first authorization server, and then with no other. `credential`
-    /// is a secret, a key, or `Credential::None`. Several can be added, each with its issuer.
+    /// `issuer` identifies the authorization server that the client is registered with, the only one that its
+    /// credentials are sent to. Without an issuer, the client is used with the first authorization server, and with no
+    /// other after that. `credential` is a secret, a key, or `Credential::None`. Several clients can be added, each
+    /// with its issuer.
     #[must_use]
     pub fn pre_registered(
         self,
@@ -206,7 +208,7 @@ impl OAuth {
     /// Sets which addresses servers may name, for example [`Reach::PublicOrPrivate`] for known servers in a company's
     /// network.
     ///
-    /// Default: derived from the server's address, see above.
+    /// Default: derived from the server's address, see [`OAuth`].
     #[must_use]
     pub fn reach(self, reach: Reach) -> OAuth {
         self.with(|config| config.reach = Some(reach))
@@ -232,10 +234,10 @@ impl OAuth {
         self.with(|config| config.clock = Arc::new(clock))
     }
 
-    /// Logs in to a server now, regardless of stored tokens. Gets the server's challenge first.
+    /// Logs in to a server now, regardless of stored tokens. Requests the server's challenge first.
     ///
     /// # Errors
-    /// If no token was obtained: why, and what to do.
+    /// If no token was obtained. The message says why, and what to do.
     pub async fn login_to(&self, address: &str) -> Result<(), Error> {
         self.source(address)?.log_in_now().await
     }
@@ -264,7 +266,7 @@ impl OAuth {
         Ok(keys.len())
     }
 
-    /// Lists everything that is stored, without the secrets.
+    /// Lists all stored entries, without their secrets.
     ///
     /// # Errors
     /// If the store cannot be read.

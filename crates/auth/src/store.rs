@@ -1,8 +1,8 @@
 //! Token storage.
 //!
-//! Entries are keyed by issuer and resource, so that a token can never be sent to a server that it was
-//! not issued for. [`MemoryStore`] lasts as long as the program; [`FileStore`] is one file that only its owner can
-//! read; `KeyringStore` (feature `keyring`) is the keyring of the operating system. `keyring_password` reads passwords that
+//! Entries are keyed by issuer and resource, so that a token can never be sent to a server that it was not issued for.
+//! [`MemoryStore`] keeps them in memory; [`FileStore`] keeps them in a file that only its owner can read;
+//! `KeyringStore` (feature `keyring`) uses the keyring of the operating system. `keyring_password` reads passwords that
 //! other programs keep there.
 
 mod file;
@@ -25,7 +25,7 @@ use std::io;
 ///
 /// The futures are cancel-safe in the sense that a dropped `save` takes effect either completely or not at all.
 ///
-/// [`MemoryStore`] and [`FileStore`] are two of them:
+/// [`MemoryStore`] and [`FileStore`] implement this trait:
 ///
 /// ```
 /// use linchpin_auth::store::{MemoryStore, StoreKey, Stored, TokenStore};
@@ -58,12 +58,14 @@ pub trait TokenStore: Send + Sync + 'static {
     /// If the store cannot be written, or not safely.
     fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>>;
 
-    /// Waits until nobody else gets tokens for this key with this store, other programs included: of those that start
-    /// together one asks the user, and the others find what it got. The turn is over when the value is dropped. By default
-    /// nobody waits.
+    /// Waits for an exclusive turn to get tokens for this key, across all programs that use the same store.
+    ///
+    /// If several programs need tokens at the same time, only one of them asks the user to log in, and the others then
+    /// find its tokens in the store. The turn ends when the returned value is dropped. The default implementation
+    /// returns immediately.
     ///
     /// # Errors
-    /// If it cannot be known whose turn it is.
+    /// If the turn cannot be acquired.
     fn turn(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
         let _ = key;
         Box::pin(async { Ok(Turn::default()) })
@@ -76,14 +78,55 @@ pub trait TokenStore: Send + Sync + 'static {
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>>;
 }
 
-/// The turn to get tokens, until it is dropped. See [`TokenStore::turn`].
+/// An exclusive turn to get tokens, which ends when it is dropped. See [`TokenStore::turn`].
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::store::{MemoryStore, StoreKey, Stored, TokenStore, Turn};
+/// use linchpin_core::service::BoxFuture;
+/// use std::{io, sync::Arc};
+/// use tokio::sync::Mutex;
+///
+/// /// Serializes the logins of a process.
+/// struct OneAtATime(MemoryStore, Arc<Mutex<()>>);
+///
+/// impl TokenStore for OneAtATime {
+///     fn turn(&self, _: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
+///         // The lock is released when the turn is dropped.
+///         Box::pin(async { Ok(Turn::holding(self.1.clone().lock_owned().await)) })
+///     }
+///     # fn load(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Option<Stored>>> {
+///     #     self.0.load(key)
+///     # }
+///     # fn save(&self, key: &StoreKey, value: &Stored) -> BoxFuture<'_, io::Result<()>> {
+///     #     self.0.save(key, value)
+///     # }
+///     # fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>> {
+///     #     self.0.forget(key)
+///     # }
+///     # fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
+///     #     self.0.list()
+///     # }
+///     // ... the other methods ...
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> io::Result<()> {
+/// # let store = OneAtATime(MemoryStore::new(), Arc::default());
+/// # let turn = store.turn(&StoreKey::new("https://login.example", "https://mcp.example/mcp")).await?;
+/// # assert!(store.1.try_lock().is_err());
+/// # drop(turn);
+/// # assert!(store.1.try_lock().is_ok());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct Turn {
     _held: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
 impl Turn {
-    /// A turn that lasts as long as this value does.
+    /// Creates a turn that keeps `held`, for example a lock guard, until it is dropped.
     pub fn holding(held: impl Send + Sync + 'static) -> Turn {
         Turn { _held: Some(Box::new(held)) }
     }
@@ -96,6 +139,16 @@ impl std::fmt::Debug for Turn {
 }
 
 /// The key of a stored value: issuer and resource.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::store::StoreKey;
+///
+/// let key = StoreKey::new("https://login.example", "https://mcp.example/mcp");
+/// assert_eq!(key.issuer, "https://login.example");
+/// assert_ne!(key, StoreKey::new("https://login.example", "https://other.example/mcp"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StoreKey {
     /// The issuer identifier of the authorization server.
@@ -112,6 +165,23 @@ impl StoreKey {
 }
 
 /// The value stored under a key.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::store::{Stored, Tokens};
+///
+/// let tokens = Tokens {
+///     access_token: "t0k3n".into(),
+///     token_type: "Bearer".to_owned(),
+///     ..Tokens::default()
+/// };
+/// let stored = Stored { tokens: Some(tokens), ..Stored::default() };
+/// let json = serde_json::to_string(&stored)?;
+/// assert_eq!(json, r#"{"tokens":{"access_token":"t0k3n","token_type":"Bearer"}}"#);
+/// assert_eq!(serde_json::from_str::<Stored>(&json)?, stored);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// The client as the authorization server registered it; `None` without dynamic registration.
@@ -120,12 +190,25 @@ pub struct Stored {
     /// The tokens; `None` before the first login and after they were rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// The private key the tokens are bound to, as `DpopKey::to_secret` wrote it.
+    /// The private key that the tokens are bound to, as returned by `DpopKey::to_secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_key: Option<Secret>,
 }
 
 /// A client as an authorization server registered it (RFC 7591, section 3.2.1).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::store::Registered;
+///
+/// let client: Registered = serde_json::from_str(
+///     r#"{ "client_id": "my-host-17", "token_endpoint_auth_method": "none" }"#,
+/// )?;
+/// assert_eq!(client.client_id, "my-host-17");
+/// assert!(client.client_secret.is_none());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registered {
     /// The client id issued by the server.
@@ -139,12 +222,27 @@ pub struct Registered {
     /// When the secret expires, in seconds since 1970; `None` or 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret_expires_at: Option<u64>,
-    /// The redirect URIs it was registered with.
+    /// The redirect URIs that the client was registered with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirect_uris: Vec<String>,
 }
 
 /// The tokens of one login (RFC 6749, section 5.1).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::store::Tokens;
+///
+/// let tokens = Tokens {
+///     access_token: "t0k3n".into(),
+///     token_type: "Bearer".to_owned(),
+///     expires_at: Some(1_790_000_000),
+///     ..Tokens::default()
+/// };
+/// assert_eq!(tokens.access_token.expose(), "t0k3n");
+/// assert!(!format!("{tokens:?}").contains("t0k3n"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     /// The token that is sent with requests.
@@ -152,7 +250,7 @@ pub struct Tokens {
     /// The token with which the next access token is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
-    /// `Bearer` or `DPoP`, as the server wrote it.
+    /// The token type as returned by the server: `Bearer` or `DPoP`.
     pub token_type: String,
     /// When the access token expires, in seconds since 1970; `None` if the server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -41,9 +41,9 @@ type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 /// Opens the user's browser and waits for the callback on `http://127.0.0.1:PORT/callback`.
 ///
 /// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It accepts
-/// only requests that name the loopback interface in `Host` and, if the browser sends that information, navigations:
-/// foreign pages cannot reach it. A callback with the `state` of another login gets an error page, and the login
-/// continues.
+/// only requests with a loopback address in `Host` and, if the browser sends this information, only navigations, so
+/// that other web pages cannot reach it. For a callback with the `state` of another login, it shows an error page and
+/// continues to wait.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::Browser};
@@ -64,7 +64,7 @@ pub struct Browser {
 impl Browser {
     /// Creates a login that listens on a free port, waits five minutes, and opens the default browser.
     ///
-    /// Without the feature `browser` no browser is opened, and only the notice gets the URL.
+    /// Without the feature `browser`, no browser is opened, and the URL is only passed to the notice.
     pub fn new() -> Browser {
         #[cfg(feature = "browser")]
         let opener: Option<Opener> = Some(Arc::new(|url| open::that_detached(url)));
@@ -89,7 +89,7 @@ impl Browser {
 
     /// Sets a function that shows each URL to the user, in case the browser does not open, or the wrong one does.
     ///
-    /// With a notice it is not an error if no browser can be opened.
+    /// If a notice is set, it is not an error if no browser can be opened.
     #[must_use]
     pub fn notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Browser {
         self.notice = Some(Arc::new(notice));

@@ -6,8 +6,22 @@ use std::fmt;
 /// The longest callback URL that is read, in bytes.
 pub(super) const CALLBACK_BYTES_MAX: usize = 16 * 1024;
 
-/// The parameters of an authorization response (RFC 6749, sections 4.1.2 and 4.1.2.1; RFC 9207 for `iss`). Exactly one
-/// of `code` and `error` is there; whether `state` and `iss` are the right ones is for the caller to check.
+/// The parameters of an authorization response (RFC 6749, sections 4.1.2 and 4.1.2.1; RFC 9207 for `iss`), as returned
+/// by [`callback_params`].
+///
+/// Exactly one of `code` and `error` is set. The caller must check that `state` and `iss` are the expected ones.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::login::callback_params;
+///
+/// let url = "http://127.0.0.1:41718/callback?code=c0de&state=abc&iss=https%3A%2F%2Flogin.example";
+/// let callback = callback_params(url)?;
+/// assert_eq!(callback.code.unwrap().expose(), "c0de");
+/// assert_eq!(callback.iss.as_deref(), Some("https://login.example"));
+/// # Ok::<(), linchpin_auth::login::CallbackError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callback {
     /// The authorization code.
@@ -18,21 +32,30 @@ pub struct Callback {
     pub iss: Option<String>,
     /// The error code, for example `access_denied`.
     pub error: Option<String>,
-    /// The error description for developers. Written by the peer: escape it for display.
+    /// The error description for developers. It is written by the peer, so escape it for display.
     pub error_description: Option<String>,
 }
 
-/// Why a callback URL is invalid. Contains nothing of the URL but names of parameters.
+/// Why a callback URL is invalid. It contains no part of the URL except names of parameters.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::login::{CallbackError, callback_params};
+///
+/// let result = callback_params("http://127.0.0.1:41718/callback?code=a&code=b");
+/// assert_eq!(result, Err(CallbackError::Duplicate("code")));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallbackError {
-    /// It is longer than 16 KiB.
+    /// The URL is longer than 16 KiB.
     TooLong,
-    /// A repeated parameter, which RFC 6749 (section 3.1) forbids.
+    /// This parameter is repeated, which RFC 6749 (section 3.1) forbids.
     Duplicate(&'static str),
-    /// A parameter is not UTF-8.
+    /// This parameter is not UTF-8.
     NotText(&'static str),
-    /// There is neither `code` nor `error`, or both.
+    /// The URL has neither `code` nor `error`, or both.
     NoAnswer,
 }
 
@@ -51,12 +74,12 @@ impl fmt::Display for CallbackError {
 
 impl std::error::Error for CallbackError {}
 
-/// Reads the query of a callback URL. Unknown parameters and a fragment are ignored; an empty `code` or `error` counts
-/// as missing.
+/// Parses the query of a callback URL. Unknown parameters and a fragment are ignored; an empty `code` or `error` is
+/// treated as missing.
 ///
 /// # Errors
-/// When a known parameter is there twice or is not UTF-8, when there is not exactly one of `code` and `error`, or when
-/// the URL is longer than 16 KiB.
+/// If a known parameter is repeated or is not UTF-8, if the query does not contain exactly one of `code` and `error`,
+/// or if the URL is longer than 16 KiB.
 pub fn callback_params(url: &str) -> Result<Callback, CallbackError> {
     if url.len() > CALLBACK_BYTES_MAX {
         return Err(CallbackError::TooLong);

@@ -12,6 +12,26 @@ use std::sync::Arc;
 const PASTE_REDIRECT_URI: &str = "http://127.0.0.1:41718/callback";
 
 /// Shows the authorization URL and reads the callback URL that the user copies from the browser.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::{OAuth, login::ManualLogin};
+///
+/// let login = ManualLogin::new(
+///     |url| println!("Open {url} and paste the URL that you are redirected to:"),
+///     || async {
+///         tokio::task::spawn_blocking(|| {
+///             let mut line = String::new();
+///             std::io::stdin().read_line(&mut line)?;
+///             Ok(line)
+///         })
+///         .await?
+///     },
+/// );
+/// let oauth = OAuth::new().login(login);
+/// # let _ = oauth;
+/// ```
 #[derive(Clone)]
 pub struct ManualLogin {
     show: Arc<dyn Fn(&str) + Send + Sync>,
@@ -22,8 +42,8 @@ pub struct ManualLogin {
 impl ManualLogin {
     /// Creates a login from two functions.
     ///
-    /// `show` gets the URL to open in any browser on any machine; `read` returns the line that the user pasted:
-    /// the whole callback URL, or only its query (`code=…&state=…`).
+    /// `show` receives the URL to open in a browser on any machine; `read` returns the line that the user pastes: the
+    /// whole callback URL, or only its query (`code=…&state=…`).
     pub fn new<F>(
         show: impl Fn(&str) + Send + Sync + 'static,
         read: impl Fn() -> F + Send + Sync + 'static,
@@ -79,7 +99,7 @@ impl fmt::Debug for ManualLogin {
     }
 }
 
-/// Calls a closure: for tests, and for programs with their own way to reach the user.
+/// Calls a closure, for tests and for programs with their own way to reach the user.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::Headless};
@@ -97,7 +117,7 @@ pub struct Headless {
 }
 
 impl Headless {
-    /// Creates a login from a function that gets the authorization URL and returns the whole callback URL.
+    /// Creates a login from a function that receives the authorization URL and returns the whole callback URL.
     pub fn new<F>(redirect_uri: impl Into<String>, ask: impl Fn(String) -> F + Send + Sync + 'static) -> Headless
     where
         F: Future<Output = Result<String, LoginError>> + Send + 'static,

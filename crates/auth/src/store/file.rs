@@ -18,10 +18,10 @@ const VERSION: u32 = 1;
 
 /// Stores tokens in one JSON file.
 ///
-/// The file has the mode 0600 and its directory, if it is created, 0700. A file that other users may read or write,
-/// that belongs to another user or is a symbolic link is rejected, and so is a directory that others may write to. Each
-/// change replaces the whole file under a lock file that other processes respect, so that reads are consistent
-/// and no change is lost. A damaged file is an error and never overwritten. At most 4 MiB are kept.
+/// The file has the mode 0600 and its directory, if it is created, 0700. A file is rejected if other users may read or
+/// write it, if it belongs to another user, or if it is a symbolic link; so is a directory that other users may write
+/// to. Each change replaces the whole file under a lock file that other processes respect, so that reads are consistent
+/// and no change is lost. A damaged file is an error and is never overwritten. The maximum size is 4 MiB.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, store::FileStore};

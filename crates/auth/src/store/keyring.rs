@@ -41,21 +41,32 @@ const READS_MAX: u32 = 3;
 /// Stores everything in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
 /// KeePassXC), the login keychain on macOS, the Credential Manager on Windows.
 ///
-/// The keyring may ask the user for its password; each operation may take two minutes for that. Processes that
-/// change the same keyring take turns with a lock file in the user's state directory. A value that is too large for
-/// one entry is kept in several. A value may have 1 MiB.
+/// The keyring may prompt the user for its password, so each operation may take up to two minutes. Processes that
+/// change the same keyring are synchronized with a lock file in the user's state directory. A value that is too large
+/// for one entry is split into several; the maximum is 1 MiB.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_auth::OAuth;
+/// use linchpin_auth::store::KeyringStore;
+///
+/// let oauth = OAuth::new().store(KeyringStore::new("my-host"));
+/// # let _ = oauth;
+/// ```
 #[derive(Clone)]
 pub struct KeyringStore {
     room: Arc<Room>,
 }
 
 impl KeyringStore {
-    /// The store of all programs that use this: its entries belong to the service `linchpin`.
+    /// Returns the store that is shared by all programs that use this method. Its entries belong to the service
+    /// `linchpin`.
     pub fn standard() -> KeyringStore {
         KeyringStore::new("linchpin")
     }
 
-    /// A store whose entries belong to a service of this name. The keyring is opened when it is first needed.
+    /// Creates a store whose entries belong to a service with this name. The keyring is opened on first use.
     pub fn new(service: impl Into<String>) -> KeyringStore {
         // Without a state directory, processes do not take turns: the worst that happens is an unlisted key.
         let lock = private::state_dir().ok().map(|dir| dir.join("keyring.lock"));
@@ -130,19 +141,19 @@ impl TokenStore for KeyringStore {
     }
 }
 
-/// Reads a password that the user or another program stored in the keyring under a service and an account; `None` if
-/// there is none.
+/// Reads a password that the user or another program stored in the keyring under a service and an account. Returns
+/// `None` if the entry does not exist.
 ///
-/// The operating system's own tools write such entries so that this finds them:
+/// Such entries can be written with the tools of the operating system:
 ///
 /// - the Secret Service: `secret-tool store --label=… service SERVICE username ACCOUNT`;
 /// - macOS: `security add-generic-password -s SERVICE -a ACCOUNT -w`;
 /// - Windows: `cmdkey /generic:ACCOUNT.SERVICE /user:ACCOUNT /pass`.
 ///
-/// This blocks: the keyring may ask the user for its password, and is given two minutes for that.
+/// This function blocks for up to two minutes, because the keyring may prompt the user for its password.
 ///
 /// # Errors
-/// When the keyring is unavailable, does not respond in time, or has several such entries. Errors never contain its
+/// If the keyring is unavailable, does not respond in time, or has several such entries. Errors never contain its
 /// content.
 pub fn keyring_password(service: &str, account: &str) -> io::Result<Option<Secret>> {
     let (service, account) = (service.to_owned(), account.to_owned());

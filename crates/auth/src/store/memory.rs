@@ -8,6 +8,22 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Stores tokens in memory. Clones share the entries.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// use linchpin_auth::store::{MemoryStore, StoreKey, Stored, TokenStore as _};
+///
+/// let store = MemoryStore::new();
+/// let key = StoreKey::new("https://login.example", "https://mcp.example/mcp");
+/// store.save(&key, &Stored::default()).await?;
+/// // A clone has the same entries.
+/// assert_eq!(store.clone().list().await?, [key]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     kept: Arc<Mutex<BTreeMap<StoreKey, Stored>>>,
