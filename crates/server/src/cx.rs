@@ -25,11 +25,11 @@ use tokio::sync::Notify;
 
 /// The context of one call. Cheap to clone; a clone that outlives the call sends nothing.
 ///
-/// Handlers of notifications and subscriptions get one too: what they log, notify and request is sent on the session's
-/// stream. A client without a session cannot be asked there.
+/// Handlers of notifications and subscriptions take one too: their log messages, notifications and requests are sent on
+/// the session's stream. They cannot send requests to a client without a session.
 ///
-/// Cancellation, the deadline and a closed stream drop the call's future; [`Cx::cancelled`] is for work that the
-/// handler moved to other tasks.
+/// When a call is cancelled, exceeds its deadline or loses its stream, its future is dropped; [`Cx::cancelled`] is for work
+/// that the handler moved to other tasks.
 ///
 /// ```
 /// # use linchpin_server::{Cx, Result};
@@ -111,19 +111,19 @@ impl Cx {
         self.0.link.as_ref()
     }
 
-    /// Returns the id of the task that this call has become. `None` for a call that is no task, or none yet.
+    /// Returns the id of the task that this call has become. `None` if the call is not a task, or has not become one yet.
     ///
-    /// It is the same when the task is started again, so it is a good idempotency key for what a step does elsewhere.
+    /// The id stays the same when the task is restarted, so it can serve as an idempotency key for requests to other systems.
     #[cfg(feature = "tasks")]
     pub fn task_id(&self) -> Option<String> {
         Some(self.link()?.task()?.id().to_owned())
     }
 
-    /// Makes the call a task now, if it can become one. Returns whether it is one.
+    /// Turns the call into a task now, if possible. Returns whether the call is a task.
     ///
-    /// The client gets the task's id as the answer, and the handler goes on. Nothing happens if it is a task already, or if
-    /// the tool or the client knows no tasks. For tools that are [`task_later`](crate::Tool::task_later): what they
-    /// ask before is asked during the call.
+    /// The client receives the task as the result of its call, and the handler continues. This has no effect if the call is a
+    /// task already, or if the tool or the client does not support tasks. It is meant for
+    /// [`task_later`](crate::Tool::task_later) tools: requests to the client before this point are part of the call.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server, Tool};
@@ -276,12 +276,12 @@ impl Cx {
         self.0.context.principal.as_ref()
     }
 
-    /// Demands scopes that only some calls need: those with certain arguments, for example. [`Tool::scopes`](crate::Tool::scopes) demands
-    /// them of every call.
+    /// Requires scopes that only some calls need, for example those with certain arguments. [`Tool::scopes`](crate::Tool::scopes)
+    /// requires them for every call.
     ///
-    /// Return the error with `?`. The client is answered with status 403 and a challenge that names all of these scopes, so that it asks the
-    /// user for them and calls again; once progress or a log message was sent it is a JSON-RPC error, as on other transports.
-    /// Transports that no stranger can reach do not look at scopes.
+    /// Return the error with `?`. Over HTTP the response is status 403 with a challenge that names all of these scopes, so that
+    /// the client can ask the user for them and call again; after progress or a log message was sent, and on other transports,
+    /// it is a JSON-RPC error. Scopes are not checked on transports that only local users can reach.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server};
@@ -322,8 +322,8 @@ impl Cx {
         self.0.request.params.meta.map_or("{}", |span| self.0.request.text(span))
     }
 
-    /// Returns the W3C trace context from `_meta`, or from the HTTP headers. `None` if the client sent none, or one whose
-    /// `traceparent` is malformed.
+    /// Returns the W3C trace context from `_meta`, or from the HTTP headers. `None` if the client sent no trace context, or
+    /// its `traceparent` is malformed.
     pub fn trace(&self) -> Option<TraceContext> {
         TraceContext::of_request(&self.0.request, self.headers())
     }
@@ -365,8 +365,8 @@ impl Cx {
         self.0.context.extensions.get::<X>().cloned()
     }
 
-    /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy it is that of the proxy,
-    /// unless a layer in front sets it.
+    /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy, this is the address of the
+    /// proxy, unless a layer sets the client's address.
     pub fn peer_addr(&self) -> Option<core::net::SocketAddr> {
         self.0.context.peer
     }
@@ -539,8 +539,8 @@ impl Cancel for CallState {
 }
 
 impl Audience {
-    /// The session of a call, or its connection on transports where each client has one of its own. `None` for stateless
-    /// requests over HTTP. It does not keep the session alive.
+    /// Returns the session of a call or, on transports where each client has its own connection, the connection. `None` for
+    /// stateless requests over HTTP. The audience does not keep the session alive.
     pub fn session(cx: &Cx) -> Option<Audience> {
         Audience::session_of(cx.caller(), &cx.0.context)
     }
@@ -559,7 +559,7 @@ impl fmt::Debug for Cx {
 /// use linchpin_types::logging::LoggingLevel;
 /// use std::time::Duration;
 ///
-/// // A tool that goes on after its answer, and tells the session when it is done.
+/// // A tool that continues to work after its response, and notifies the session when it is done.
 /// async fn start(cx: &Cx) -> &'static str {
 ///     if let Some(peer) = cx.peer() {
 ///         tokio::spawn(async move {

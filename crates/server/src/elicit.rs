@@ -42,7 +42,7 @@ const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-/// The result of a form elicitation. [`Cx::elicit_form`] shows it.
+/// The result of a form elicitation, returned by [`Cx::elicit_form`].
 ///
 /// ```
 /// # use linchpin_server::Elicited;
@@ -106,8 +106,8 @@ impl Cx {
     /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
     /// does not respond within `server_requests.response_ms_max`; or if
     /// [input is required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error
-    /// type. A handler that goes on instead is asked for the input all the same: its result is discarded, and it runs
-    /// again with the input. Dropping the future withdraws the elicitation.
+    /// type. If a handler continues instead, its result is discarded: the client is asked for the input all the same, and the handler runs
+    /// again with it. Dropping the future withdraws the elicitation.
     #[doc(alias = "elicitation")]
     #[doc(alias = "elicitInput")]
     #[doc(alias = "create_elicitation")]
@@ -165,7 +165,7 @@ impl Cx {
     /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
     ///
     /// # Errors
-    /// Those of [`Cx::elicit_form`]; also if the schema has what the client's revision lacks. Dropping the future withdraws the
+    /// Those of [`Cx::elicit_form`]; also if the schema uses features that the client's revision lacks. Dropping the future withdraws the
     /// elicitation.
     pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
         self.elicit_schema(key, message, schema, &|_| true).await
@@ -232,7 +232,7 @@ impl Cx {
     /// Deprecated by the current revision, but still supported.
     ///
     /// # Errors
-    /// If the client does not support sampling, or what `request` asks for (tools, audio); if its messages break a rule of the
+    /// If the client does not support sampling or a feature that `request` uses (tools, audio); if the messages violate the
     /// specification; if the client rejects the request or does not respond in time; or if
     /// [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping the future withdraws the request.
     #[doc(alias = "sampling")]
@@ -291,10 +291,11 @@ impl Cx {
 
     /// Sends a request with any method to the client, for clients that know it.
     ///
-    /// With a session it is a server request, otherwise an input request under `key`, as with [`Cx::elicit`]: there code before
-    /// it runs again with each retry. `params` serializes to an object, or is `()`. Whether the client knows the method
-    /// is up to the two of them, best by an extension: see [`Cx::client_capabilities`] and [`Cx::require`]. Use [`Cx::elicit`],
-    /// [`Cx::sample`] and [`Cx::roots`] for what the specification has; they fit the request to the client's revision.
+    /// With a session it is a server request, otherwise an input request under `key`, as with [`Cx::elicit`]: in that case, code
+    /// before it runs again with each retry. `params` serializes to an object, or is `()`. Declare the method as part of an
+    /// extension, so that the server can find out whether the client knows it: see [`Cx::client_capabilities`] and
+    /// [`Cx::require`]. For the methods of the specification use [`Cx::elicit`], [`Cx::sample`] and [`Cx::roots`], which adapt the
+    /// request to the client's revision.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result};
@@ -310,9 +311,9 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If `params` is something else; if the client's revision does not let servers send this method, or the client did not declare
-    /// the capability that the specification asks for; if the client rejects the request, does not respond in time, or responds with
-    /// something that is not an `R`; or if [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping
+    /// If `params` has another shape; if servers may not send this method in the client's revision, or the client did not declare
+    /// the required capability; if the client rejects the request, does not respond in time, or its response is not
+    /// an `R`; or if [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping
     /// the future withdraws the request.
     #[doc(alias = "send_request")]
     pub async fn request<R: DeserializeOwned>(
@@ -340,8 +341,8 @@ impl Cx {
     /// Sends a notification with any name to the client, for clients that know it: on the call's stream, or from a handler of
     /// notifications on the session's.
     ///
-    /// `params` serializes to an object, or is `()`. Use [`Cx::progress`], [`Cx::log`] and [`Cx::server`] for what the
-    /// specification has; they know what the client wants. If the client reads slowly, the oldest notifications are dropped.
+    /// `params` serializes to an object, or is `()`. For the notifications of the specification use [`Cx::progress`], [`Cx::log`]
+    /// and [`Cx::server`], which only send what the client requested. If the client reads slowly, the oldest notifications are dropped.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result};
@@ -353,7 +354,7 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If `params` is something else.
+    /// If `params` has another shape.
     #[doc(alias = "send_notification")]
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), RequestError> {
         let params = object(method, params)?;
@@ -363,7 +364,7 @@ impl Cx {
 
     /// Runs a step once per multi-round-trip request: retries reuse its result.
     ///
-    /// The result travels in the encrypted `requestState`. With sessions there are no retries and the step simply runs.
+    /// The result is stored in the encrypted `requestState`. With sessions there are no retries, and the step simply runs.
     ///
     /// The state is bound to the principal, the method and its parameters, and expires; until then a client can replay
     /// it, so a step that must never happen twice needs a record on the server.
@@ -381,7 +382,8 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// The step's own, which is not kept, or if its result cannot be JSON. Dropping the future drops the step.
+    /// The error of the step, which is not stored, or if its result cannot be serialized to JSON. Dropping the future drops the
+    /// step.
     #[doc(alias = "once")]
     pub async fn memoize<T, F>(&self, key: &str, step: F) -> Result<T>
     where

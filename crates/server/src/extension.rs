@@ -30,11 +30,13 @@ use std::sync::Arc;
 /// let server = Server::new("notes", "1.0").with(search);
 /// ```
 ///
-/// The server announces it in every revision, in those before 2026-07-28 to clients that declare it. The method above is called
-/// `com.example/search/run`. A client declares the extension with `Client::extension` and calls it with `Connection::request`;
-/// to others the method does not exist (-32601). Clients of 2026-07-28 declare it in each request, others in `initialize`.
+/// The server announces the extension in every revision; before 2026-07-28, only to clients that declare it. The full name of
+/// the method above is `com.example/search/run`. A client declares the extension with `Client::extension` and calls the method
+/// with `Connection::request`; for other clients the method does not exist (-32601). Clients of 2026-07-28 declare the extension
+/// in each request, others in `initialize`.
 ///
-/// The prefix of the identifier is a domain of your own, reversed. Errors of your own lie outside of -32768 to -32000.
+/// The prefix of the identifier is a domain that you control, reversed. Application-defined error codes lie outside -32768 to
+/// -32000.
 pub struct Extension<S = ()> {
     identifier: String,
     settings: Value,
@@ -67,7 +69,7 @@ impl<S: Send + Sync + 'static> Extension<S> {
 
     /// Adds a method. Its name on the wire begins with the identifier: `run` is `com.example/search/run`.
     ///
-    /// The handler is one of [`Server::method`].
+    /// The handler is a function as for [`Server::method`].
     pub fn method<M, H>(mut self, name: &str, handler: H) -> Self
     where
         H: MethodHandler<S, M>,
@@ -78,8 +80,8 @@ impl<S: Send + Sync + 'static> Extension<S> {
         self
     }
 
-    /// Sets the member of the parameters that says what the method added last is about, a string. Over HTTP, clients of
-    /// 2026-07-28 repeat it in `Mcp-Name` (in Rust with `Request::named`); a request whose header differs is refused (-32020).
+    /// Sets the member of the parameters, a string, that names the target of the method added last. Over HTTP, clients of
+    /// 2026-07-28 repeat it in `Mcp-Name` (in Rust with `Request::named`); a request whose header differs is rejected (-32020).
     pub fn named_by(mut self, member: &str) -> Self {
         match self.methods.last_mut() {
             Some(method) => method.named_by = Some(member.into()),

@@ -255,10 +255,12 @@ impl fmt::Debug for Handle {
 }
 
 macro_rules! kind {
-    ($name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal) => {
+    ($(#[$doc:meta])* $name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal) => {
         #[doc = concat!("The ", $what, "s of a server. Changes take effect at once; subscribers are notified once.")]
         ///
         /// An unknown name is an error, [`ChangeError::Unknown`].
+        ///
+        $(#[$doc])*
         #[derive(Clone)]
         pub struct $name {
             registries: Arc<Registries>,
@@ -305,8 +307,8 @@ macro_rules! kind {
 
             #[doc = concat!("Replaces the ", $what, " with the same ", $key, ": definition and handler.")]
             ///
-            /// Lists always contain one of them, and calls reach the old one or the new one. It stays disabled if it
-            /// was.
+            /// Lists always contain either the old or the new definition, and calls reach either the old or the new
+            /// handler. A disabled item stays disabled.
             ///
             /// A handler that passes *itself* here does not compile (`E0283`: rustc cannot prove yet that its future is
             /// `Send`). Call `replace` in a separate plain `fn` instead:
@@ -394,10 +396,10 @@ macro_rules! kind {
                 Ok(changed)
             }
 
-            /// Enables it for one session or principal only, whether it is disabled or hidden by `visible_to` for others.
+            /// Enables it for one session or principal only, even if it is disabled or hidden by `visible_to` for others.
             ///
-            /// What is set for a session goes before what is set for its principal. It is kept in this process: with
-            #[doc = concat!("the session, or, for a principal, until [`", stringify!($name), "::reset_for`] or the removal of the ", $what, ".")]
+            /// A setting for a session takes precedence over one for its principal. Settings are kept in this process:
+            #[doc = concat!("until the end of the session or, for a principal, until [`", stringify!($name), "::reset_for`] or the removal of the ", $what, ".")]
             ///
             /// # Errors
             #[doc = concat!("If no ", $what, " has this ", $key, ".")]
@@ -448,9 +450,42 @@ macro_rules! kind {
     };
 }
 
-kind!(Tools tools 0 Tool ToolHandler bind_tool "tool", "name");
-kind!(Resources resources 1 Resource ResourceHandler bind_resource "resource", "URI");
-kind!(Prompts prompts 2 Prompt PromptHandler bind_prompt "prompt", "name");
+kind! {
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("news", "1.0").tool(("latest", "Returns the latest headline."), || "none yet");
+    /// let tools = server.tools();
+    /// tools.insert(("archive", "Returns old headlines."), || "none yet")?;
+    /// tools.disable("latest")?;
+    /// assert_eq!(tools.names(), ["archive"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    Tools tools 0 Tool ToolHandler bind_tool "tool", "name"
+}
+kind! {
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("notes", "1.0");
+    /// let resources = server.resources();
+    /// resources.insert("note://today", || "Buy milk.")?;
+    /// assert_eq!(resources.names(), ["note://today"]);
+    /// resources.remove("note://today")?;
+    /// assert!(resources.names().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    Resources resources 1 Resource ResourceHandler bind_resource "resource", "URI"
+}
+kind! {
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("reviews", "1.0").prompt(("review", "Reviews a change."), || "Review my change.");
+    /// let prompts = server.prompts();
+    /// prompts.rename("review", "review-change")?;
+    /// assert_eq!(prompts.names(), ["review-change"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    Prompts prompts 2 Prompt PromptHandler bind_prompt "prompt", "name"
+}
 
 impl Tools {
     fn register(&self, tool: Tool, bound: Bound) -> Result<tool::Registered, String> {

@@ -37,10 +37,10 @@ macro_rules! handlers {
     ($(#[$doc:meta])* $name:ident $bind:ident $kind:ty, $answer:ident $decode:ident $refuse:path) => {
         $(#[$doc])*
         ///
-        /// It is an `async fn` or a plain `fn` of any of `&S`, `&Cx` and one struct of arguments, in this order. A closure
-        /// that takes a reference is written `async |app: &App, q: Query| …`, because the future of
-        /// `|app: &App| async move { … }` cannot borrow from the parameter. Implemented for all such functions; do not
-        /// implement it yourself.
+        /// It is implemented for every `async fn` and plain `fn` that takes any of `&S`, `&Cx` and one struct of arguments, in
+        /// this order; do not implement it yourself. A closure that takes a reference is written
+        /// `async |app: &App, q: Query| …`, because the future of `|app: &App| async move { … }` cannot borrow from the
+        /// parameter.
         #[diagnostic::on_unimplemented(
             message = "this function cannot be a handler of `{S}`",
             label = "not a handler",
@@ -109,27 +109,91 @@ macro_rules! handlers {
 
 handlers! {
     /// A function that can handle a tool with state `S`.
+    ///
+    /// ```
+    /// use linchpin_server::{Server, ToolHandler};
+    ///
+    /// /// Adds a tool under two names.
+    /// fn add<M, H: ToolHandler<(), M>>(server: Server, handler: H) -> Server {
+    ///     server.tool("now", handler.clone()).tool("time", handler)
+    /// }
+    /// let server = add(Server::new("clock", "1.0"), async || "12:00");
+    /// assert_eq!(server.tools().names(), ["now", "time"]);
+    /// ```
     ToolHandler bind_tool Tool, IntoReply tool_arguments dispatch::bad_arguments
 }
 handlers! {
     /// A function that can handle a resource with state `S`. [`Cx::uri`](crate::Cx::uri) returns the requested URI.
+    ///
+    /// ```
+    /// use linchpin_server::{Cx, ResourceHandler, Server};
+    ///
+    /// /// Adds two files that have the same handler.
+    /// fn add<M, H: ResourceHandler<(), M>>(server: Server, read: H) -> Server {
+    ///     server.resource("file:///a.txt", read.clone()).resource("file:///b.txt", read)
+    /// }
+    /// let server = add(Server::new("files", "1.0"), |cx: &Cx| cx.uri().unwrap_or_default().to_owned());
+    /// assert_eq!(server.resources().names(), ["file:///a.txt", "file:///b.txt"]);
+    /// ```
     ResourceHandler bind_resource Resource, IntoContents variables dispatch::bad_variables
 }
 handlers! {
     /// A function that can handle a prompt with state `S`.
+    ///
+    /// ```
+    /// use linchpin_server::{PromptHandler, Server};
+    ///
+    /// /// Adds a prompt in two languages.
+    /// fn add<M, H: PromptHandler<(), M>>(server: Server, english: H, german: H) -> Server {
+    ///     server.prompt("greet-en", english).prompt("greet-de", german)
+    /// }
+    /// let server = add::<_, fn() -> &'static str>(Server::new("greeter", "1.0"), || "Greet me.", || "Begrüße mich.");
+    /// assert_eq!(server.prompts().names(), ["greet-en", "greet-de"]);
+    /// ```
     PromptHandler bind_prompt Prompt, IntoMessages variables dispatch::bad_variables
 }
 handlers! {
     /// A function that can handle a custom method with state `S`.
+    ///
+    /// ```
+    /// use linchpin_server::{Json, MethodHandler, Server};
+    ///
+    /// /// Adds a method under a prefix of our own.
+    /// fn add<M, H: MethodHandler<(), M>>(server: Server, name: &str, handler: H) -> Server {
+    ///     server.method(format!("example.com/{name}"), handler)
+    /// }
+    /// let server = add(Server::new("notes", "1.0"), "count", || Json(serde_json::json!({ "notes": 3 })));
+    /// ```
     MethodHandler bind_method CustomMethod, IntoResult tool_arguments dispatch::bad_parameters
 }
 handlers! {
     /// A function that can complete arguments of prompts and resources with state `S`. Its argument is a [`Completion`].
+    ///
+    /// ```
+    /// use linchpin_server::{Completion, CompletionHandler, Prompt};
+    ///
+    /// /// Completes an argument `city` that several prompts have.
+    /// fn with_city<M, H: CompletionHandler<(), M>>(prompt: Prompt, cities: H) -> Prompt {
+    ///     prompt.complete("city", cities)
+    /// }
+    /// let prompt = Prompt::new("brief", "A morning briefing.");
+    /// let prompt = with_city(prompt, |asked: Completion| asked.filter(["Oslo", "Bergen"]));
+    /// ```
     ///
     /// [`Completion`]: crate::Completion
     CompletionHandler bind_completion Completes, IntoCompletion variables dispatch::bad_variables
 }
 handlers! {
     /// A function that can handle a notification, or a subscription to a resource, with state `S`.
+    ///
+    /// ```
+    /// use linchpin_server::{Cx, NotificationHandler, Server};
+    ///
+    /// /// Runs a handler after the handshake and whenever the roots change.
+    /// fn on_roots<M, H: NotificationHandler<(), M>>(server: Server, handler: H) -> Server {
+    ///     server.on_initialized(handler.clone()).on_roots_changed(handler)
+    /// }
+    /// let server = on_roots(Server::new("files", "1.0"), |cx: &Cx| println!("roots of {:?}", cx.client()));
+    /// ```
     NotificationHandler bind_notification Notified, NotificationResult tool_arguments dispatch::bad_parameters
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Marker of the handlers of notifications and subscriptions.
+/// Marker of handlers of notifications and subscriptions.
 pub struct Notified;
 
 /// What a handler of notifications or subscriptions returns: `()`, or a `Result` of it with any printable error.

@@ -81,7 +81,7 @@ impl Call {
         &self.cx
     }
 
-    /// Rejects the call with a message: a failed result of a tool, for the model; a JSON-RPC error of all else.
+    /// Rejects the call with a message: as a tool result with `isError` for tools, as a JSON-RPC error for everything else.
     pub fn refuse(self, message: &str) -> Reply {
         match self.cx.method() {
             MethodName::Known(Method::ToolsCall) => tool_result::failure(self.invocation.out, message),
@@ -89,9 +89,9 @@ impl Call {
         }
     }
 
-    /// Responds with this result instead: an object with the members that the method's result has.
+    /// Responds with this result instead of running the handler: an object with the members of the method's result.
     ///
-    /// What every result of the client's revision has (`resultType`, the server's name) is added.
+    /// The members that the client's revision requires in every result (`resultType`, the server's name) are added.
     pub fn respond(self, result: impl Into<Value>) -> Reply {
         match result.into() {
             Value::Object(members) => result_object::write(&members, self.invocation.out),

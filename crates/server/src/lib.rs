@@ -167,7 +167,7 @@ pub use viewer::{Audience, Viewer};
 
 /// The limits of a server and their defaults.
 pub use linchpin_core::Limits;
-/// What a server tells those who watch it.
+/// Observers of a server, and the events that they receive.
 pub use linchpin_core::observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
 /// The response of a call, for middleware.
 pub use linchpin_core::reply::{Reply, ReplyKind};

@@ -14,17 +14,18 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A server whose methods are functions of the request as it was received.
+/// A server whose handlers take requests as they were received, one handler for each method.
 ///
-/// [`Server`] is for servers of tools, resources and prompts; this is for programs that need the methods themselves:
-/// proxies, recordings, test doubles, lists that a database pages. It answers the handshake (`initialize`, `server/discover`),
-/// `ping`, `logging/setLevel`, and subscriptions by itself; each can be replaced. Methods without a handler are refused.
+/// [`Server`] is for servers with tools, resources and prompts; this is for programs that implement the methods themselves:
+/// proxies, recorders, test doubles, or lists that are paged by a database. It handles the handshake (`initialize`,
+/// `server/discover`), `ping`, `logging/setLevel`, and subscriptions; each of these can be replaced. Methods without a handler
+/// are rejected.
 ///
 /// A handler is an `async fn(Request, Cx) -> Result<impl Serialize, Error>`. Its result must be an object; the members that the
 /// caller's revision requires (`resultType`, `_meta`) are added, unless there is a `resultType` already: then the result is sent
-/// as it stands. What is written must otherwise be what the caller's revision has; [`Cx::revision`] tells. An
-/// [`ErrorObject`](linchpin_types::error::ErrorObject) that `?` returns is sent as it is. Limits of calls, cancellation, progress,
-/// logs and requests to the client are those of [`Server`].
+/// unchanged. Other members are not adapted to the caller's revision, which [`Cx::revision`] returns. An
+/// [`ErrorObject`](linchpin_types::error::ErrorObject) that `?` returns is sent unchanged. Call limits, cancellation, progress,
+/// logs and requests to the client work as in [`Server`].
 ///
 /// ```
 /// use linchpin_server::LowLevelServer;
@@ -57,7 +58,7 @@ impl LowLevelServer {
         Server::new(name, version).into()
     }
 
-    /// Sets the capabilities to declare: a `ServerCapabilities` object. None by default.
+    /// Sets the capabilities to declare: a `ServerCapabilities` object. Empty by default.
     pub fn capabilities(mut self, capabilities: Value) -> LowLevelServer {
         for (kind, name) in ["tools", "resources", "prompts"].into_iter().enumerate() {
             self.server.announce(kind, capabilities.get(name).is_some());
@@ -66,7 +67,7 @@ impl LowLevelServer {
         self
     }
 
-    /// Adds the handler of a method, whether the specification has it or not. The last one counts.
+    /// Sets the handler of a method, whether it is part of the specification or not. It replaces an earlier handler.
     pub fn method<F, Fut, R>(mut self, name: impl AsRef<str>, handler: F) -> LowLevelServer
     where
         F: Fn(Request, Cx) -> Fut + Send + Sync + 'static,
@@ -77,7 +78,7 @@ impl LowLevelServer {
         self
     }
 
-    /// Sets the handler of all methods that have none and that this server does not answer by itself.
+    /// Sets the handler of all methods that have no handler of their own and that this server does not handle by itself.
     pub fn fallback<F, Fut, R>(mut self, handler: F) -> LowLevelServer
     where
         F: Fn(Request, Cx) -> Fut + Send + Sync + 'static,

@@ -60,8 +60,8 @@ impl Prompt {
 
     /// Declares an argument that is known only at run time, for example of a prompt read from a file.
     ///
-    /// The handler takes a map of strings with all arguments that were passed. For an argument of the handler's own
-    /// type, this replaces its description. A second one of the same name replaces the first.
+    /// The handler takes a map of strings with all arguments that were passed. If the handler's argument type has a field of
+    /// this name, this replaces its description. A second argument of the same name replaces the first.
     ///
     /// ```
     /// # use linchpin_server::{Prompt, Server};
@@ -119,7 +119,7 @@ impl Prompt {
         self
     }
 
-    /// Sets the scopes that the prompt and its completion demand, as [`Tool::scopes`](crate::Tool::scopes) does.
+    /// Sets the scopes that the prompt and its completion require, as [`Tool::scopes`](crate::Tool::scopes) does.
     pub fn scopes<I>(mut self, scopes: I) -> Prompt
     where
         I: IntoIterator,
@@ -129,11 +129,11 @@ impl Prompt {
         self
     }
 
-    /// Sets for whom the prompt exists: others neither see it in lists, nor can get it, nor are told of its changes. A request for
-    /// it is answered as if it were unknown.
+    /// Sets for which clients the prompt exists: others do not see it in lists, cannot get it, and are not notified of its
+    /// changes. For them, a request for it fails as if the prompt did not exist.
     ///
-    /// `visible` is asked for every list and every request, so it must be fast. Lists of a server that has such items are not
-    /// shared by callers, nor cached by anybody for all of them. See [`Tool::visible_to`](crate::Tool::visible_to).
+    /// `visible` is called for every list and every request, so it must be fast. If a server has such items, its lists are built
+    /// for each caller, and are never cached publicly. See [`Tool::visible_to`](crate::Tool::visible_to).
     pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Prompt {
         self.access.set_visible(visible);
         self

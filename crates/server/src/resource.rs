@@ -72,7 +72,7 @@ impl Resource {
         self
     }
 
-    /// Sets the media type, also of contents without their own.
+    /// Sets the media type, which also applies to contents that do not set their own.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Resource {
         self.def.mime_type = Some(mime_type.into());
         self
@@ -113,7 +113,7 @@ impl Resource {
         self
     }
 
-    /// Sets the scopes that a read, a subscription and completion demand, as [`Tool::scopes`](crate::Tool::scopes) does.
+    /// Sets the scopes that reads, subscriptions and completion require, as [`Tool::scopes`](crate::Tool::scopes) does.
     pub fn scopes<I>(mut self, scopes: I) -> Resource
     where
         I: IntoIterator,
@@ -123,11 +123,11 @@ impl Resource {
         self
     }
 
-    /// Sets for whom the resource exists: others neither see it in lists, nor can read it, nor are told of its changes. A request for
-    /// it is answered as if it were unknown.
+    /// Sets for which clients the resource exists: others do not see it in lists, cannot read it, and are not notified of its
+    /// changes. For them, a request for it fails as if the resource did not exist.
     ///
-    /// `visible` is asked for every list and every read, so it must be fast. Lists of a server that has such items are not
-    /// shared by callers, nor cached by anybody for all of them. See [`Tool::visible_to`](crate::Tool::visible_to).
+    /// `visible` is called for every list and every read, so it must be fast. If a server has such items, its lists are built
+    /// for each caller, and are never cached publicly. See [`Tool::visible_to`](crate::Tool::visible_to).
     pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Resource {
         self.access.set_visible(visible);
         self

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 #[schemars(transform = undescribed)]
 pub struct NoArgs {}
 
-/// A type with a JSON Schema: it derives `JsonSchema`.
+/// A type with a JSON Schema. Implemented for all types that implement `JsonSchema`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no JSON Schema: the trait bound `{Self}: JsonSchema` is not satisfied",
     label = "`JsonSchema` is not implemented for `{Self}`",

@@ -46,7 +46,7 @@ pub struct Server<S = ()> {
     state: StateOf<S>,
 }
 
-/// What a server is made of, beside its tools, resources and prompts.
+/// The parts of a server besides its tools, resources and prompts.
 pub(crate) struct Settings {
     pub(crate) info: Implementation,
     pub(crate) instructions: Option<String>,
@@ -149,8 +149,8 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Sets a state per session for the handlers added after this call: they take `&T`.
     ///
-    /// `make` creates the state at the first call of each session. State shared by all sessions goes into it as an
-    /// `Arc`. A session that another process goes on with (`SessionStore`) begins there with a new state.
+    /// `make` creates the state at the first call of each session. To share data between sessions, capture an `Arc` and
+    /// clone it into each state. A session that another process continues (`SessionStore`) gets a new state there.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -272,14 +272,14 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.note(added)
     }
 
-    /// Adds a method that the specification does not have, for clients that know it.
+    /// Adds a method that is not part of the specification, for clients that know it.
     ///
     /// It is called in every revision. The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this
     /// order; the parameters are `params` without `_meta`. It returns [`Json`](crate::Json) of a value that serializes to an
     /// object, `()`, or a `Result` of one of these; errors are JSON-RPC errors. Layers and limits of calls apply.
     ///
-    /// The name is 1 to 128 printable ASCII characters, best with a prefix of your own. Names of the specification, and a
-    /// name added twice, are reported when the server starts.
+    /// The name is 1 to 128 printable ASCII characters and should have a prefix of your own. It is an error, reported when
+    /// the server starts, if the name is a method of the specification or was added twice.
     ///
     /// ```
     /// # use linchpin_server::{Json, Server};
@@ -315,16 +315,15 @@ impl<S: Send + Sync + 'static> Server<S> {
         }
     }
 
-    /// Adds a handler of a notification of clients, whether the specification has it or not.
+    /// Adds a handler for a notification from clients, whether it is part of the specification or not.
     ///
     /// The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this order; the parameters are `params`
-    /// without `_meta`. It returns `()` or a `Result` of it; an error is logged. Layers do not apply. A handler that is ready
-    /// at once is over before the next message is read; others run at the same time, as many as `calls.concurrent_max`,
-    /// each for `calls.run_ms_max`. Several handlers of one notification run one after the other, in the order in which they were
-    /// added.
+    /// without `_meta`. It returns `()` or a `Result` of it; an error is logged. Layers do not apply. A handler that
+    /// completes at its first poll has finished before the next message is read; others run concurrently, at most
+    /// `calls.concurrent_max` of them, each for at most `calls.run_ms_max`. Several handlers of one notification run one after
+    /// the other, in the order in which they were added.
     ///
-    /// A notification belongs to a session or, in the revision without sessions, says in its `_meta` which client sends it;
-    /// others are ignored.
+    /// Notifications that neither belong to a session nor describe their client in `_meta` are ignored.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Server};
@@ -359,7 +358,7 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Adds a handler for changes of a client's roots, `notifications/roots/list_changed`; see [`Server::on_notification`].
     ///
-    /// Only clients with sessions notify.
+    /// Only clients with sessions send it.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server}; use std::sync::Mutex;
@@ -385,9 +384,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Adds a handler that runs when a client subscribes to a resource, in every revision.
     ///
     /// Its parameters are the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too. An error refuses the subscription: with a
-    /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. A client that
-    /// subscribes again without having unsubscribed is not reported again. Where sessions are stored, each process that goes on with
-    /// one runs the handlers for its subscriptions.
+    /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. If a
+    /// client subscribes again without having unsubscribed, the handler does not run again. If sessions are stored, each process
+    /// that continues a session runs the handlers for its subscriptions.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Error, Result, Server};
@@ -464,7 +463,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Returns the state of the handlers added next: in [`Register::register`], what [`Server::with`] was given.
+    /// Returns the state of the handlers added next: in [`Register::register`], the value passed to [`Server::with`].
     ///
     /// ```
     /// # use linchpin_server::{Register, Server};
@@ -483,7 +482,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.state.of(None)
     }
 
-    /// Reports a problem of the configuration, a sentence: the server does not start, and the error names it.
+    /// Reports a problem with the configuration, as a sentence: the server does not start, and the error contains the
+    /// sentence.
     pub fn problem(self, why: impl Into<String>) -> Self {
         self.note(Err(why.into()))
     }
@@ -537,14 +537,14 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Declares a protocol extension with its settings, a JSON object.
     ///
-    /// The identifier has a prefix, for example `com.example/thing`. Clients of revisions that have no extensions are told of it if
-    /// they declare it themselves. An extension with methods is an [`Extension`](crate::Extension).
+    /// The identifier has a prefix, for example `com.example/thing`. In revisions without extensions, it is announced to clients
+    /// that declare it themselves. Use [`Extension`](crate::Extension) for an extension with methods.
     pub fn extension(mut self, identifier: impl Into<String>, settings: impl Into<Value>) -> Self {
         self.settings.extensions.insert(identifier.into(), settings.into());
         self
     }
 
-    /// Sets where tasks are kept. Without it they are kept in memory, and end with the process.
+    /// Sets where tasks are kept. By default, they are kept in memory and end with the process.
     #[cfg(feature = "tasks")]
     pub fn tasks(mut self, tasks: crate::Tasks) -> Self {
         self.settings.tasks = Some(tasks);
@@ -553,7 +553,7 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Adds an observer of calls, sessions and streams, on every transport, for example metrics.
     ///
-    /// Without one nothing is measured. Each request also has a `tracing` span, `linchpin::call` at level `info`.
+    /// Without an observer, nothing is measured. Each request also has a `tracing` span, `linchpin::call` at level `info`.
     ///
     /// ```
     /// use linchpin_server::{CallEnd, CallInfo, Observer, Server};
@@ -576,13 +576,14 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Carries changes of lists and resources to the other processes of this server, and theirs to the subscribers here.
+    /// Sets the relay that carries changes of lists and resources to the other processes of this server, and their changes to
+    /// the subscribers of this process.
     pub fn change_relay(mut self, relay: impl ChangeRelay) -> Self {
         self.settings.relay = Some(Arc::new(relay));
         self
     }
 
-    /// Wraps every tool call, resource read, prompt and method of your own in middleware; the last layer added runs first.
+    /// Wraps every tool call, resource read, prompt request and custom method in middleware; the last layer added runs first.
     ///
     /// [`Server::layer_requests`] wraps requests of all methods.
     ///
@@ -612,12 +613,12 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Wraps every request in middleware, whatever its method: lists, completions, subscriptions, `initialize`, methods of
-    /// your own. The last layer added runs first.
+    /// Wraps every request in middleware, whatever its method: lists, completions, subscriptions, `initialize`, custom
+    /// methods. The last layer added runs first.
     ///
     /// A layer may refuse a request, change its arguments, and change or replace its response. It runs before the server
     /// looks at the request, so it also sees requests for tools that do not exist, or whose scopes are missing;
-    /// [`Server::layer`] runs only around handlers. `subscriptions/listen` is over when its stream ends.
+    /// [`Server::layer`] runs only around handlers. A `subscriptions/listen` request lasts until its stream ends.
     ///
     /// ```
     /// # use linchpin_server::{Call, Next, Reply, Server};
@@ -630,7 +631,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///     if method == "tools/list" {
     ///         reply.edit(|list| drop(list.remove("nextCursor")));
     ///     }
-    ///     println!("{method} by {}: {:?}", who.map_or("anybody".into(), |who| who.subject().to_owned()), reply.kind());
+    ///     println!("{method} by {}: {:?}", who.map_or("anonymous".into(), |who| who.subject().to_owned()), reply.kind());
     ///     reply
     /// }
     ///
@@ -648,9 +649,8 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Updates the list of resources: `refresh` runs before the first page of each `resources/list`.
     ///
-    /// `refresh` makes its changes through [`Server::resources`]. Nothing else waits for it: neither the start of the
-    /// server, nor later pages, nor reads. Several can be added, one for each part of a server; they run one after the
-    /// other.
+    /// `refresh` makes its changes through [`Server::resources`]. The start of the server, later pages and reads do not wait
+    /// for it. Several can be added, one for each part of a server; they run one after the other.
     ///
     /// It is dropped when the client cancels the request and at the time limit of calls; then the request fails. It
     /// runs for every request, so it should have a timeout of its own and return at once while the list is up to date.
@@ -695,8 +695,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Sets the scopes of every tool that was added before and demands none: `scopes` is given its name, and whether it
-    /// only reads.
+    /// Sets the scopes of every tool that was added before without scopes. `scopes` is called with the tool's name, and
+    /// whether it is read-only.
     ///
     /// ```
     /// # use linchpin_server::{Server, Tool};

@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 /// Marker of the number and types of parameters, and the return type.
 pub struct Takes<P, O>(P, O);
 
-/// The number of parameters of a function.
+/// The number of parameters of a function. Implemented for functions and closures with at most three parameters.
 pub trait Parameters<L> {}
 #[diagnostic::do_not_recommend]
 impl<F, O> Parameters<Takes<(), O>> for F where F: Fn() -> O {}
@@ -42,7 +42,7 @@ pub struct Mut<T: ?Sized>(PhantomData<T>);
 /// Marker of arguments.
 pub struct Arguments<A>(A);
 
-/// The role of a parameter.
+/// The role of a parameter. Implemented for references and for types of arguments ([`FromArgs`]).
 pub trait Parameter<M> {}
 impl<T: ?Sized> Parameter<Ref<T>> for &T {}
 impl<T: ?Sized> Parameter<Mut<T>> for &mut T {}
@@ -53,7 +53,7 @@ pub struct Later<R>(R);
 /// Marker of a plain result.
 pub struct Now<R>(R);
 
-/// The return type of a function: a result, or the future of one.
+/// The return type of a function. Implemented for the results of handlers ([`AnswerOf`]) and for futures.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of a handler",
     label = "not the answer of a `{K}`",
@@ -71,7 +71,8 @@ impl<K, Fut: Future> Output<K, Later<Fut::Output>> for Fut {}
 #[diagnostic::do_not_recommend]
 impl<K, R: AnswerOf<K>> Output<K, Now<R>> for R {}
 
-/// A result of this kind of handler.
+/// A result of the kind `K` of handler. Implemented for all types that implement [`IntoReply`] (tools), [`IntoContents`]
+/// (resources), [`IntoMessages`] (prompts), [`IntoResult`] (methods), [`IntoCompletion`] or [`NotificationResult`].
 pub trait AnswerOf<K> {}
 impl<R: IntoReply> AnswerOf<Tool> for R {}
 impl<R: IntoContents> AnswerOf<Resource> for R {}
@@ -80,7 +81,8 @@ impl<R: IntoResult> AnswerOf<CustomMethod> for R {}
 impl<R: IntoCompletion> AnswerOf<Completes> for R {}
 impl<R: NotificationResult> AnswerOf<Notified> for R {}
 
-/// The roles of the parameters of a handler of kind `K`, and its return type.
+/// The roles of the parameters of a handler of kind `K`, and its return type. Implemented for [`Takes`] if every parameter
+/// has a role and the return type is an [`Output`].
 pub trait Roles<K, P, M> {}
 impl<K, O, MO> Roles<K, (), MO> for Takes<(), O> where O: Output<K, MO> {}
 impl<K, P, MP, O, MO> Roles<K, (MP,), MO> for Takes<(P,), O>
@@ -105,7 +107,7 @@ where
 {
 }
 
-/// The arguments of a handler: a struct that derives `Deserialize` and `JsonSchema`.
+/// The arguments of a handler, usually a struct. Implemented for all types that implement `Deserialize` and `JsonSchema`.
 pub trait FromArgs: Sized + Send + 'static {
     /// Their schema.
     fn schema() -> Value;
@@ -132,7 +134,8 @@ impl<A: DeserializeOwned + Described + Send + 'static> FromArgs for A {
     }
 }
 
-/// A function of `P` whose future may borrow from it and is `Send`.
+/// A function of `P` whose future may borrow from it and is `Send`. Implemented for async functions and closures with at
+/// most three parameters.
 pub trait Async<'a, P> {
     /// The output of the future.
     type Out;

@@ -6,7 +6,7 @@ use linchpin_core::{Caller, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The source of a handler's state.
+/// The source of a handler's state: one value for all sessions, or a function that creates one for each session.
 pub struct StateOf<S>(Source<S>);
 
 enum Source<S> {

@@ -189,13 +189,13 @@ impl Tool {
         self
     }
 
-    /// Sets the scopes that a call demands: its principal must have all of them.
+    /// Sets the scopes that a call requires: its principal must have all of them.
     ///
-    /// Over HTTP a call without them is answered as the gate says: by default with status 403 and a challenge that names the
-    /// scopes, so that clients can ask for them. The handler does not run. The tool is listed for everybody.
+    /// Over HTTP, the gate decides the response to a call without them: by default status 403 and a challenge that names the
+    /// scopes, so that clients can ask for them. The handler does not run. The tool is listed for all clients.
     ///
-    /// On transports that no stranger can reach (stdio, unix sockets, memory) scopes are not looked at. [`http`] without a gate
-    /// does not start with a server that demands scopes.
+    /// Scopes are not checked on transports that only local users can reach (stdio, unix sockets, memory). [`http`] without a
+    /// gate does not start if the server requires scopes.
     ///
     /// ```
     /// # use linchpin_server::Tool;
@@ -212,19 +212,19 @@ impl Tool {
         self
     }
 
-    /// Sets for whom the tool exists: others neither see it in lists, nor can call it, nor are told of its changes. A request for
-    /// it is answered as if it were unknown.
+    /// Sets for which clients the tool exists: others do not see it in lists, cannot call it, and are not notified of its
+    /// changes. For them, a request for it fails as if the tool did not exist.
     ///
-    /// `visible` is asked for every list and every call, so it must be fast. Lists of a server that has such items are not
-    /// shared by callers, nor cached by anybody for all of them.
+    /// `visible` is called for every list and every call, so it must be fast. If a server has such items, its lists are built
+    /// for each caller, and are never cached publicly.
     ///
     /// ```
     /// # use linchpin_server::Tool;
     /// let tool = Tool::new("purge", "Deletes all rows.").destructive().visible_to(|viewer| viewer.has_scope("admin"));
     /// ```
     ///
-    /// Scopes that a client can ask for are better demanded with [`Tool::scopes`]: it must see a tool to know that it wants
-    /// it.
+    /// For scopes that a client can ask for, use [`Tool::scopes`] instead: a client only asks for the scopes of tools that it
+    /// sees.
     pub fn visible_to(mut self, visible: impl Fn(&Viewer) -> bool + Send + Sync + 'static) -> Tool {
         self.access.set_visible(visible);
         self
@@ -233,7 +233,8 @@ impl Tool {
     /// Sets the app of the tool, a page that shows its results (MCP Apps): the URI of an `App` of the crate `linchpin-apps`, or of a
     /// resource of type `text/html;profile=mcp-app`.
     ///
-    /// Clients that declare that they show pages are told of it. To others it is a tool as any: its result needs text.
+    /// Only clients that declare support for MCP Apps receive the URI. For others it is an ordinary tool, so its result needs
+    /// text.
     ///
     /// ```
     /// # use linchpin_server::Tool;
@@ -245,19 +246,19 @@ impl Tool {
         self
     }
 
-    /// Sets who calls the tool: `"app"`, the page only, or `"model"`, the model only. Default: both.
+    /// Sets who may call the tool: `"app"` for the page only, or `"model"` for the model only. Default: both.
     ///
-    /// A tool for the page only exists for clients that show pages only; they hide it from the model.
+    /// A tool for the page only exists only for clients that show pages; they hide it from the model.
     pub fn visible(mut self, to: impl Into<String>) -> Tool {
         self.ui.only = Some(to.into());
         self
     }
 
-    /// A call may become a task: if it is not done within `tasks.grace_ms`, or asks the client something, the client gets a
-    /// task instead of the result, and looks for the result later.
+    /// Lets a call become a task: if it does not finish within `tasks.grace_ms`, or sends a request to the client, the client
+    /// receives a task instead of the result, and fetches the result later.
     ///
-    /// Only clients that declare tasks get one; for others the tool is like any other. In the revision 2025-11-25 the client
-    /// decides for each call (`taskSupport: optional`).
+    /// Only clients that declare support for tasks receive one; for others the tool is like any other. In revision 2025-11-25
+    /// the client decides for each call (`taskSupport: optional`).
     ///
     /// ```
     /// # use linchpin_server::{Cx, Server, Tool};
@@ -274,13 +275,13 @@ impl Tool {
         self.of_mode(Mode::May)
     }
 
-    /// Every call becomes a task at once. Clients that know no tasks are refused.
+    /// Makes every call a task at once. Calls of clients that do not support tasks are rejected.
     #[cfg(feature = "tasks")]
     pub fn task_required(self) -> Tool {
         self.of_mode(Mode::Must)
     }
 
-    /// A call becomes a task when its handler says so: [`Cx::become_task`](crate::Cx::become_task).
+    /// Lets the handler decide when a call becomes a task, with [`Cx::become_task`](crate::Cx::become_task).
     #[cfg(feature = "tasks")]
     pub fn task_later(self) -> Tool {
         self.of_mode(Mode::Later)
@@ -305,10 +306,11 @@ impl Tool {
         self
     }
 
-    /// A task of the tool may be started again after the process that ran it has died, from the beginning. Steps that were
-    /// done by [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered questions are not asked again; all else is.
+    /// Allows a task of the tool to be restarted from the beginning after the process that ran it has died. Steps that
+    /// completed in [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered requests to the client are not sent
+    /// again; everything else runs again.
     ///
-    /// Without it such a task fails. It needs tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
+    /// Otherwise such a task fails. This requires tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
     #[cfg(feature = "tasks")]
     pub fn resumable(self) -> Tool {
         self.of_task(|task| task.resumable = true)
@@ -320,7 +322,7 @@ impl Tool {
         self.of_task(|task| task.ttl = Some(ttl))
     }
 
-    /// Sets what the model reads while the task runs (2025-11-25 only).
+    /// Sets a text for the model to read while the task runs (2025-11-25 only).
     #[cfg(feature = "tasks")]
     pub fn meanwhile(self, text: impl Into<Box<str>>) -> Tool {
         let text = text.into();

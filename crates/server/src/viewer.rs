@@ -12,7 +12,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Who lists, calls or is told of changes: what [`Tool::visible_to`](crate::Tool::visible_to) decides by.
+/// The client for which [`Tool::visible_to`](crate::Tool::visible_to) decides whether an item exists: it requests a list,
+/// calls the item, or is subscribed to changes.
 ///
 /// ```
 /// use linchpin_server::{Server, Tool};

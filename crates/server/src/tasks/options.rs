@@ -11,7 +11,7 @@ pub(crate) type IsRevoked = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
 
 /// Where the tasks of a server are kept: [`Server::tasks`](crate::Server::tasks).
 ///
-/// Without it they are kept in memory, and end with the process.
+/// By default, they are kept in memory and end with the process.
 ///
 /// ```
 /// use linchpin_server::{Server, Tasks, Tool};
@@ -39,18 +39,17 @@ impl Tasks {
 
     /// Tasks in a store, for example a file: `Store::sqlite("tasks.db")?`.
     ///
-    /// What a client was told is stored before it is told. Tasks of a process that died are found by the next one: a tool that
-    /// is [`resumable`](crate::Tool::resumable) is started again, the tasks of others fail. Servers of different names may share a
-    /// store.
+    /// Everything is stored before it is sent to a client. The next process finds the tasks of a process that died: tasks of
+    /// [`resumable`](crate::Tool::resumable) tools are restarted, others fail. Servers with different names may share a store.
     pub fn at(store: Store) -> Tasks {
         Tasks { store: Some(store), is_revoked: None }
     }
 
-    /// Ends the tasks of those who may no longer have any: `is_revoked` is asked every few seconds about the principal of each
-    /// task that runs here, and must not block. A task whose principal is revoked is cancelled.
+    /// Cancels the tasks of revoked principals: `is_revoked` is called every few seconds with the principal of each task that
+    /// runs in this process, and must not block.
     ///
-    /// Without it such a task runs to its end, and nobody can read it. The principal of a task that was started again has no
-    /// claims.
+    /// Otherwise such a task runs to its end, although its result can no longer be read. The principal of a restarted task has
+    /// no claims.
     ///
     /// ```
     /// # use linchpin_server::Tasks;
