@@ -1,17 +1,17 @@
-//! The time by which tokens live.
+//! The clock of a guard.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Tells the time, in seconds since 1970. By default it is that of the system; tests set their own.
+/// The clock of a guard, in seconds since 1970. The default is the system's clock.
 ///
 /// ```
 /// use linchpin_guard::Clock;
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
 ///
-/// // A clock that a test sets.
+/// // A clock for tests.
 /// let now = Arc::new(AtomicU64::new(1_900_000_000));
 /// let clock = Clock::new({
 ///     let now = now.clone();
@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
 impl Clock {
-    /// A clock that is read with this function.
+    /// Creates a clock that calls this function.
     pub fn new(read: impl Fn() -> u64 + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(read))
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use linchpin_core::service::BoxFuture;
 
-/// Sends a guard's requests to issuers: for their metadata and keys, and about tokens.
+/// Sends the requests of a guard to issuers: for metadata, keys and token introspection.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -12,7 +12,7 @@ use linchpin_core::service::BoxFuture;
 /// use linchpin_core::service::BoxFuture;
 /// use linchpin_guard::Fetch;
 ///
-/// /// Nothing outside is reached: the keys of all issuers are given.
+/// /// Sends no requests, for guards with configured keys.
 /// struct Offline;
 ///
 /// impl Fetch for Offline {
@@ -24,14 +24,15 @@ use linchpin_core::service::BoxFuture;
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///
-    /// Must not follow redirects, and rejects bodies of more than `max` bytes. The guard sets a deadline.
+    /// Must not follow redirects, and must reject bodies of more than `max` bytes. The guard applies a timeout.
     ///
     /// # Errors
     /// Why the request failed, without its headers or body.
     fn fetch(&self, request: Request<Bytes>, max: usize) -> BoxFuture<'static, Result<Response<Bytes>, String>>;
 }
 
-/// The project's HTTP client: to the host that the operator named wherever it is, to all others at public addresses only.
+/// The project's HTTP client: to the host that the operator named wherever it is, to all others at public addresses
+/// only.
 #[cfg(feature = "web")]
 pub(crate) struct WebFetch(linchpin_web::Web);
 

@@ -1,4 +1,4 @@
-//! The guard: its configuration, and the gate that it is.
+//! The guard: its configuration, and its implementation of [`Gate`].
 
 use crate::checker::Checker;
 use crate::clock::Clock;
@@ -21,7 +21,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-/// Lets in who has an access token of an issuer that it trusts, or a key.
+/// Admits requests with an access token of a trusted issuer, or with a key.
 ///
 /// ```no_run
 /// use linchpin_guard::{Guard, Keys};
@@ -34,8 +34,8 @@ use std::sync::{Arc, OnceLock};
 /// # Ok(()) }
 /// ```
 ///
-/// It is a [`Gate`]: `http(address).guard(guard)` puts it in front of a server, `HttpOptions::gate` in front of a mounted one,
-/// [`Guard::layer`] in front of any other service. Clones share what they know.
+/// It is a [`Gate`]: `http(address).guard(guard)` puts it in front of a server, `HttpOptions::gate` in front of a
+/// mounted server, and [`Guard::layer`] in front of any other service. Clones share their state.
 #[derive(Clone)]
 pub struct Guard {
     config: Config,
@@ -50,12 +50,12 @@ struct Ready {
 }
 
 impl Guard {
-    /// Creates the guard of a server with this public URL: the one that clients connect to, and that tokens must be for.
+    /// Creates a guard for a server with this public URL, which clients connect to and which tokens must be issued for.
     pub fn new(url: impl Into<String>) -> Guard {
         Guard::of(Config { resources: vec![url.into()], ..Config::default() })
     }
 
-    /// Creates a guard for keys alone, which needs no URL.
+    /// Creates a guard that accepts only keys. It needs no URL.
     ///
     /// ```
     /// use linchpin_guard::{Guard, Keys, Scopes};
@@ -78,15 +78,15 @@ impl Guard {
         self
     }
 
-    /// Trusts an issuer: its URL, or a [`TrustedIssuer`] with more about it. Several may be trusted.
+    /// Trusts an issuer, given by its URL or as a [`TrustedIssuer`] with options. Can be called several times.
     ///
-    /// Its keys are fetched when a token comes that needs them, and renewed in the background.
+    /// The issuer's keys are fetched when they are first needed for a token, and renewed in the background.
     #[must_use]
     pub fn issuer(self, issuer: impl Into<TrustedIssuer>) -> Guard {
         self.with(|config| config.issuers.push(issuer.into()))
     }
 
-    /// Accepts keys too.
+    /// Accepts these keys, in addition to the tokens of issuers.
     #[must_use]
     pub fn keys(self, keys: Keys) -> Guard {
         self.with(|config| config.keys.push(keys))
@@ -102,7 +102,8 @@ impl Guard {
         self.with(|config| config.require.extend(scopes.into_iter().map(Into::into)))
     }
 
-    /// Names these scopes too when strangers are told to log in, so that clients ask for them at once. They are not required.
+    /// Adds these scopes to the challenge for unauthenticated requests, so that clients request them with the first
+    /// login. They are not required.
     #[must_use]
     pub fn ask_for<I>(self, scopes: I) -> Guard
     where
@@ -112,7 +113,7 @@ impl Guard {
         self.with(|config| config.ask_for.extend(scopes.into_iter().map(Into::into)))
     }
 
-    /// Who has this scope has these too. Challenges go on naming the narrow ones.
+    /// Makes a scope imply other scopes. Challenges still name the implied ones.
     ///
     /// ```
     /// # use linchpin_guard::Guard;
@@ -127,21 +128,24 @@ impl Guard {
         self.with(|config| config.implies.push((scope.into(), implied.into_iter().map(Into::into).collect())))
     }
 
-    /// Lets strangers in too, without a principal: items that demand scopes answer them with a challenge.
+    /// Also admits requests without credentials, without a principal. Items that require scopes respond to them with a
+    /// challenge.
     #[must_use]
     pub fn optional(self) -> Guard {
         self.with(|config| config.optional = true)
     }
 
-    /// Serves the same under a second URL, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`.
+    /// Adds a second URL of the same server, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`.
     #[must_use]
     pub fn also_at(self, url: impl Into<String>) -> Guard {
         self.with(|config| config.resources.push(url.into()))
     }
 
-    /// Also serves the metadata of the first issuer at this server's origin, where clients of 2025-03-26 look for it: they know no
-    /// metadata of resources. It is fetched with the issuer's keys, so it needs an issuer whose keys are not given. Status 503 while it
-    /// cannot be fetched.
+    /// Also serves the metadata of the first issuer at this server's origin, where clients of revision 2025-03-26 look
+    /// for it, because they do not support protected-resource metadata.
+    ///
+    /// The metadata is fetched together with the issuer's keys, so it requires an issuer without configured keys. The
+    /// response has the status 503 while it cannot be fetched.
     ///
     /// ```
     /// # use linchpin_guard::Guard;
@@ -152,41 +156,43 @@ impl Guard {
         self.with(|config| config.mirror = true)
     }
 
-    /// Sets whether tokens are bound to keys. Default [`Dpop::Off`].
+    /// Sets whether tokens must be bound to keys. Default: [`Dpop::Off`].
     #[must_use]
     pub fn dpop(self, dpop: Dpop) -> Guard {
         self.with(|config| config.dpop = dpop)
     }
 
-    /// Demands a nonce of this server in each proof, which is good for a minute. Without this, nonces are demanded only
-    /// while there are too many proofs to remember.
+    /// Requires a nonce of this server in each proof, which is valid for one minute. By default, nonces are only
+    /// required while there are too many proofs to remember.
     #[must_use]
     pub fn dpop_nonces(self) -> Guard {
         self.with(|config| config.nonces = true)
     }
 
-    /// Names the server for people, in its metadata.
+    /// Sets the human-readable name of the server in its metadata.
     #[must_use]
     pub fn resource_name(self, name: impl Into<String>) -> Guard {
         self.with(|config| config.name = Some(name.into()))
     }
 
-    /// Names the server's documentation, in its metadata.
+    /// Sets the URL of the server's documentation in its metadata.
     #[must_use]
     pub fn resource_documentation(self, url: impl Into<String>) -> Guard {
         self.with(|config| config.documentation = Some(url.into()))
     }
 
-    /// Believes these proxies when they name the client's address (`X-Forwarded-For`, or without that `Forwarded`), which bad tokens
-    /// are counted by. They must write that header themselves.
+    /// Trusts these proxies to report the client's address (`X-Forwarded-For` or, without it, `Forwarded`), by which
+    /// invalid tokens are counted. The proxies must set this header themselves.
     #[must_use]
     pub fn trusted_proxies(self, proxies: impl IntoIterator<Item = IpAddr>) -> Guard {
         self.with(|config| config.proxies.extend(proxies))
     }
 
-    /// Remembers DPoP proofs in a store instead of this process, so that one that was sent to a node is good at no other with the
-    /// same store; nonces are good at all of them, too. Requests with a proof then wait for the store, and are status 503
-    /// while it is away. With [`Store::durable`] a proof is not forgotten when a machine loses its power either.
+    /// Remembers DPoP proofs in a store instead of this process, so that a proof that was sent to one node is rejected
+    /// by all others with the same store. Nonces are then valid at all of these nodes.
+    ///
+    /// Requests with a proof wait for the store, and get the status 503 while it is unavailable. With
+    /// [`Store::durable`], a proof is not forgotten after a power failure either.
     ///
     /// ```
     /// use linchpin_guard::{Dpop, Guard};
@@ -203,32 +209,32 @@ impl Guard {
         self.with(|config| config.replay = Some(store.clone()))
     }
 
-    /// Sends requests to issuers in another way than with the project's own client.
+    /// Replaces the HTTP client that sends requests to issuers.
     #[must_use]
     pub fn fetch(self, fetch: impl Fetch) -> Guard {
         self.with(|config| config.fetch = Some(Arc::new(fetch)))
     }
 
-    /// Goes by another clock than the system's.
+    /// Replaces the system's clock.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Guard {
         self.with(|config| config.clock = clock)
     }
 
-    /// Returns the URL of the server, and the further ones.
+    /// Returns the URLs of the server: the one passed to [`Guard::new`] and those of [`Guard::also_at`].
     pub fn urls(&self) -> impl Iterator<Item = &str> {
         self.config.resources.iter().map(String::as_str)
     }
 
-    /// Returns the URLs of the issuers that it trusts.
+    /// Returns the URLs of the trusted issuers.
     pub fn issuers(&self) -> impl Iterator<Item = &str> {
         self.config.issuers.iter().map(|issuer| issuer.url.as_str())
     }
 
-    /// Verifies an access token without a request, for other protocols. Tokens that are bound to a key are refused.
+    /// Verifies an access token without a request, for other protocols. Tokens that are bound to a key are rejected.
     ///
     /// # Errors
-    /// The refusal that a request would get.
+    /// If the token is not accepted. The error is the refusal that a request would get.
     pub async fn verify(&self, token: &str) -> Result<Principal, Refusal> {
         match self.ready()?.checker.verify(token) {
             Admit::Yes(principal) => Ok(principal),
@@ -238,13 +244,13 @@ impl Guard {
         }
     }
 
-    /// Returns a tower layer with this guard: for services that are none of Linchpin, or are mounted without options.
+    /// Returns a tower layer with this guard, for services outside of Linchpin, or that are mounted without options.
     ///
-    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies, so
-    /// [`Dpop::Profile`] needs the gate.
+    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies,
+    /// so [`Dpop::Profile`] requires the guard to be used as a gate.
     ///
     /// # Errors
-    /// What is missing in the configuration.
+    /// If the configuration is incomplete or invalid. The message says what is missing.
     pub fn layer(&self) -> Result<GuardLayer, String> {
         self.check()?;
         Ok(GuardLayer::new(Arc::new(self.clone())))

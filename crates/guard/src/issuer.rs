@@ -53,7 +53,7 @@ pub(crate) struct Revocation {
 }
 
 impl TrustedIssuer {
-    /// Trusts the issuer of this identifier, which stands in its tokens (`iss`) and metadata byte for byte.
+    /// Trusts the issuer with this identifier, which must match its tokens (`iss`) and metadata exactly.
     pub fn new(url: impl Into<String>) -> TrustedIssuer {
         TrustedIssuer {
             url: url.into(),
@@ -69,8 +69,8 @@ impl TrustedIssuer {
         }
     }
 
-    /// Also accepts tokens for this audience, beside those for the server's URL: for issuers that name servers in another
-    /// way, such as Entra (the app id) or Auth0 (the API identifier).
+    /// Also accepts tokens for this audience, in addition to those for the server's URL. Use it for issuers that
+    /// identify servers in another way, such as Entra (the app ID) or Auth0 (the API identifier).
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> TrustedIssuer {
         self.audiences.push(audience.into());
@@ -84,31 +84,33 @@ impl TrustedIssuer {
         self
     }
 
-    /// Adds scopes that this function makes of the claims, for example of roles or groups.
+    /// Adds the scopes that this function derives from the claims, for example from roles or groups.
     #[must_use]
     pub fn scopes_from(mut self, scopes: impl Fn(&Claims) -> Vec<String> + Send + Sync + 'static) -> TrustedIssuer {
         self.scopes_from = Some(Arc::new(scopes));
         self
     }
 
-    /// Accepts only tokens that say that they are access tokens (`typ` is `at+jwt`, RFC 9068). By default `JWT` and none are
-    /// accepted too, because many issuers write that.
+    /// Accepts only tokens that are marked as access tokens (`typ` is `at+jwt`, RFC 9068). By default, tokens with the
+    /// type `JWT` or without a type are accepted too, because many issuers create those.
     #[must_use]
     pub fn strict_typ(mut self) -> TrustedIssuer {
         self.strict_typ = true;
         self
     }
 
-    /// Refuses tokens from the second on in which they expire: for an issuer whose clock is the guard's. By default they are
-    /// accepted for another minute, because clocks differ.
+    /// Rejects tokens as soon as they expire, for an issuer with the same clock as the guard. By default they are
+    /// accepted for another minute, to allow for clock skew.
     #[must_use]
     pub fn strict_expiry(mut self) -> TrustedIssuer {
         self.strict_expiry = true;
         self
     }
 
-    /// Reads `sub` as `<issuer>#<subject>`: who vouches for a user, and what the user is called there. For an issuer that
-    /// lets users log in elsewhere, so that they are the same principals as with tokens of that place.
+    /// Reads `sub` as `<issuer>#<subject>`: the identity provider of a user, and the user's identifier there.
+    ///
+    /// Use it for an issuer whose users log in at another identity provider, so that they are the same principals as
+    /// with tokens of that provider.
     #[must_use]
     pub fn principal_in_subject(mut self) -> TrustedIssuer {
         self.principal_in_subject = true;
@@ -122,21 +124,23 @@ impl TrustedIssuer {
         self.keys_from(move || keys.clone())
     }
 
-    /// Verifies tokens with the keys that this function returns, which must not wait: for an issuer in the same process.
+    /// Verifies tokens with the keys that this function returns, for an issuer in the same process. The function must
+    /// not block.
     #[must_use]
     pub fn keys_from(mut self, keys: impl Fn() -> Arc<JwkSet> + Send + Sync + 'static) -> TrustedIssuer {
         self.keys = Source::Given(Arc::new(keys));
         self
     }
 
-    /// Asks the issuer about tokens that are no JWT.
+    /// Validates tokens that are not JWTs with token introspection.
     #[must_use]
     pub fn introspection(mut self, introspection: Introspection) -> TrustedIssuer {
         self.introspection = Some(introspection);
         self
     }
 
-    /// Refuses tokens, remembered ones too, for whose value of this claim the function is true. It must not wait.
+    /// Rejects tokens, including cached ones, if the function returns `true` for the value of this claim. The function
+    /// must not block.
     #[must_use]
     pub fn revoked(
         mut self,
@@ -174,7 +178,7 @@ impl fmt::Debug for TrustedIssuer {
     }
 }
 
-/// How a guard asks an issuer about tokens (RFC 7662): who it is there.
+/// The client with which a guard validates tokens at an issuer's introspection endpoint (RFC 7662).
 ///
 /// ```
 /// use linchpin_guard::{Introspection, TrustedIssuer};
@@ -196,12 +200,12 @@ pub(crate) enum Credential {
 }
 
 impl Introspection {
-    /// Asks as a client with a secret (`client_secret_basic`).
+    /// Authenticates as a client with a secret (`client_secret_basic`).
     pub fn secret(client_id: impl Into<String>, secret: impl Into<Secret>) -> Introspection {
         Introspection::new(client_id.into(), Credential::Secret(secret.into()))
     }
 
-    /// Asks as a client with a private key (`private_key_jwt`).
+    /// Authenticates as a client with a private key (`private_key_jwt`).
     pub fn key(client_id: impl Into<String>, key: Signer) -> Introspection {
         Introspection::new(client_id.into(), Credential::Key(Box::new(key)))
     }
@@ -210,15 +214,15 @@ impl Introspection {
         Introspection { client, credential, is_audience: false, endpoint: None }
     }
 
-    /// Asks at this URL instead of the one in the issuer's metadata.
+    /// Uses this endpoint instead of the one in the issuer's metadata.
     #[must_use]
     pub fn endpoint(mut self, url: impl Into<String>) -> Introspection {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// Accepts answers without an audience: the issuer answers this client only about tokens that are for it. By default
-    /// they are refused, because the token could be meant for another server.
+    /// Accepts responses without an audience, for issuers that answer this client only about tokens that are issued for
+    /// it. By default such responses are rejected, because the token could be meant for another server.
     #[must_use]
     pub fn introspection_is_audience(mut self) -> Introspection {
         self.is_audience = true;

@@ -1,4 +1,4 @@
-//! Keys: long random tokens of which only the hash is kept, for set-ups without an authorization server.
+//! Keys: long random tokens of which only the hash is stored, for setups without an authorization server.
 
 use crate::remembered::{Known, LEEWAY_S};
 use linchpin_core::Principal;
@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The keys that a [`Guard`](crate::Guard) accepts.
 ///
-/// A key is a text `lp_<name>_<43 characters>`, which its holder sends as a bearer token. A file of keys has a table for each:
+/// A key is a string `lp_<name>_<43 characters>`, which its holder sends as a bearer token. A key file has a table for
+/// each key:
 ///
 /// ```toml
 /// [laptop]
@@ -23,7 +24,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// note = "Ada's laptop"
 /// ```
 ///
-/// `linchpin auth key new` writes such tables. The file is read again when it changes.
+/// `linchpin auth key new` writes such tables. The file is reloaded when it changes.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_guard::{Guard, Keys};
+///
+/// # fn main() -> Result<(), linchpin_guard::KeysError> {
+/// let keys = Keys::parse(
+///     r#"
+///     [laptop]
+///     sha256 = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"
+///     scopes = ["files:read"]
+///     "#,
+/// )?;
+/// let guard = Guard::for_keys().keys(keys);
+/// # let _ = guard;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Keys(Arc<Inner>);
 
@@ -40,18 +60,30 @@ struct Watched {
 
 type Stamp = (u64, Option<SystemTime>);
 
-/// One key, without its secret.
+/// A key of [`Keys`], without its secret.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_guard::{Keys, Scopes};
+///
+/// let (keys, _token) = Keys::once("laptop", Scopes::from_iter(["files:read"]));
+/// for (name, key) in keys.list() {
+///     assert_eq!(name, "laptop");
+///     assert!(key.scopes.has("files:read") && key.expires.is_none());
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Key {
     hash: [u8; 32],
-    /// What its holder may do.
+    /// The scopes that the key grants.
     pub scopes: Scopes,
-    /// When it ends, in seconds since 1970.
+    /// When the key expires, in seconds since 1970.
     pub expires: Option<u64>,
 }
 
-/// A key that was just made, and is shown once.
+/// A new key, created by [`Keys::create`]. Its token cannot be recovered later.
 ///
 /// ```
 /// use linchpin_guard::{Keys, Scopes};
@@ -62,15 +94,24 @@ pub struct Key {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewKey {
-    /// The name.
+    /// The name of the key.
     pub name: String,
-    /// What its holder sends.
+    /// The bearer token that the holder sends.
     pub token: Secret,
-    /// The lines for a file of keys.
+    /// The lines to append to a key file.
     pub entry: String,
 }
 
-/// Why keys cannot be used.
+/// The error for invalid keys and key files.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_guard::{Keys, Scopes};
+///
+/// let error = Keys::create("Ada's laptop", &Scopes::new(), None, "").unwrap_err();
+/// assert!(error.to_string().contains("use small letters, digits and hyphens"));
+/// ```
 #[derive(Debug)]
 pub struct KeysError(String);
 
@@ -94,10 +135,10 @@ struct Entry {
 }
 
 impl Keys {
-    /// Reads a file of keys.
+    /// Reads a key file.
     ///
     /// # Errors
-    /// When it cannot be read, is no such file, or has no key.
+    /// If the file cannot be read, is invalid, or contains no key.
     pub fn file(path: impl Into<PathBuf>) -> Result<Keys, KeysError> {
         let path = path.into();
         let (keys, stamp) = read(&path)?;
@@ -105,19 +146,19 @@ impl Keys {
         Ok(Keys(Arc::new(Inner { known: RwLock::new(Arc::new(keys)), file: Some(file) })))
     }
 
-    /// Parses the text of a file of keys.
+    /// Parses the text of a key file.
     ///
     /// # Errors
-    /// When it is no such text, or has no key.
+    /// If the text is invalid, or contains no key.
     pub fn parse(text: &str) -> Result<Keys, KeysError> {
         let known = RwLock::new(Arc::new(parse(text)?));
         Ok(Keys(Arc::new(Inner { known, file: None })))
     }
 
-    /// Creates a key that nothing keeps: it ends with the process.
+    /// Creates a key that is not stored, and is valid until the process ends.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn once(name: &str, scopes: Scopes) -> (Keys, Secret) {
         let secret = random_text();
         let key = Key { hash: sha256(secret.as_bytes()), scopes, expires: None };
@@ -125,13 +166,13 @@ impl Keys {
         (Keys(Arc::new(Inner { known, file: None })), written(name, &secret))
     }
 
-    /// Creates a key for a file of keys.
+    /// Creates a key for a key file.
     ///
     /// # Errors
-    /// When the name is not one of 1 to 64 small letters, digits and hyphens.
+    /// If the name does not consist of 1 to 64 lowercase letters, digits and hyphens.
     ///
     /// # Panics
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn create(name: &str, scopes: &Scopes, expires: Option<SystemTime>, note: &str) -> Result<NewKey, KeysError> {
         if !is_name(name) {
             return Err(KeysError(format!("{name:?} is no name for a key: use small letters, digits and hyphens")));
@@ -150,7 +191,7 @@ impl Keys {
         Ok(NewKey { name: name.to_owned(), token: written(name, &secret), entry })
     }
 
-    /// Iterates over names and keys.
+    /// Returns all names and keys.
     pub fn list(&self) -> Vec<(String, Key)> {
         let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().map(|(name, key)| (name.clone(), key.clone())).collect()

@@ -1,4 +1,4 @@
-//! A gate as a tower layer.
+//! A tower layer for gates.
 
 use crate::refuse::as_response;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Puts a gate in front of any HTTP service; created by [`Guard::layer`](crate::Guard::layer).
+/// A tower layer that puts a gate in front of an HTTP service. Created by [`Guard::layer`](crate::Guard::layer).
 ///
 /// ```
 /// use linchpin_guard::{Guard, GuardLayer, Keys, Scopes};
@@ -27,7 +27,7 @@ pub struct GuardLayer {
 }
 
 impl GuardLayer {
-    /// Creates a layer of any gate.
+    /// Creates a layer from any gate.
     pub fn new(gate: Arc<dyn Gate>) -> GuardLayer {
         GuardLayer { gate }
     }
@@ -47,7 +47,48 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// A service behind a gate.
+/// A service behind a gate. Created by [`GuardLayer`].
+///
+/// # Example
+///
+/// ```
+/// use http::{Request, StatusCode};
+/// use linchpin_guard::{Guard, Guarded, Keys, Scopes};
+/// use tower_layer::Layer as _;
+/// use tower_service::Service as _;
+/// # use bytes::Bytes;
+/// # use http::Response;
+/// # use std::convert::Infallible;
+/// # use std::future::{Ready, ready};
+/// # use std::task::{Context, Poll};
+/// # #[derive(Clone)]
+/// # struct Files;
+/// # impl tower_service::Service<Request<()>> for Files {
+/// #     type Response = Response<Bytes>;
+/// #     type Error = Infallible;
+/// #     type Future = Ready<Result<Response<Bytes>, Infallible>>;
+/// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+/// #         Poll::Ready(Ok(()))
+/// #     }
+/// #     fn call(&mut self, _: Request<()>) -> Self::Future {
+/// #         ready(Ok(Response::new(Bytes::new())))
+/// #     }
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (keys, token) = Keys::once("laptop", Scopes::new());
+/// let mut service: Guarded<Files> = Guard::for_keys().keys(keys).layer()?.layer(Files);
+///
+/// let response = service.call(Request::get("/files").body(())?).await?;
+/// assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+///
+/// let bearer = format!("Bearer {}", token.expose());
+/// let request = Request::get("/files").header("authorization", bearer).body(())?;
+/// assert_eq!(service.call(request).await?.status(), StatusCode::OK);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Guarded<S> {
     gate: Arc<dyn Gate>,

@@ -1,13 +1,15 @@
 //! Authorization for servers of the Model Context Protocol over HTTP.
 //!
-//! A [`Guard`] is a [`Gate`](linchpin_core::gate::Gate): it admits requests with an access token of an issuer that it
-//! trusts, or with one of its keys, and answers all others with the challenge that makes a client log in. It also serves
-//! the metadata (RFC 9728) by which clients find the issuer.
+//! A [`Guard`] is a [`Gate`](linchpin_core::gate::Gate): it admits requests with an access token of a trusted issuer,
+//! or with one of its keys, and responds to all others with the challenge that makes a client log in. It also serves
+//! the metadata (RFC 9728) with which clients find the issuer.
 //!
-//! Tokens that were seen are remembered for a few minutes, so that nothing is verified twice and nothing is asked of a
-//! network on the usual path. An issuer that is away is status 503 for tokens that were not seen, and nothing for others.
+//! Verified tokens are cached for a few minutes, so that most requests need neither a signature check nor the network.
+//! While an issuer is unavailable, requests with tokens that are not cached get the status 503; cached tokens are not
+//! affected.
 //!
-//! This crate must not know methods of the protocol, its revisions, or the server crate; it knows bodies by their hash only.
+//! This crate must not depend on methods of the protocol, its revisions, or the server crate; it knows bodies only by
+//! their hash.
 //!
 //! Specification: "Authorization", revisions 2025-03-26 to 2026-07-28, and the extension for DPoP.
 

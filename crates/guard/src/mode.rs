@@ -1,6 +1,6 @@
-//! Whether tokens are bound to keys.
+//! DPoP modes.
 
-/// Whether access tokens are bound to keys (DPoP, RFC 9449).
+/// Whether access tokens may or must be bound to keys (DPoP, RFC 9449).
 ///
 /// ```
 /// use linchpin_guard::{Dpop, Guard};
@@ -10,14 +10,15 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dpop {
-    /// Tokens that are bound to a key are refused, all others are bearer tokens.
+    /// Tokens that are bound to a key are rejected; all others are bearer tokens.
     #[default]
     Off,
-    /// Tokens that are bound to a key need a proof, all others are bearer tokens.
+    /// Tokens that are bound to a key require a proof; all others are bearer tokens.
     Accepted,
-    /// All tokens are bound to a key and need a proof.
+    /// All tokens must be bound to a key and require a proof.
     Required,
-    /// The same, and each proof is for its body too (`content_digest`): the draft of the protocol's extension.
+    /// Like [`Dpop::Required`], and each proof must also cover the body (`content_digest`), as in the draft of the
+    /// protocol's extension.
     Profile,
 }
 

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName};
 use std::net::{IpAddr, SocketAddr};
 
-/// Reverse proxies that are believed when they name the client's address, with `X-Forwarded-For` or, without that, `Forwarded`.
+/// Reverse proxies that are trusted to report the client's address with `X-Forwarded-For` or, without it, `Forwarded`.
 ///
 /// ```
 /// use linchpin_guard::TrustedProxies;
@@ -19,8 +19,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct TrustedProxies(Vec<IpAddr>);
 
 impl TrustedProxies {
-    /// Returns the address of the client: that of the connection, or, if that is of a trusted proxy, the last one that it names
-    /// and that is no trusted proxy's.
+    /// Returns the address of the client: the peer of the connection or, if that is a trusted proxy, the last reported
+    /// address that is not a trusted proxy.
     pub fn client(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<IpAddr> {
         const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
         const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
