@@ -1,4 +1,4 @@
-//! What an operator does beside a running issuer, in the same store: clients, logins, keys.
+//! Administration of clients, logins and keys in the store of an issuer.
 
 use crate::client::{Client, Kind, hash};
 use crate::keys::Keys;
@@ -10,7 +10,9 @@ use linchpin_store::{Clock as _, Store, SystemClock};
 use std::fmt;
 use std::time::Duration;
 
-/// An issuer's store, for its operator. What is changed holds for running issuers at once, or within a minute for keys.
+/// Administers the store of an issuer: clients, logins and keys.
+///
+/// Changes apply to running issuers immediately; new keys apply within a minute.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -29,7 +31,24 @@ pub struct Admin {
     records: Records,
 }
 
-/// The store does not answer, or its records are sealed with another secret. The cause is in the log.
+/// The error of an [`Admin`] operation: the store is unavailable, or its records are sealed with another secret. The
+/// cause is logged.
+///
+/// # Example
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use linchpin_issuer::{Admin, AdminError, Store};
+///
+/// async fn log_out(admin: &Admin, principal: &str) -> Result<usize, AdminError> {
+///     admin.revoke(principal).await.inspect_err(|error| eprintln!("cannot log out: {error}"))
+/// }
+///
+/// let admin = Admin::new(&Store::memory());
+/// assert_eq!(log_out(&admin, "https://login.example.com#ada").await, Ok(0));
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdminError(());
 
@@ -47,7 +66,7 @@ impl From<Away> for AdminError {
     }
 }
 
-/// A login that lasts: a user, a client, and its refresh tokens.
+/// A persistent login: a user, a client, and its refresh tokens.
 ///
 /// ```
 /// # use linchpin_issuer::{Admin, AdminError};
@@ -61,17 +80,17 @@ impl From<Away> for AdminError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// By which it is revoked: no part of a token.
+    /// The identifier for [`Admin::revoke`]. It is not part of a token.
     pub id: String,
-    /// Who: issuer, `#`, subject.
+    /// The principal: issuer, `#`, subject.
     pub principal: String,
-    /// The client's id.
+    /// The id of the client.
     pub client: String,
-    /// What it may do.
+    /// The granted scopes, separated by spaces.
     pub scopes: String,
-    /// The server that its tokens are for.
+    /// The URL of the server that the tokens are for.
     pub resource: String,
-    /// When it began, in seconds since 1970.
+    /// The time of the login, in seconds since 1970.
     pub since: u64,
 }
 
@@ -84,19 +103,19 @@ impl Admin {
         Admin { records: Records::new(store) }
     }
 
-    /// Lists the clients that were added here, or registered themselves.
+    /// Lists the clients that were added with [`Admin::add_client`] or by dynamic registration.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn clients(&self) -> Result<Vec<Client>, AdminError> {
         let all = self.records.all::<Client>(Space::Client, "", MOST).await?;
         Ok(all.into_iter().map(|(_, client)| client).collect())
     }
 
-    /// Adds a client, or replaces the one of this id, whose tokens stay good.
+    /// Adds a client, or replaces the client with the same id, whose tokens remain valid.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn add_client(&self, client: &Client) -> Result<(), AdminError> {
         let name = hash(&client.id);
         let before = self.records.get::<Client>(Space::Client, &name).await?;
@@ -105,10 +124,10 @@ impl Admin {
         Ok(self.records.put(Space::Client, &name, &client, CLIENT_LIFE).await?)
     }
 
-    /// Removes a client and ends its logins and its own tokens; `false` if there is none.
+    /// Removes a client, and revokes its logins and tokens. Returns `false` if it does not exist.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn remove_client(&self, id: &str) -> Result<bool, AdminError> {
         let name = hash(id);
         let client = self.records.get::<Client>(Space::Client, &name).await?;
@@ -121,19 +140,20 @@ impl Admin {
         Ok(removed)
     }
 
-    /// Lists the logins that last.
+    /// Lists the persistent logins.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn grants(&self) -> Result<Vec<Grant>, AdminError> {
         let all = self.records.all::<Family>(Space::Family, "", MOST).await?;
         Ok(all.iter().map(|(name, family)| described(name, family)).collect())
     }
 
-    /// Ends logins, with their access tokens: the one of this [`Grant::id`], or all of a principal. Returns how many.
+    /// Revokes the login with this [`Grant::id`], or all logins of a principal, including their access tokens. Returns
+    /// the number of revoked logins.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn revoke(&self, id_or_principal: &str) -> Result<usize, AdminError> {
         self.revoke_if(|grant| grant.id == id_or_principal || grant.principal == id_or_principal).await
     }
@@ -164,10 +184,11 @@ impl Admin {
         }
     }
 
-    /// Creates a key that signs from now on; the others stay published until their tokens have expired. Returns its id.
+    /// Creates a new signing key and returns its ID. The previous keys remain published until their tokens have
+    /// expired.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store is unavailable.
     pub async fn rotate_key(&self) -> Result<String, AdminError> {
         let now = SystemClock::new().now().as_secs();
         let ring = Keys::default().rotate(&self.records, now).await?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-/// A client that is registered beforehand.
+/// A pre-registered client.
 ///
 /// ```
 /// use linchpin_issuer::Client;
@@ -74,35 +74,35 @@ impl Client {
         }
     }
 
-    /// Sets the name that users are shown.
+    /// Sets the name that is displayed to users.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Client {
         self.name = name.into();
         self
     }
 
-    /// Adds an address that answers may go to. On this computer it fits with every port.
+    /// Adds a redirect URI. A loopback URI matches with any port.
     #[must_use]
     pub fn redirect_uri(mut self, uri: impl Into<String>) -> Client {
         self.redirect_uris.push(uri.into());
         self
     }
 
-    /// Sets the secret by which the client shows who it is. Only its hash is kept.
+    /// Sets the secret with which the client authenticates. Only its hash is stored.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Secret>) -> Client {
         self.auth = ClientAuth::Secret { sha256: hash(secret.into().expose()) };
         self
     }
 
-    /// Sets the keys by which the client shows who it is (`private_key_jwt`): a key set as JSON.
+    /// Sets the public keys with which the client authenticates (`private_key_jwt`), as a JSON Web Key Set.
     #[must_use]
     pub fn keys(mut self, jwks: Value) -> Client {
         self.auth = ClientAuth::Keys { jwks };
         self
     }
 
-    /// Lets the client act for itself, without a user, with these scopes at most.
+    /// Allows the client to act on its own behalf, without a user, with at most these scopes.
     #[must_use]
     pub fn client_credentials<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Client {
         self.own_scopes = Some(scopes.into_iter().map(Into::into).collect());
@@ -114,17 +114,17 @@ impl Client {
         &self.id
     }
 
-    /// Returns the name that users are shown.
+    /// Returns the name that is displayed to users.
     pub fn shown_name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the addresses that answers may go to.
+    /// Returns the redirect URIs.
     pub fn redirect_uris(&self) -> &[String] {
         &self.redirect_uris
     }
 
-    /// Returns how the client shows who it is: `none`, `client_secret_basic` or `private_key_jwt`.
+    /// Returns the authentication method of the client: `none`, `client_secret_basic` or `private_key_jwt`.
     pub fn auth_method(&self) -> &'static str {
         match self.auth {
             ClientAuth::None => "none",
@@ -133,12 +133,12 @@ impl Client {
         }
     }
 
-    /// Returns the scopes that the client may have without a user, if it may act for itself.
+    /// Returns the scopes that the client may be granted without a user, if it may act on its own behalf.
     pub fn own_scopes(&self) -> Option<&[String]> {
         self.own_scopes.as_deref()
     }
 
-    /// Whether the client registered itself, so that nothing of what it says is verified.
+    /// Whether the client used dynamic registration, so that none of its metadata is verified.
     pub fn is_self_registered(&self) -> bool {
         self.kind == Kind::Registered
     }

@@ -22,11 +22,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
 
-/// An authorization server: who hands out the tokens of a server, and lets in who comes with one.
+/// An authorization server: it issues the tokens for a server, and admits requests with these tokens.
 ///
-/// Persons log in at a provider ([`Issuer::upstream`]) or are users of one's own ([`Issuer::users`]). Clients are registered
-/// beforehand ([`Issuer::client`]), have a client metadata document, or register themselves. As a
-/// [`Gate`](linchpin_core::gate::Gate) it protects a server and serves its own pages beside it.
+/// Users log in at an identity provider ([`Issuer::upstream`]), or with accounts of this server ([`Issuer::users`]).
+/// Clients are pre-registered ([`Issuer::client`]), have a client metadata document, or use dynamic registration. As a
+/// [`Gate`](linchpin_core::gate::Gate), it protects a server and serves its own endpoints and pages beside it.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Upstream};
@@ -37,7 +37,7 @@ use url::Url;
 ///     .scope("files:read", "read your files");
 /// assert!(issuer.check().is_ok());
 ///
-/// // Everybody has an account at GitHub, so it must be said who may.
+/// // Anyone can create an account at GitHub, so a rule is required.
 /// let open = Issuer::new("https://mcp.example.com").upstream(Upstream::github("id", "secret"));
 /// assert!(open.check().unwrap_err().to_string().contains("org:NAME"));
 /// ```
@@ -78,8 +78,10 @@ struct Options {
 }
 
 impl Issuer {
-    /// Creates an authorization server with this address: its issuer identifier. It protects `/mcp` of the same origin,
-    /// unless [`Issuer::resource`] says otherwise, and keeps everything in memory until [`Issuer::store`].
+    /// Creates an authorization server with this URL, which is its issuer identifier.
+    ///
+    /// By default, it protects `/mcp` of the same origin (see [`Issuer::resource`]), and stores everything in memory
+    /// (see [`Issuer::store`]).
     pub fn new(url: impl Into<String>) -> Issuer {
         let options = Options {
             issuer: url.into(),
@@ -115,26 +117,26 @@ impl Issuer {
         self
     }
 
-    /// Lets users log in as users of one's own.
+    /// Lets users log in with accounts of this server.
     #[must_use]
     pub fn users(self, users: Users) -> Issuer {
         self.with(|options| options.login = Login::Users(Arc::new(users)))
     }
 
-    /// Lets users log in at a provider.
+    /// Lets users log in at an identity provider.
     #[must_use]
     pub fn upstream(self, upstream: Upstream) -> Issuer {
         self.with(|options| options.login = Login::Upstream(Arc::new(upstream)))
     }
 
-    /// Lets no person log in: only clients that act for themselves get tokens, also such as are added later with
-    /// [`Admin::add_client`](crate::Admin::add_client).
+    /// Disables logins of users: only clients that act on their own behalf get tokens, including those that are added
+    /// later with [`Admin::add_client`](crate::Admin::add_client).
     #[must_use]
     pub fn only_machines(self) -> Issuer {
         self.with(|options| (options.login, options.machines) = (Login::Nobody, true))
     }
 
-    /// Lets in whom a rule fits; several rules let in whom one of them fits. See [`Allow`].
+    /// Admits users who match a rule. With several rules, a user must match one of them. See [`Allow`].
     #[must_use]
     pub fn allow(self, rule: &str) -> Issuer {
         self.with(|options| match rule.parse() {
@@ -143,32 +145,32 @@ impl Issuer {
         })
     }
 
-    /// Lets in whom a function says yes to.
+    /// Admits users for whom a function returns `true`.
     #[must_use]
     pub fn allow_if(self, admits: impl Fn(&crate::Person) -> bool + Send + Sync + 'static) -> Issuer {
         self.with(|options| options.allow.push(Allow::if_(admits)))
     }
 
-    /// Lets in everybody who can log in.
+    /// Admits all users who can log in.
     #[must_use]
     pub fn allow_anyone(self) -> Issuer {
         self.with(|options| options.allow.push(Allow::anyone()))
     }
 
-    /// Adds a scope that clients can be given, and says in a sentence what it lets them do: users read it.
+    /// Adds a scope that clients can be granted. The sentence describes to users what it allows.
     #[must_use]
     pub fn scope(self, scope: impl Into<String>, sentence: impl Into<String>) -> Issuer {
         self.with(|options| options.scopes.push((scope.into(), sentence.into())))
     }
 
-    /// Requires these scopes for every request, and makes clients ask for them first, for others when they need them. Without
-    /// any, clients are told to ask for all that there are.
+    /// Requires these scopes for every request. Clients request them first, and others when they need them. By default,
+    /// clients are told to request all scopes.
     #[must_use]
     pub fn require<S: Into<String>>(self, scopes: impl IntoIterator<Item = S>) -> Issuer {
         self.with(|options| options.required.extend(scopes.into_iter().map(Into::into)))
     }
 
-    /// Makes scopes those of users whom a rule fits: nobody else can give them.
+    /// Reserves scopes for users who match a rule: other users cannot grant them.
     #[must_use]
     pub fn grant<S: Into<String>>(self, rule: &str, scopes: impl IntoIterator<Item = S>) -> Issuer {
         self.with(|options| match rule.parse() {
@@ -177,22 +179,24 @@ impl Issuer {
         })
     }
 
-    /// Adds a server that tokens are for, by its URL. Without any, it is `/mcp` of the issuer's origin.
+    /// Adds the URL of a server that tokens are issued for. The default is `/mcp` of the issuer's origin.
     #[must_use]
     pub fn resource(self, url: impl Into<String>) -> Issuer {
         self.with(|options| options.resources.push(url.into()))
     }
 
-    /// Adds a second URL of the first resource, for example that of the HTTP+SSE transport: `https://mcp.example.com/sse`. Clients
-    /// can ask for tokens for it, and tokens for either URL are accepted at both.
+    /// Adds a second URL of the first resource, for example that of the HTTP+SSE transport:
+    /// `https://mcp.example.com/sse`. Clients can request tokens for it, and tokens for either URL are accepted at
+    /// both.
     #[must_use]
     pub fn also_at(self, url: impl Into<String>) -> Issuer {
         self.with(|options| options.also_at.push(url.into()))
     }
 
-    /// Lets in others too, beside those who log in here: with keys, or with tokens of another authorization server. The function
-    /// gets the guard of each resource. The servers' metadata names all issuers, this one first. The rules of
-    /// [`Issuer::allow`] are for those who log in here only.
+    /// Also admits requests with keys, or with tokens of other authorization servers.
+    ///
+    /// The function receives the guard of each resource. The metadata of the resources lists all issuers, this one
+    /// first. The rules of [`Issuer::allow`] apply only to users who log in at this issuer.
     ///
     /// ```
     /// use linchpin_guard::{Keys, Scopes};
@@ -208,75 +212,78 @@ impl Issuer {
         self.with(|options| options.accepts.push(Arc::new(change)))
     }
 
-    /// Sets the name that users are shown.
+    /// Sets the name that is displayed to users.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Issuer {
         self.with(|options| options.name = Some(name.into()))
     }
 
-    /// Registers a client beforehand.
+    /// Adds a pre-registered client.
     #[must_use]
     pub fn client(self, client: Client) -> Issuer {
         self.with(|options| options.clients.push(client))
     }
 
-    /// Does not let clients register themselves. Those with a metadata document still can log in.
+    /// Disables dynamic client registration. Clients with a metadata document can still log in.
     #[must_use]
     pub fn without_registration(self) -> Issuer {
         self.with(|options| options.registration = false)
     }
 
-    /// Lets devices without a browser log in (RFC 8628): they show a code, which a user types in on the page `/device`. Off by
-    /// default, because people can be talked into typing in a code of somebody else.
+    /// Lets devices without a browser log in (RFC 8628): they show a code, which the user enters on the page `/device`.
+    /// Disabled by default, because attackers can persuade users to enter the attacker's code.
     #[must_use]
     pub fn device(self, on: bool) -> Issuer {
         self.with(|options| options.device = on)
     }
 
-    /// Takes the assertions of an enterprise's identity provider (ID-JAG): who may use which client is decided there.
+    /// Accepts assertions of an enterprise's identity provider (ID-JAG), which decides which users may use which
+    /// clients.
     #[must_use]
     pub fn enterprise(self, provider: impl Into<IdentityProvider>) -> Issuer {
         self.with(|options| options.enterprises.push(provider.into()))
     }
 
-    /// Lets in programs by the tokens of the platform that they run on.
+    /// Issues tokens to programs that present a token of the platform that they run on.
     #[must_use]
     pub fn workload(self, workload: Workload) -> Issuer {
         self.with(|options| options.workloads.push(workload))
     }
 
-    /// Takes redirect URIs with this scheme, for programs whose scheme has no dot.
+    /// Accepts redirect URIs with this scheme, for applications whose scheme contains no dot.
     #[must_use]
     pub fn redirect_scheme(self, scheme: impl Into<String>) -> Issuer {
         self.with(|options| options.schemes.push(scheme.into()))
     }
 
-    /// Sets how long access tokens last: 15 minutes by default, a day at most. Refreshing asks again whether the user may.
+    /// Sets the lifetime of access tokens: 15 minutes by default, at most one day. Each refresh checks again whether
+    /// the user is admitted.
     #[must_use]
     pub fn access_life(self, life: Duration) -> Issuer {
         self.with(|options| options.access_life = life.min(Duration::from_secs(86_400)))
     }
 
-    /// Believes these proxies when they name the client's address (`X-Forwarded-For`): limits count by it, and people are shown it.
+    /// Trusts these proxies to report the client's address (`X-Forwarded-For`), which is used for rate limits and
+    /// displayed to users.
     #[must_use]
     pub fn trusted_proxies(self, proxies: impl IntoIterator<Item = IpAddr>) -> Issuer {
         self.with(|options| options.proxies.extend(proxies))
     }
 
-    /// Remembers DPoP proofs in the store, so that one that was sent to a node is good at no other. See
+    /// Remembers DPoP proofs in the store, so that a proof that was sent to one node is rejected by all others. See
     /// [`Guard::shared_replay`](linchpin_guard::Guard::shared_replay).
     #[must_use]
     pub fn shared_replay(self) -> Issuer {
         self.with(|options| options.shared_replay = true)
     }
 
-    /// Sets where clients, logins and keys are kept. Everything is sealed before it gets there.
+    /// Sets the store for clients, logins and keys. Everything is encrypted before it is stored.
     #[must_use]
     pub fn store(self, store: Store) -> Issuer {
         self.with(|options| options.store = Some(store))
     }
 
-    /// Sets the time, for tests.
+    /// Replaces the clock, for tests.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Issuer {
         self.with(|options| options.clock = Some(clock))
@@ -287,9 +294,11 @@ impl Issuer {
         &self.options.issuer
     }
 
-    /// Returns the access token that the provider gave for the caller of a tool: for tools that call the provider as the
-    /// user. Clones of an issuer are one, so that a server's state can have one. A token that ends within a minute is
-    /// refreshed first. Ask the provider for the scopes that it needs with [`Upstream::scopes`].
+    /// Returns the access token that the identity provider issued for the caller of a tool, for tools that call the
+    /// provider's API on behalf of the user.
+    ///
+    /// A token that expires within a minute is refreshed first. Request the scopes that the tool needs with
+    /// [`Upstream::scopes`]. Clones of an issuer share their state, so the state of a server can contain one.
     ///
     /// ```
     /// use linchpin_core::Principal;
@@ -306,10 +315,10 @@ impl Issuer {
     /// ```
     ///
     /// # Errors
-    /// [`UpstreamError::Refused`] if the caller did not log in at the provider, or may no longer: their login ends then.
-    /// [`UpstreamError::Away`] if the provider or the store does not answer.
+    /// [`UpstreamError::Refused`] if the caller did not log in at the provider, or is no longer admitted, which ends
+    /// their login. [`UpstreamError::Away`] if the provider or the store is unavailable.
     ///
-    /// Cancel safe: a refresh that has begun goes on. Runs in a task, so it needs a runtime of tokio.
+    /// Cancel-safe: a refresh that has started is completed. Must be called in a tokio runtime.
     pub async fn upstream_token(&self, caller: &Principal) -> Result<Secret, UpstreamError> {
         let started = self.started().map_err(|_| UpstreamError::Refused("the authorization server does not start"))?;
         // In a task: a call that is cancelled while the provider answers must not lose the refresh token that it gave.
@@ -321,7 +330,7 @@ impl Issuer {
     /// Checks the configuration.
     ///
     /// # Errors
-    /// What is missing or wrong, and what to do.
+    /// If something is missing or invalid. The message says what to do.
     pub fn check(&self) -> Result<(), SetupError> {
         self.started().map(drop).map_err(Clone::clone)
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! This crate must not know methods of MCP, the server crate, or which transport its pages are on. It hands out tokens; what
-//! they open is decided by the gate and the server.
+//! This crate must not depend on MCP methods, the server crate, or the transport that serves its pages. It issues
+//! tokens; the gate and the server decide what they give access to.
 
 // Files import downwards, in this order:
 //

@@ -1,4 +1,4 @@
-//! Who logged in, and which of them may.
+//! Users, and the rules that admit them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,37 +21,37 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Person {
-    /// Who vouches for the subject: the issuer of the provider.
+    /// The issuer identifier of the provider.
     pub issuer: String,
-    /// What identifies the user there, for ever.
+    /// The permanent identifier of the user at the provider.
     pub subject: String,
     /// The login name, if the provider has such names.
     pub login: Option<String>,
-    /// The name to show.
+    /// The display name.
     pub name: Option<String>,
-    /// The mail address.
+    /// The email address.
     pub email: Option<String>,
-    /// Whether the provider has verified the mail address.
+    /// Whether the provider has verified the email address.
     pub email_verified: bool,
-    /// The domain that the provider says the account belongs to: `hd` of Google.
+    /// The domain that the account belongs to, according to the provider: `hd` of Google.
     pub domain: Option<String>,
     /// The tenant: `tid` of Entra.
     pub tenant: Option<String>,
-    /// Organizations.
+    /// The organizations of the user.
     pub orgs: Vec<String>,
-    /// Groups and roles.
+    /// The groups and roles of the user.
     pub groups: Vec<String>,
-    /// The only scopes that the user may be given. `None`: all.
+    /// The scopes that the user may be granted; `None` for all.
     pub scopes: Option<Vec<String>>,
 }
 
 impl Person {
-    /// Creates a user of whom nothing else is known.
+    /// Creates a user with only an issuer and a subject.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Person {
         Person { issuer: issuer.into(), subject: subject.into(), ..Person::default() }
     }
 
-    /// Changes some of the fields.
+    /// Returns the user with the changes that a closure makes.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -70,12 +70,12 @@ impl Person {
     }
 }
 
-/// A rule that says who may log in. A user who matches one of several may.
+/// A rule that decides which users may log in. If there are several rules, a user must match one of them.
 ///
-/// | text | who |
+/// | text | users |
 /// |---|---|
-/// | `@example.com` | whose account belongs to the domain, or who has a verified mail address there |
-/// | `user:ada` | with this login name, this verified mail address or this subject, which alone never changes |
+/// | `@example.com` | whose account belongs to the domain, or who have a verified email address there |
+/// | `user:ada` | with this login name, verified email address or subject, of which only the subject never changes |
 /// | `org:acme` | in this organization |
 /// | `group:staff` | in this group, or with this role |
 /// | `tenant:8eaef023-…` | of this tenant |
@@ -103,17 +103,17 @@ enum Rule {
 }
 
 impl Allow {
-    /// Everybody who can log in at the provider: for many providers, that is everybody.
+    /// Admits all users who can log in at the provider. At many providers, anyone can create an account.
     pub fn anyone() -> Allow {
         Allow(Rule::Anyone)
     }
 
-    /// Whoever a function says yes to.
+    /// Admits users for whom a function returns `true`.
     pub fn if_(admits: impl Fn(&Person) -> bool + Send + Sync + 'static) -> Allow {
         Allow(Rule::If(Arc::new(admits)))
     }
 
-    /// Whether the rule fits a user.
+    /// Whether the rule admits a user.
     pub fn admits(&self, person: &Person) -> bool {
         let same = |one: &Option<String>, other: &str| one.as_ref().is_some_and(|one| one.eq_ignore_ascii_case(other));
         let among = |list: &[String], one: &str| list.iter().any(|item| item.eq_ignore_ascii_case(one));
@@ -140,8 +140,9 @@ impl Allow {
         }
     }
 
-    /// Whether one of the rules fits a user, or there are none. Where tenants are chosen by rules, it must also fit one of those:
-    /// the administrators of a tenant name its groups and roles, and those of other tenants count for nothing.
+    /// Whether one of the rules fits a user, or there are none. Where tenants are chosen by rules, it must also fit one
+    /// of those: the administrators of a tenant name its groups and roles, and those of other tenants count for
+    /// nothing.
     pub(crate) fn all_admit(rules: &[Allow], of_any_tenant: bool, person: &Person) -> bool {
         let (tenants, others): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| of_any_tenant && rule.is_tenant());
         let fits = |rules: &[&Allow]| rules.is_empty() || rules.iter().any(|rule| rule.admits(person));
@@ -197,7 +198,19 @@ impl fmt::Debug for Allow {
     }
 }
 
-/// Why an issuer does not start: one line that says what to do.
+/// The error for an invalid configuration. Its message is one line that says what to do.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_issuer::{Issuer, Upstream};
+///
+/// let issuer = Issuer::new("https://mcp.example.com")
+///     .upstream(Upstream::github("Iv1.8a61f9b3a7aba766", "secret"))
+///     .allow("acme");
+/// let error = issuer.check().unwrap_err();
+/// assert!(error.to_string().contains("use @domain, user:NAME, org:NAME"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupError(String);
 

@@ -1,12 +1,14 @@
-//! Others whose signed statements count here: identity providers of enterprises, and issuers of workloads.
+//! Trusted third parties: identity providers of enterprises, and issuers of workload tokens.
 
 use crate::key_source::KeySource;
 use crate::person::SetupError;
 use linchpin_oauth::{Claims, JwkSet};
 use serde_json::Value;
 
-/// An identity provider that says which client may act for which of its users, by assertions that clients bring (ID-JAG: the
-/// enterprise-managed authorization of MCP). Nobody is asked then.
+/// An enterprise's identity provider, which decides which clients may act on behalf of which users (enterprise-managed
+/// authorization).
+///
+/// Clients present its assertions (ID-JAG), and users are not asked for consent.
 ///
 /// ```
 /// use linchpin_issuer::{Client, IdentityProvider, Issuer};
@@ -24,19 +26,19 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// The provider with this issuer identifier, whose keys are where its metadata says.
+    /// Trusts the provider with this issuer identifier. Its keys are located with its metadata.
     pub fn new(issuer: impl Into<String>) -> IdentityProvider {
         IdentityProvider { keys: KeySource::of(issuer.into()) }
     }
 
-    /// Takes these keys instead of fetching them.
+    /// Uses these keys instead of fetching them.
     #[must_use]
     pub fn keys(mut self, keys: JwkSet) -> IdentityProvider {
         self.keys.given(keys);
         self
     }
 
-    /// Fetches the keys from this address.
+    /// Fetches the keys from this URL.
     #[must_use]
     pub fn keys_at(mut self, url: impl Into<String>) -> IdentityProvider {
         self.keys.at(url.into());
@@ -50,8 +52,8 @@ impl From<&str> for IdentityProvider {
     }
 }
 
-/// Programs that come in with a token of the platform they run on (workload identity), such as a service account of Kubernetes
-/// or a job of GitHub Actions: without a user, a client or a secret.
+/// Programs that authenticate with a token of the platform that they run on (workload identity), such as a Kubernetes
+/// service account or a GitHub Actions job: without a user, a client or a secret.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Workload};
@@ -72,41 +74,41 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Programs whose tokens this issuer signs. Which of them, [`Workload::subject`] says.
+    /// Trusts tokens of this issuer. Select the programs with [`Workload::subject`].
     pub fn new(issuer: impl Into<String>) -> Workload {
         let keys = KeySource::of(issuer.into());
         Workload { keys, subjects: Vec::new(), claims: Vec::new(), scopes: Vec::new() }
     }
 
-    /// Lets in who has this `sub`, byte for byte. One is needed; several let in each of them.
+    /// Admits tokens with exactly this `sub`. At least one is required; with several, each of them is admitted.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Workload {
         self.subjects.push(subject.into());
         self
     }
 
-    /// Also wants this claim, a text.
+    /// Also requires this claim with this string value.
     #[must_use]
     pub fn claim(mut self, name: impl Into<String>, value: impl Into<String>) -> Workload {
         self.claims.push((name.into(), value.into()));
         self
     }
 
-    /// Gives these scopes.
+    /// Grants these scopes.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Workload {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Takes these keys instead of fetching them.
+    /// Uses these keys instead of fetching them.
     #[must_use]
     pub fn keys(mut self, keys: JwkSet) -> Workload {
         self.keys.given(keys);
         self
     }
 
-    /// Fetches the keys from this address.
+    /// Fetches the keys from this URL.
     #[must_use]
     pub fn keys_at(mut self, url: impl Into<String>) -> Workload {
         self.keys.at(url.into());

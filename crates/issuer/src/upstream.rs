@@ -1,7 +1,7 @@
-//! The provider that users log in at: one confidential client of ours there.
+//! The identity provider that users log in at, and this server's client there.
 //!
-//! Its tokens stay here, sealed with the family; a client never sees them. What the presets say of hosted providers is from
-//! their documentation: none of them was tried from here.
+//! Its tokens stay here, sealed with the family; a client never sees them. What the presets say of hosted providers is
+//! from their documentation: none of them was tried from here.
 
 mod github;
 mod oidc;
@@ -24,9 +24,9 @@ use std::time::Duration;
 
 use crate::limits::UPSTREAM_BYTES_MAX;
 
-/// A provider that users log in at, and the client that this server is there.
+/// An identity provider that users log in at, and the client of this server there.
 ///
-/// The provider has to know the redirect URI `<issuer>/callback`.
+/// The redirect URI `<issuer>/callback` must be registered with the provider.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Upstream};
@@ -55,7 +55,7 @@ pub(crate) struct UpstreamClient {
     web: Web,
 }
 
-/// A provider by its endpoints: what the TypeScript SDK's `ProxyOAuthServerProvider` is configured with.
+/// A provider that is configured by its endpoints, like the TypeScript SDK's `ProxyOAuthServerProvider`.
 ///
 /// ```
 /// use linchpin_issuer::{Endpoints, Person, Upstream};
@@ -79,7 +79,8 @@ pub struct Endpoints {
 type Who = Pin<Box<dyn Future<Output = Result<Person, UpstreamError>> + Send>>;
 
 impl Endpoints {
-    /// The authorization and token endpoint, and a function that finds out whose an access token is.
+    /// Creates a provider from its authorization and token endpoints, and a function that returns the user of an access
+    /// token.
     pub fn new<F>(
         authorize: impl Into<String>,
         token: impl Into<String>,
@@ -100,13 +101,40 @@ impl Endpoints {
     }
 }
 
-/// Why a provider said nothing good.
+/// The error of a request to an identity provider.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_issuer::{Endpoints, Person, Secret, UpstreamError};
+///
+/// async fn who(token: Secret) -> Result<Person, UpstreamError> {
+///     let user = fetch_user(&token).await.map_err(|_| UpstreamError::Away)?;
+///     match user {
+///         Some(id) => Ok(Person::new("https://auth.example.com", id)),
+///         None => Err(UpstreamError::Refused("the account is disabled")),
+///     }
+/// }
+/// # async fn fetch_user(_: &Secret) -> std::io::Result<Option<String>> {
+/// #     Ok(None)
+/// # }
+///
+/// let url = "https://auth.example.com";
+/// let endpoints = Endpoints::new(format!("{url}/authorize"), format!("{url}/token"), who);
+/// # let _ = endpoints;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn check() {
+/// #     let refused = Err(UpstreamError::Refused("the account is disabled"));
+/// #     assert_eq!(who(Secret::new("t0k3n")).await, refused);
+/// # }
+/// # check();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It does not answer, or not what it should: try again.
+    /// The provider is unavailable, or its response is invalid. A later retry may succeed.
     Away,
-    /// It refuses, or what it says is not to be believed. The text is for the log.
+    /// The provider refused the request, or its response cannot be trusted. The text is for the log.
     Refused(&'static str),
 }
 
@@ -164,34 +192,35 @@ pub(crate) struct Return<'a> {
 }
 
 impl Upstream {
-    /// GitHub. A rule `org:` makes it ask for `read:org`.
+    /// Uses GitHub. With a rule `org:`, the scope `read:org` is requested.
     pub fn github(id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::new(Kind::GitHub(github::GitHub::new("https://github.com", "https://api.github.com")), id, secret)
     }
 
-    /// A GitHub Enterprise Server at this URL.
+    /// Uses the GitHub Enterprise Server at this URL.
     pub fn github_enterprise(url: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         let url = url.trim_end_matches('/');
         Upstream::new(Kind::GitHub(github::GitHub::new(url, &format!("{url}/api/v3"))), id, secret)
     }
 
-    /// Google. A rule `@domain` looks at the domain of the account, never at the mail address.
+    /// Uses Google. A rule `@domain` checks the domain of the account, never the email address.
     pub fn google(id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::google(), id, secret)
     }
 
-    /// Entra with a tenant: its id, or `common`, which needs a rule `tenant:`. There, other rules are about users of these
-    /// tenants only.
+    /// Uses Entra with a tenant: its ID, or `common`, which requires a rule `tenant:`. With `common`, other rules apply
+    /// only to users of these tenants.
     pub fn entra(tenant: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::entra(tenant), id, secret)
     }
 
-    /// Auth0 with a domain such as `acme.eu.auth0.com`.
+    /// Uses Auth0 with a domain such as `acme.eu.auth0.com`.
     pub fn auth0(domain: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::at(format!("https://{domain}/")), id, secret)
     }
 
-    /// Okta with a domain such as `acme.okta.com`, or with an authorization server of it: `acme.okta.com/default`.
+    /// Uses Okta with a domain such as `acme.okta.com`, or with one of its authorization servers:
+    /// `acme.okta.com/default`.
     pub fn okta(domain: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         let issuer = match domain.split_once('/') {
             Some((domain, server)) => format!("https://{domain}/oauth2/{server}"),
@@ -200,29 +229,29 @@ impl Upstream {
         Upstream::of_oidc(oidc::Oidc::at(issuer).closed().asking("groups"), id, secret)
     }
 
-    /// Keycloak with the URL of a realm: `https://login.example.com/realms/main`.
+    /// Uses Keycloak with the URL of a realm: `https://login.example.com/realms/main`.
     pub fn keycloak(realm: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         // A session of Keycloak has a refresh token without it, and an offline one never ends.
         Upstream::of_oidc(oidc::Oidc::at(realm.trim_end_matches('/').to_owned()).online(), id, secret)
     }
 
-    /// WorkOS with an AuthKit domain.
+    /// Uses WorkOS with an AuthKit domain.
     pub fn workos(domain: &str, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::at(format!("https://{domain}")), id, secret)
     }
 
-    /// Any provider of OpenID Connect, by its issuer. It is asked for `offline_access` if its metadata has that scope, so that
-    /// users are looked up again at each refresh.
+    /// Uses any OpenID Connect provider, given by its issuer identifier. The scope `offline_access` is requested if the
+    /// provider's metadata contains it, so that users are checked again at each refresh.
     pub fn oidc(issuer: impl Into<String>, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::of_oidc(oidc::Oidc::at(issuer.into()), id, secret)
     }
 
-    /// A provider by its endpoints.
+    /// Uses a provider that is configured by its endpoints.
     pub fn endpoints(endpoints: Endpoints, id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::new(Kind::Endpoints(Box::new(endpoints)), id, secret)
     }
 
-    /// Asks the provider for these scopes too.
+    /// Requests these additional scopes from the provider.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Upstream {
         self.client.scopes.extend(scopes.into_iter().map(Into::into));
@@ -466,8 +495,8 @@ impl UpstreamClient {
         }
     }
 
-    /// Sends a request and reads JSON. Only what is said of the user is a refusal: their token is not good, or `invalid_grant`. All
-    /// else is "away".
+    /// Sends a request and reads JSON. Only what is said of the user is a refusal: their token is not good, or
+    /// `invalid_grant`. All else is "away".
     async fn json(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Value, UpstreamError> {
         let is_persons = headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
         let (status, _, body) = self.send(method, url, headers, body).await?;
@@ -504,8 +533,8 @@ impl UpstreamClient {
     }
 }
 
-/// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the user; others are about the
-/// client, whose operator has to put them right: the users' logins wait for that.
+/// What an error of a token endpoint means (RFC 6749, section 5.2). Of these only some are about the user; others are
+/// about the client, whose operator has to put them right: the users' logins wait for that.
 fn token_error(answer: &Map<String, Value>) -> UpstreamError {
     match answer.get("error").and_then(Value::as_str).unwrap_or_default() {
         // The last two are GitHub's.

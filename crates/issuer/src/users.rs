@@ -1,7 +1,7 @@
-//! Users of one's own: a file of names and password hashes, or whoever reads the terminal.
+//! Accounts of this server: a file of names and password hashes, or a code that is shown in the terminal.
 //!
-//! For one machine and for development. Guesses are slowed down for each name and address, and an unknown name takes as long
-//! as a wrong password and gets the same answer.
+//! They are meant for a single machine and for development. Password guesses are rate limited by name and address, and
+//! an unknown name takes as long as a wrong password and gets the same response.
 
 use crate::limits::PASSWORDS_AT_ONCE;
 use crate::person::{Person, SetupError};
@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::Semaphore;
 
-/// Who may log in.
+/// The users who may log in with an account of this server.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Users};
@@ -32,7 +32,7 @@ pub(crate) enum Source {
 }
 
 impl Users {
-    /// Reads users from a TOML file: a table for each name. It is read again when it changes.
+    /// Reads users from a TOML file with a table for each name. The file is reloaded when it changes.
     ///
     /// ```toml
     /// [ada]
@@ -45,20 +45,20 @@ impl Users {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read, or is none of users.
+    /// If the file cannot be read, or is not a valid users file.
     pub fn file(path: impl Into<PathBuf>) -> Result<Users, SetupError> {
         let file = File { path: path.into(), read: Mutex::default() };
         file.load()?;
         Ok(Users(Source::File(file)))
     }
 
-    /// Lets in whoever reads the terminal: each login has a code, which is written to standard error, and which the page
-    /// asks for.
+    /// Admits the person who can read the terminal: each login has a code, which is written to standard error and must
+    /// be entered on the login page.
     pub fn once() -> Users {
         Users::once_with(|line| eprintln!("{line}"))
     }
 
-    /// The same with another place for the code.
+    /// Like [`Users::once`], but passes the code to a function.
     pub fn once_with(announce: impl Fn(&str) + Send + Sync + 'static) -> Users {
         Users(Source::Once(Box::new(announce)))
     }
@@ -106,7 +106,7 @@ impl File {
     }
 }
 
-/// A users file as it is written.
+/// The content of a users file.
 ///
 /// ```
 /// use linchpin_issuer::UserTable;
@@ -140,30 +140,30 @@ pub struct UserTable {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct User {
-    /// The Argon2id hash of the password, as [`UserTable::set_password`] writes it.
+    /// The Argon2id hash of the password, see [`UserTable::set_password`].
     pub password: String,
-    /// The name to show.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The mail address. The file's author vouches for it.
+    /// The email address. It is treated as verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Groups.
+    /// The groups of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// The only scopes that the user may be given; all without it.
+    /// The scopes that the user may be granted; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// Whether the user may not log in any more.
+    /// Whether the user may no longer log in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
 }
 
 impl UserTable {
-    /// Reads a file.
+    /// Reads a users file.
     ///
     /// # Errors
-    /// If it cannot be read, or is none of users.
+    /// If the file cannot be read, or is not a valid users file.
     pub fn read(path: &Path) -> Result<UserTable, SetupError> {
         let failed = |why: String| SetupError::new(format!("{}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
@@ -195,20 +195,20 @@ impl UserTable {
         self.users.iter().map(|(name, user)| (name.as_str(), user))
     }
 
-    /// Returns a user, to change them.
+    /// Returns a mutable reference to a user.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut User> {
         self.users.get_mut(name)
     }
 
-    /// Removes a user; `false` if there is none.
+    /// Removes a user. Returns `false` if there is no such user.
     pub fn remove(&mut self, name: &str) -> bool {
         self.users.remove(name).is_some()
     }
 
-    /// Sets the password of a user, who is added if they are not there.
+    /// Sets the password of a user. The user is added if they do not exist.
     ///
     /// # Errors
-    /// If the password is empty, or the name is.
+    /// If the name or the password is empty.
     pub fn set_password(&mut self, name: &str, password: &Secret) -> Result<&mut User, SetupError> {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || password.is_empty() {
             return Err(SetupError::new("a user needs a name and a password"));
