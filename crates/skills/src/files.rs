@@ -16,7 +16,7 @@ pub(crate) trait Files {
     fn read(&mut self, path: &str) -> io::Result<Bytes>;
 }
 
-/// Files in memory.
+/// The files of skills in memory, for [`Skills::dynamic`](crate::Skills::dynamic).
 ///
 /// ```
 /// use linchpin_skills::SkillFiles;
@@ -29,7 +29,7 @@ pub(crate) trait Files {
 pub struct SkillFiles(BTreeMap<String, Bytes>);
 
 impl SkillFiles {
-    /// None yet.
+    /// Creates an empty set of files.
     pub fn new() -> SkillFiles {
         SkillFiles::default()
     }
@@ -77,7 +77,8 @@ struct Stamp {
 }
 
 impl Walked {
-    /// Walks a directory. Hidden files, links that lead outside, and what is neither file nor directory are passed over.
+    /// Walks a directory. Hidden files, links that lead outside, and what is neither file nor directory are passed
+    /// over.
     pub(crate) fn new(root: &Path) -> io::Result<Walked> {
         let root = root.canonicalize()?;
         if !root.is_dir() {

@@ -1,8 +1,8 @@
 //! The front matter of `SKILL.md`: YAML between two lines `---`, as JSON.
 //!
-//! What it says must be the same for every host that compares it with an entry, whatever its parser. So only the part of YAML 1.2
-//! is read that has one meaning (the core schema, without anchors, aliases, tags and repeated keys), and what YAML 1.1 reads
-//! differently is warned about.
+//! Every host that compares it with an entry must read the same values, regardless of its parser. So only an
+//! unambiguous subset of YAML 1.2 is accepted (the core schema, without anchors, aliases, tags and repeated keys), and
+//! there are warnings for values that YAML 1.1 reads differently.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Number, Value};
@@ -10,10 +10,10 @@ use std::fmt;
 
 /// Maximum bytes of the front matter.
 pub const FRONT_MATTER_BYTES_MAX: usize = 64 << 10;
-/// Maximum depth of its values.
+/// Maximum nesting depth of the front matter.
 pub const FRONT_MATTER_DEPTH_MAX: usize = 16;
 
-/// The front matter of a file.
+/// The front matter of a `SKILL.md`.
 ///
 /// ```
 /// use linchpin_skills::FrontMatter;
@@ -26,21 +26,31 @@ pub const FRONT_MATTER_DEPTH_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FrontMatter {
-    /// Its members.
+    /// The members as JSON.
     pub members: Map<String, Value>,
-    /// Where the text after it begins, in bytes.
+    /// The byte offset of the text after the front matter.
     pub body_at: usize,
     /// Values that hosts with other parsers may read differently, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Why a front matter cannot be read, and in which line of the file.
+/// The error for an invalid front matter, with the line of the file.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_skills::FrontMatter;
+///
+/// let error = FrontMatter::read(b"# Refunds\n").unwrap_err();
+/// assert_eq!(error.line, 1);
+/// assert_eq!(error.to_string(), "line 1: the file must begin with front matter: a line `---`");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrontMatterError {
-    /// The line, from 1.
+    /// The line number, starting from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -59,7 +69,7 @@ impl fmt::Display for FrontMatterError {
 impl std::error::Error for FrontMatterError {}
 
 impl FrontMatter {
-    /// Reads the front matter of a file. A byte order mark and line ends of Windows are fine.
+    /// Reads the front matter of a file. A byte order mark and Windows line endings are accepted.
     ///
     /// ```
     /// use linchpin_skills::FrontMatter;
@@ -71,8 +81,9 @@ impl FrontMatter {
     /// ```
     ///
     /// # Errors
-    /// If there is none, it is longer than 64 KiB, is nested deeper than 16, is not YAML, or uses what has no one meaning in JSON:
-    /// anchors, aliases, tags, several documents, repeated keys, numbers that JSON lacks.
+    /// If the front matter is missing, longer than 64 KiB, nested deeper than 16 levels, not YAML, or contains
+    /// something without an unambiguous equivalent in JSON: anchors, aliases, tags, several documents, repeated keys,
+    /// or numbers that JSON does not support.
     pub fn read(file: &[u8]) -> Result<FrontMatter, FrontMatterError> {
         let (yaml, body_at) = block(file)?;
         let mut reader = Reader { parser: Parser::new_from_str(yaml), warnings: Vec::new(), line: 1 };

@@ -1,5 +1,5 @@
-//! Skills for the Model Context Protocol (the extension `io.modelcontextprotocol/skills`): directories of instructions and files that
-//! a server gives to models.
+//! Skills for the Model Context Protocol (the extension `io.modelcontextprotocol/skills`): directories of instructions
+//! and files that a server provides to models.
 //!
 //! Use it through the crate `linchpin`, feature `skills`. A server adds a directory of skills in one line:
 //!
@@ -12,10 +12,10 @@
 //! # let _ = server; Ok(()) }
 //! ```
 //!
-//! * Serving: [`Skills`]. A host lists and loads them with [`SkillsExt`], [`RemoteSkill`] and [`LoadedSkill`], which verify what they
-//!   read.
-//! * The front matter of `SKILL.md`: [`FrontMatter`].
-//! * Bounds: [`limits`].
+//! * [`Skills`] serves skills.
+//! * [`SkillsExt`], [`RemoteSkill`] and [`LoadedSkill`] list, load and verify them in a host.
+//! * [`FrontMatter`] reads the front matter of a `SKILL.md`.
+//! * [`limits`] contains the limits.
 
 // This crate owns the format of skills, snapshots of their files, digests and verification. It must never know sockets, eras,
 // the model, or what a host does with a skill.

@@ -1,20 +1,20 @@
-//! The bounds of skills: two of the specification, and those of a server's whole catalogue.
+//! Limits on skills: two of the specification, and those of all skills of a server.
 
-/// Maximum files of a skill, `SKILL.md` included.
+/// Maximum number of files of a skill, including `SKILL.md`.
 pub const SKILL_FILES_MAX: usize = 512;
-/// Maximum bytes of a skill's files together.
+/// Maximum total size of a skill's files in bytes.
 pub const SKILL_BYTES_MAX: u64 = 16 << 20;
-/// Maximum skills that a server serves, or that a host lists.
+/// Maximum number of skills that a server serves, or that a host lists.
 pub const SKILLS_MAX: usize = 1_000;
-/// Maximum bytes of all files that a server serves.
+/// Maximum total size of all files that a server serves, in bytes.
 pub const ALL_BYTES_MAX: u64 = 64 << 20;
-/// Maximum files and directories that a server looks at.
+/// Maximum number of files and directories that a server visits.
 pub const ENTRIES_MAX: usize = 100_000;
-/// Maximum depth of directories.
+/// Maximum nesting depth of directories.
 pub const DEPTH_MAX: usize = 32;
-/// Maximum length of a skill's name.
+/// Maximum length of a skill's name in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Maximum length of a skill's description.
+/// Maximum length of a skill's description in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1_024;
-/// Maximum pages of a list that a host reads.
+/// Maximum number of pages of a list that a host reads.
 pub const PAGES_MAX: usize = 1_000;

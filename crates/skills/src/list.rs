@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 
-/// The skills of a server, for a connection.
+/// Extends a connection with the skills of its server.
 ///
 /// Servers of revisions with sessions announce skills to clients that declare the extension, with
 /// `Client::extension("io.modelcontextprotocol/skills", &json!({}))`.
@@ -26,7 +26,7 @@ use std::ops::Deref;
 /// async fn instructions(server: &Connection, name: &str) -> Result<Option<String>, Error> {
 ///     let skills = server.skills().await?;
 ///     let Some(skill) = skills.iter().find(|skill| skill.name() == name) else { return Ok(None) };
-///     // Here a host asks its user, and names the server.
+///     // A host should ask its user for approval here, and show the name of the server.
 ///     let loaded = skill.load().await?;
 ///     Ok(Some(loaded.body().to_owned()))
 /// }
@@ -35,26 +35,27 @@ pub trait SkillsExt {
     /// Returns whether the server announces skills.
     fn has_skills(&self) -> bool;
 
-    /// Lists the skills. Nothing of them is read. An empty list does not mean that there are none.
+    /// Lists the skills, without reading any files. An empty list does not mean that the server has no skills.
     ///
-    /// Entries that break a rule are refused, and listed as such. Cancel-safe.
+    /// Entries that violate the specification are returned separately, in the list's `refused`. Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::NotOffered`] if the server does not announce skills; [`Error::Invalid`] if its list has more than 1,000 entries or
-    /// pages, a page twice, or an entry twice; [`Error::Request`].
+    /// [`Error::NotOffered`] if the server does not announce skills; [`Error::Invalid`] if its list has more than 1,000
+    /// entries or pages, or a duplicate page or entry; [`Error::Request`] if a request failed.
     fn skills(&self) -> impl Future<Output = Result<Listing<RemoteSkill>>> + Send;
 
     /// Returns the entry of the skill whose `SKILL.md` has this URI, whether the server lists it or not. Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::NotOffered`] if there is none, [`Error::Invalid`] if the entry breaks a rule; [`Error::Request`].
+    /// [`Error::NotOffered`] if there is no such skill; [`Error::Invalid`] if the entry violates the specification;
+    /// [`Error::Request`] if the request failed.
     fn skill(&self, uri: &str) -> impl Future<Output = Result<RemoteSkill>> + Send;
 
-    /// Lists the children of a directory, if the server offers that. What is not in a skill's entry is not one of its files.
-    /// Cancel-safe.
+    /// Lists the children of a directory, if the server supports that. Only files in the entry of a skill are part of
+    /// the skill. Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::NotOffered`] if the server does not announce it; as of [`SkillsExt::skills`].
+    /// [`Error::NotOffered`] if the server does not announce directory listings; otherwise see [`SkillsExt::skills`].
     fn skill_directory(&self, uri: &str) -> impl Future<Output = Result<Vec<Resource>>> + Send;
 }
 
@@ -170,10 +171,11 @@ fn uri_of(entry: &RawValue) -> String {
     serde_json::from_str::<Named>(entry.get()).map_or_else(|_| "(no URI)".to_owned(), |named| named.uri)
 }
 
-/// A skill of a server, as its entry says: nothing of it was read yet. Derefs to the entry.
+/// A skill of a server, as described by its entry. Its files have not been read yet. Dereferences to the entry.
 ///
-/// Everything in it is a claim of the server, `allowed-tools` included; none of it grants anything. Its identity is the server and the
-/// URI together: another server may have the same URI, and another skill of this one the same name.
+/// Everything in it is a claim of the server, including `allowed-tools`; none of it grants any permission. The skill is
+/// identified by the server and the URI together: another server may use the same URI, and another skill of this server
+/// the same name.
 ///
 /// ```
 /// # use linchpin::skills::{Error, RemoteSkill};
@@ -191,12 +193,13 @@ pub struct RemoteSkill {
 }
 
 impl RemoteSkill {
-    /// Reads and verifies `SKILL.md`, and nothing else: its size and digest, and its front matter member by member.
+    /// Reads `SKILL.md`, and verifies its size, its digest, and the members of its front matter. No other file is read.
     ///
-    /// If it differs from the entry, the skill may have changed: the entry is requested once more. Cancel-safe.
+    /// If the file differs from the entry, the skill may have changed, so the entry is requested once more.
+    /// Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::Unverified`] if it still differs; as of [`SkillsExt::skill`].
+    /// [`Error::Unverified`] if it still differs; otherwise see [`SkillsExt::skill`].
     pub async fn load(&self) -> Result<LoadedSkill> {
         load::load(&self.connection, &self.entry).await
     }

@@ -1,4 +1,4 @@
-//! Loading a skill: nothing is returned before it was verified.
+//! Loading a skill: content is only returned after it has been verified.
 
 use crate::digest;
 use crate::entry::clip;
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// A skill whose `SKILL.md` was read and verified against its entry.
+/// A skill whose `SKILL.md` has been read and verified against its entry.
 ///
-/// The entry is held: files are those that it lists, whatever the server lists later.
+/// The entry is pinned: the files of the skill are those that it lists, regardless of what the server lists later.
 ///
 /// ```
 /// # use linchpin::skills::{Error, LoadedSkill};
@@ -123,27 +123,29 @@ impl LoadedSkill {
         &self.text[self.body_at..]
     }
 
-    /// Returns the entry that the skill was verified against, and that is held.
+    /// Returns the entry that the skill was verified against.
     pub fn entry(&self) -> &Skill {
         &self.entry
     }
 
-    /// Returns whether all files are verified by digest. A skill whose files are made when they are asked for cannot be.
+    /// Returns whether all files are verified by digest. This is not possible for a skill whose files are generated on
+    /// request.
     pub fn verified(&self) -> bool {
         matches!(self.entry.resources, SkillResources::Listed(_))
     }
 
-    /// Returns the paths of the files below the skill's directory, `SKILL.md` included. Empty if they are not known.
+    /// Returns the paths of the files below the skill's directory, including `SKILL.md`. Empty if they are not known.
     pub fn files(&self) -> Vec<String> {
         let SkillResources::Listed(files) = &self.entry.resources else { return Vec::new() };
         files.iter().filter_map(|file| path::below(self.root(), &file.uri)).collect()
     }
 
-    /// Reads and verifies a file by its path below the skill's directory, for example `scripts/run.py`. Read once, it is kept.
-    /// Cancel-safe.
+    /// Reads and verifies a file by its path below the skill's directory, for example `scripts/run.py`. The file is
+    /// kept for later calls. Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::Unlisted`] if the entry does not list it, [`Error::Unverified`] if it differs from the entry; [`Error::Request`].
+    /// [`Error::Unlisted`] if the entry does not list the file; [`Error::Unverified`] if the file differs from the
+    /// entry; [`Error::Request`] if the request failed.
     pub async fn file(&self, path: &str) -> Result<Bytes> {
         let uri = self.resolve(path).ok_or_else(|| Error::Unlisted(clip(path)))?;
         if let Some(kept) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).files.get(&uri) {
@@ -185,8 +187,10 @@ impl LoadedSkill {
         path::root_of(&self.entry.uri).unwrap_or_default()
     }
 
-    /// Returns the digest of all the skill's files together, which an approval is bound to, with the host's name of the server and
-    /// the URI: once it differs, the approval no longer holds. `None` if the files cannot be verified.
+    /// Returns the combined digest of all files of the skill; `None` if the files cannot be verified.
+    ///
+    /// A host should bind the user's approval to this digest, the URI, and its own name for the server. When the digest
+    /// changes, the approval is no longer valid.
     pub fn resource_set(&self) -> Option<String> {
         let SkillResources::Listed(files) = &self.entry.resources else { return None };
         let mut lines: Vec<String> = files.iter().map(|file| format!("{} {}\n", file.uri, file.digest)).collect();

@@ -12,9 +12,9 @@ pub(crate) fn is_skill_name(name: &str) -> bool {
         && name.split('-').all(|part| !part.is_empty() && part.bytes().all(letter))
 }
 
-/// Returns why a file of this name cannot be on every system, for one segment of a path. `None` if it can.
+/// Returns why a name, as one segment of a path, is not portable to all systems; `None` if it is.
 ///
-/// A server does not serve a skill with such a file, and a host does not write one.
+/// A server does not serve a skill that contains a file with such a name, and a host does not write one.
 ///
 /// ```
 /// use linchpin_skills::refused_name;

@@ -1,4 +1,4 @@
-//! Skills of a server.
+//! Serving skills.
 
 use crate::files::SkillFiles;
 use crate::snapshot::{File, Snapshot};
@@ -20,14 +20,16 @@ use std::sync::Arc;
 
 /// Skills that a server serves: `Server::new(…).with(Skills::dir("skills")?)`.
 ///
-/// A skill is a directory with a `SKILL.md`, whose YAML front matter has the directory's name and a description. It is served in
-/// every revision, as the extension `io.modelcontextprotocol/skills` says: `skills/list` and `skills/get` return entries with the
-/// digests of all files, `resources/read` reads files, and `resources/list` has each `SKILL.md`.
+/// A skill is a directory with a `SKILL.md`, whose YAML front matter contains the directory's name and a description.
+/// Skills are served in every revision, according to the extension `io.modelcontextprotocol/skills`: `skills/list` and
+/// `skills/get` return entries with the digests of all files, `resources/read` reads files, and `resources/list`
+/// contains each `SKILL.md`.
 ///
-/// What is served are snapshots: lists, digests and reads of one moment fit each other. A skill that breaks a rule of the format is
-/// left out, and the log says why. Hidden files, and links that lead outside of the directory, are not served.
+/// Skills are served from consistent snapshots, so that lists, digests and files match each other. A skill that
+/// violates the format is skipped, and the reason is logged. Hidden files, and links that lead outside of the
+/// directory, are not served.
 ///
-/// Limits: 512 files and 16 MiB for a skill; 1,000 skills, 64 MiB for all.
+/// Limits: 512 files and 16 MiB per skill; 1,000 skills and 64 MiB in total.
 ///
 /// ```no_run
 /// # use linchpin::prelude::*;
@@ -55,10 +57,10 @@ enum Source {
 type Maker = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<SkillFiles>> + Send + Sync>;
 
 impl Skills {
-    /// The skills below a directory, or the directory itself if it has a `SKILL.md`.
+    /// Serves the skills below a directory, or the directory itself if it contains a `SKILL.md`.
     ///
-    /// They are read at once. While requests come, the directory is looked at every two seconds; once it has changed and settled, the
-    /// next snapshot replaces the one before as a whole, and clients are notified.
+    /// The skills are read immediately. While requests arrive, the directory is checked every two seconds. After it has
+    /// changed and settled, a new snapshot replaces the previous one as a whole, and clients are notified.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -66,7 +68,7 @@ impl Skills {
         Ok(Skills::of(Source::Watched(Arc::new(Watched::new(path.as_ref())?))))
     }
 
-    /// Skills that are part of the program.
+    /// Serves skills that are part of the program.
     ///
     /// ```
     /// # use linchpin::prelude::*;
@@ -76,7 +78,7 @@ impl Skills {
     /// let server = Server::new("shop", "1.0").with(Skills::embedded([("greet/SKILL.md", GREET)]));
     /// ```
     ///
-    /// A file that is `include_str!("…")` is one of these. A skill that breaks a rule of the format stops the start.
+    /// Use `include_str!("…")` to embed a file. A skill that violates the format prevents the server from starting.
     pub fn embedded<P: Into<String>, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (P, B)>) -> Skills {
         let mut files: SkillFiles = files.into_iter().collect();
         // Memory can always be read.
@@ -84,10 +86,10 @@ impl Skills {
         Skills::of(Source::Fixed(Arc::new(snapshot))).strict(true)
     }
 
-    /// Skills that are made anew for each request, for example for the user who asks.
+    /// Serves skills that are generated for each request, for example for the current user.
     ///
-    /// They are not in `resources/list`, nothing of them may be cached by others, and their files have no digests unless
-    /// [`Skills::digests`] says so.
+    /// They are not in `resources/list`, they must not be cached by shared caches, and their files have no digests
+    /// unless [`Skills::digests`] is set.
     ///
     /// ```
     /// # use linchpin::prelude::*;
@@ -114,21 +116,21 @@ impl Skills {
         Skills { source, directories: false, strict: false, digests: true, cache }
     }
 
-    /// Whether directories can be listed (`resources/directory/read`). Default: no.
+    /// Sets whether directories can be listed (`resources/directory/read`). Default: no.
     pub fn directories(mut self, on: bool) -> Skills {
         self.directories = on;
         self
     }
 
-    /// Whether a skill that breaks a rule of the format stops the start. Default: it is left out, except for
-    /// [`Skills::embedded`].
+    /// Sets whether a skill that violates the format prevents the server from starting. By default such a skill is
+    /// skipped, except for [`Skills::embedded`].
     pub fn strict(mut self, on: bool) -> Skills {
         self.strict = on;
         self
     }
 
-    /// Whether entries of [`Skills::dynamic`] list files with their digests. Default: no. They must be the same at the next
-    /// request, or hosts refuse them.
+    /// Sets whether entries of [`Skills::dynamic`] list files with their digests. Default: no. The files must then be
+    /// the same for the next request, or hosts reject them.
     pub fn digests(mut self, on: bool) -> Skills {
         if matches!(self.source, Source::Dynamic(_)) {
             self.digests = on;
@@ -136,14 +138,14 @@ impl Skills {
         self
     }
 
-    /// Sets how long (in milliseconds) and for whom entries and files may be cached. Default: no caching. Those of
-    /// [`Skills::dynamic`] are always private.
+    /// Sets how long (in milliseconds) and in which scope entries and files may be cached. Default: no caching. The
+    /// scope of [`Skills::dynamic`] is always private.
     pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Skills {
         self.cache = (ttl_ms, if matches!(self.source, Source::Dynamic(_)) { CacheScope::Private } else { scope });
         self
     }
 
-    /// Returns what is left out and why, one sentence each.
+    /// Returns what was skipped and why, one sentence each.
     pub fn problems(&self) -> Vec<String> {
         self.fixed().map(|snapshot| snapshot.problems.clone()).unwrap_or_default()
     }
