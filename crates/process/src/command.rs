@@ -1,4 +1,4 @@
-//! What to start.
+//! Commands to start.
 
 use crate::environment::Environment;
 use crate::mask::{self, Secrets};
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
-/// A program with its arguments and environment, to be started any number of times.
+/// A program with its arguments and environment, which can be started any number of times.
 ///
 /// ```
 /// let mut command = linchpin_process::Command::new("weather");
@@ -17,26 +17,43 @@ use std::path::PathBuf;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Command {
-    /// A file, or a name that is looked for in the child's `PATH`.
+    /// The path of the program, or a name that is searched for in the child's `PATH`.
     pub program: OsString,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<OsString>,
-    /// Its environment variables. Default: those of this program that are in [`PASSED`](crate::PASSED).
+    /// The child's environment variables. Default: those of this program that are in [`PASSED`](crate::PASSED).
     pub environment: Environment,
-    /// Its working directory. Default: the current one.
+    /// The child's working directory. Default: the current one.
     pub cwd: Option<PathBuf>,
-    /// Values that are masked wherever the command line or the child's output is shown, beside those that look like
-    /// secrets.
+    /// Values that are masked wherever the command line or the child's output is shown, in addition to those that look
+    /// like secrets.
     pub secrets: Vec<String>,
 }
 
-/// What happens to a child, beside what it writes to its standard output.
+/// An event of a child process, passed to the callback of [`Command::start`].
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::{Command, Event};
+///
+/// let mut command = Command::new("sh");
+/// command.args.extend(["-c".into(), "echo 'cannot open the database' >&2".into()]);
+/// let running = command.start(4096, |event| match event {
+///     Event::Stderr(line) => eprintln!("server: {line}"),
+///     event => eprintln!("{event:?}"),
+/// });
+/// running.unwrap().process.stderr_ended().await;
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Nothing watches over this process: the child may outlive it when it is killed.
+    /// No watchdog could be started: the child may outlive this process if this process is killed.
     Unkept,
-    /// A line of standard error, with secrets masked.
+    /// The child wrote a line to standard error. Secrets are masked.
     Stderr(&'a str),
 }
 
@@ -52,7 +69,7 @@ impl Command {
         }
     }
 
-    /// Returns the command line as it may be shown, and the secrets to mask elsewhere.
+    /// Returns the command line with its secrets masked, and the secrets to mask elsewhere.
     pub fn shown(&self) -> (String, Secrets) {
         let known = self.environment.secrets().chain(self.secrets.iter().cloned());
         mask::command(&self.program, &self.args, known.collect())
@@ -62,7 +79,7 @@ impl Command {
     /// runtime.
     ///
     /// # Errors
-    /// Says which program could not be started, why, and what to do.
+    /// If the program could not be started. The message says which program, why, and what to do.
     pub fn start(
         &self,
         stderr_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! Runs a program once, within limits: for work on untrusted input that may need too much of everything.
+//! Runs a program once, within limits, for processing untrusted input that may need too many resources.
 
 use crate::process::exit_text;
 use std::ffi::OsString;
@@ -14,9 +14,10 @@ use tokio::time::timeout;
 const STDERR_BYTES: u64 = 4 << 10;
 const STDERR_CHARS: usize = 200;
 
-/// A program that turns one input into one output within [`Limits`]: it gets its input on standard input, an empty
-/// environment, and a process group of its own, which is killed at the end of every run, also when the future is
-/// dropped.
+/// A program that transforms one input into one output within [`Limits`].
+///
+/// It receives its input on standard input, with an empty environment, and runs in a process group of its own, which is
+/// killed at the end of every run, also when the future is dropped.
 ///
 /// ```
 /// # #[cfg(target_os = "linux")]
@@ -32,26 +33,40 @@ const STDERR_CHARS: usize = 200;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Confined {
-    /// The file of the program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<OsString>,
-    /// The name it is told as its own, on Unix. Default: that of its file.
+    /// The program's own name (`argv[0]`), on Unix. Default: the path of the program.
     pub arg0: Option<OsString>,
 }
 
-/// What a confined program may use.
+/// The resource limits of a [`Confined`] program.
+///
+/// # Example
+///
+/// ```
+/// use linchpin_process::Limits;
+/// use std::time::Duration;
+///
+/// let limits = Limits::default().with(|limits| {
+///     limits.memory = 64 << 20;
+///     limits.wall_clock = Duration::from_secs(5);
+/// });
+/// assert_eq!(limits.output, 16 << 20); // the default
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of its own: heap and stacks, not mapped files. Linux only: see [`Limits::MEMORY_ENFORCED`]. Default
-    /// 256 MiB.
+    /// The maximum memory in bytes: heap and stacks, but not mapped files. Linux only, see [`Limits::MEMORY_ENFORCED`].
+    /// Default: 256 MiB.
     pub memory: u64,
-    /// Processor time, rounded up to seconds. It also ends a program whose parent was killed. Linux only. Default 30 s.
+    /// The maximum processor time, rounded up to seconds. It also ends a program whose parent was killed. Linux only.
+    /// Default: 30 s.
     pub cpu: Duration,
-    /// Time from start to end. Default 30 s.
+    /// The maximum time from start to end. Default: 30 s.
     pub wall_clock: Duration,
-    /// Bytes of standard output. Default 16 MiB.
+    /// The maximum size of the standard output in bytes. Default: 16 MiB.
     pub output: usize,
 }
 
@@ -63,20 +78,22 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether limits of memory and processor time are enforced on this system: on Linux, where a process can set the
-    /// limits of its child (`prlimit`). Elsewhere only time and output are limited, so give the program small inputs.
-    /// macOS does not apply limits on memory, and Windows has job objects instead, which safe code cannot use.
+    /// Whether the limits on memory and processor time are enforced on this system.
+    ///
+    /// This is the case on Linux, where a process can set the limits of its child (`prlimit`). On other systems, only
+    /// the wall-clock time and the output are limited, so pass only small inputs. macOS does not apply limits on
+    /// memory, and Windows has job objects instead, which cannot be used from safe code.
     pub const MEMORY_ENFORCED: bool = cfg!(target_os = "linux");
 
-    /// Changes some of these limits.
+    /// Returns these limits with the changes that a closure makes.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// Whether the memory of this process is limited, as that of a child of [`Confined`] is once it has input, unless the
-    /// system forbids or lacks it.
+    /// Whether the memory of this process is limited. This is the case in a child of [`Confined`] once it receives
+    /// input, unless the system does not allow or support it.
     pub fn is_memory_limited() -> bool {
         #[cfg(target_os = "linux")]
         return rustix::process::getrlimit(rustix::process::Resource::Data).current.is_some();
@@ -84,8 +101,9 @@ impl Limits {
         false
     }
 
-    /// Limits the memory and processor time of a child that was just started, and of each process it will start; and it
-    /// writes no core dump. Limits that are lower already stay. Does nothing where they are not enforced.
+    /// Limits the memory and processor time of a child that was just started, and of each process that it will start,
+    /// and disables core dumps. Existing lower limits are kept. Does nothing on systems where the limits are not
+    /// enforced.
     pub fn apply_to(&self, child: &Child) {
         #[cfg(target_os = "linux")]
         if let Some(id) = crate::group::pid(child) {
@@ -111,23 +129,39 @@ impl Limits {
     }
 }
 
-/// Why a confined program has no result.
+/// Why a [`Confined`] program has no result.
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::{Confined, Limits, Stopped};
+///
+/// let mut shell = Confined::new("/bin/sh");
+/// shell.args = vec!["-c".into(), "echo 'no such file' >&2; exit 3".into()];
+/// match shell.run(&[], &Limits::default()).await {
+///     Err(Stopped::Failed(how)) => assert_eq!(how, "exited with status 3: no such file"),
+///     other => panic!("{other:?}"),
+/// }
+/// # });
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// It could not be started.
+    /// The program could not be started.
     Start(std::io::Error),
-    /// It ran out of memory.
+    /// The program ran out of memory.
     Memory,
-    /// It took too long.
+    /// The program exceeded the processor time or the wall-clock time.
     Time,
-    /// It wrote too much.
+    /// The program wrote too much output.
     Output,
-    /// It failed by itself: how it ended, and its last words.
+    /// The program failed for another reason: how it ended, and the last line of its standard error.
     Failed(String),
 }
 
-/// As the end of a sentence.
+/// Formats the error so that it can end a sentence: `the converter ran out of memory`.
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,15 +177,15 @@ impl fmt::Display for Stopped {
 impl std::error::Error for Stopped {}
 
 impl Confined {
-    /// A program without arguments.
+    /// Creates a program without arguments.
     pub fn new(program: impl Into<PathBuf>) -> Confined {
         Confined { program: program.into(), args: Vec::new(), arg0: None }
     }
 
-    /// This very program with these arguments: also after its file was replaced, on Linux.
+    /// Runs the current program with these arguments. On Linux this also works after its file has been replaced.
     ///
     /// # Errors
-    /// When its file is not known.
+    /// If the path of the current program is not known.
     pub fn this_program(args: impl IntoIterator<Item = OsString>) -> std::io::Result<Confined> {
         let file = std::env::current_exe()?;
         let arg0 = std::env::args_os().next();
@@ -160,10 +194,10 @@ impl Confined {
         Ok(Confined { program, args: args.into_iter().collect(), arg0 })
     }
 
-    /// Runs it on this input, and returns its output. Must be called in a tokio runtime.
+    /// Runs the program on this input, and returns its output. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// When it does not succeed within the limits.
+    /// If the program does not succeed within the limits.
     pub async fn run(&self, input: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, Stopped> {
         match timeout(limits.wall_clock, self.run_to_end(input, limits)).await {
             Ok(done) => done,

@@ -1,16 +1,16 @@
-//! Which environment a child gets.
+//! The environment of a child process.
 
 use crate::{mask, text};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{Hash, Hasher};
 
-/// Variables that every child gets unless [`Environment::clear`] is called, where this program has them; and with them
-/// all that begin with `LC_`.
+/// The variables of this program that are passed to every child by default, together with all that begin with `LC_`.
+/// Call [`Environment::clear`] to pass none of them.
 ///
-/// They are what programs need to find their files, folders, caches and the network: `npx`, `uvx`, `docker` and version
-/// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address
-/// of a proxy may hold some.
+/// They are the variables that programs need to find their files, directories, caches and the network, so that `npx`,
+/// `uvx`, `docker` and version managers work, also behind a proxy and with private certificates. None of them is meant
+/// for credentials, but the URL of a proxy may contain some.
 pub const PASSED: &[&str] = &[
     // The user and the terminal.
     "HOME",
@@ -100,7 +100,27 @@ pub const PASSED: &[&str] = &[
     "WINDIR",
 ];
 
-/// Which environment variables a child gets.
+/// The environment variables of a child process. By default, those in [`PASSED`].
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::Command;
+/// use tokio::io::AsyncReadExt as _;
+///
+/// let mut command = Command::new("sh");
+/// command.args.extend(["-c".into(), "echo $MODE".into()]);
+/// command.environment.set("MODE".into(), "test".into());
+/// command.environment.pass("AWS_PROFILE".into());
+///
+/// let mut running = command.start(4096, |_| {}).unwrap();
+/// let mut output = String::new();
+/// running.stdout.read_to_string(&mut output).await.unwrap();
+/// assert_eq!(output, "test\n");
+/// # });
+/// ```
 #[derive(Clone, Default)]
 pub struct Environment {
     base: Base,

@@ -1,4 +1,4 @@
-//! A process group that is asked to end before it is killed.
+//! A process group that is terminated before it is killed.
 
 use std::io;
 use std::time::Duration;
@@ -8,19 +8,38 @@ use tokio::process::{Child, Command};
 const GRACE_STEP: Duration = Duration::from_millis(20);
 const GRACE_STEPS: u32 = 100;
 
-/// A child that leads a process group of its own. To end it, and when this is dropped, the group is asked to end
-/// (SIGTERM), so that programs remove lock files and the like, and killed two seconds later. For short runs of programs
-/// that are trusted to that point; it has no watchdog, so that starting it costs nothing more.
+/// A child process in a process group of its own, which is terminated gracefully.
+///
+/// When [`Graceful::end`] is called, or when this is dropped, the group receives SIGTERM, so that programs can remove
+/// lock files and the like, and is killed two seconds later. Use it for short runs of trusted programs: to keep
+/// starting cheap, there is no watchdog that ends the group when this process is killed.
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::Graceful;
+/// use tokio::process::Command;
+///
+/// let mut group = Graceful::start(Command::new("/bin/sh").args(["-c", "exit 7"])).unwrap();
+/// assert_eq!(group.wait().await, Some(7));
+///
+/// let mut group = Graceful::start(Command::new("sleep").arg("600")).unwrap();
+/// group.end().await; // SIGTERM, and SIGKILL after two seconds
+/// assert!(group.child().is_none());
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct Graceful {
     child: Option<Child>,
 }
 
 impl Graceful {
-    /// Starts the command in a group of its own. Must be called in a tokio runtime.
+    /// Starts the command in a process group of its own. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If the command cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Graceful> {
         command.kill_on_drop(true);
         #[cfg(unix)]
@@ -28,12 +47,12 @@ impl Graceful {
         Ok(Graceful { child: Some(command.spawn()?) })
     }
 
-    /// The child, for its streams; `None` once it has ended.
+    /// Returns the child, for access to its streams; `None` after [`Graceful::wait`] or [`Graceful::end`].
     pub fn child(&mut self) -> Option<&mut Child> {
         self.child.as_mut()
     }
 
-    /// Waits for its end; its exit code, unless a signal ended it.
+    /// Waits for the child to exit, and returns its exit code; `None` if a signal ended it.
     pub async fn wait(&mut self) -> Option<i32> {
         let code = match self.child.as_mut() {
             Some(child) => child.wait().await.ok().and_then(|status| status.code()),
@@ -44,7 +63,7 @@ impl Graceful {
         code
     }
 
-    /// Asks the group to end, and makes it.
+    /// Terminates the group with SIGTERM, and kills it if it has not ended two seconds later.
     pub async fn end(&mut self) {
         if let Some(child) = self.child.take() {
             end(child).await;

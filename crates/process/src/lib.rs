@@ -1,14 +1,15 @@
-//! Child processes that end with their parent, descendants included, and get no more of its environment than they need.
+//! Child processes that end with their parent, including their descendants, and receive no more of its environment than
+//! they need.
 //!
-//! A [`Command`] says what to start. [`Command::start`] finds the program, starts it in a process group of its own, and
-//! returns its streams and a [`Process`]: dropping that kills the child and what it has started. The last lines of standard
-//! error are kept for errors, and secrets are masked in everything that is shown.
+//! A [`Command`] describes the program to start. [`Command::start`] finds the program, starts it in a process group of
+//! its own, and returns its streams and a [`Process`], which kills the child and its descendants when it is dropped.
+//! The last lines of standard error are kept for error messages, and secrets are masked in everything that is shown.
 //!
 //! [`Confined`] runs a program once, within [`Limits`] on memory, time and output.
 //!
-//! [`Graceful`] is a process group that is asked to end before it is killed.
+//! [`Graceful`] is a process group that is terminated before it is killed.
 //!
-//! This crate must not know what the processes say to each other: `linchpin-transport` has the protocol.
+//! This crate must not depend on the messages that the processes exchange: the protocol is in `linchpin-transport`.
 
 // Files import downwards, in this order:
 //

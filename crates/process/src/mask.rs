@@ -1,4 +1,4 @@
-//! Command lines and lines of output without the secrets in them.
+//! Masks secrets in command lines and output.
 
 use crate::text;
 use std::ffi::{OsStr, OsString};
@@ -88,8 +88,8 @@ fn url(arg: &str, start: usize, secrets: &mut Vec<String>) -> String {
     out
 }
 
-/// Whether something of this name is usually secret: an option, a variable, a header, a member of a query. Of a child,
-/// the values of such options and variables are masked.
+/// Whether values with this name are usually secret. The name can be that of an option, a variable, a header or a query
+/// parameter. The values of such options and variables of a child are masked.
 ///
 /// ```
 /// use linchpin_process::is_secret_name;
@@ -147,7 +147,19 @@ fn is_secret_value(value: &str) -> bool {
     value.len() >= 16 && BEGINNINGS.iter().any(|begin| value.starts_with(begin))
 }
 
-/// Values that must not be shown.
+/// Secrets to mask in text. Returned by [`Command::shown`](crate::Command::shown) and
+/// [`Process::secrets`](crate::Process::secrets).
+///
+/// # Example
+///
+/// ```
+/// use linchpin_process::Command;
+///
+/// let mut command = Command::new("weather");
+/// command.args.push("--token=hidden-token".into());
+/// let (_, secrets) = command.shown();
+/// assert_eq!(secrets.hide("bad token: hidden-token".to_owned()), "bad token: ***");
+/// ```
 #[derive(Default)]
 pub struct Secrets(Vec<String>);
 
@@ -159,7 +171,7 @@ impl Secrets {
         Secrets(all)
     }
 
-    /// Returns the text with these values masked.
+    /// Returns the text with the secrets masked.
     pub fn hide(&self, line: String) -> String {
         self.0.iter().fold(line, |line, secret| if line.contains(secret) { line.replace(secret, MASK) } else { line })
     }

@@ -16,18 +16,53 @@ use tokio::time::timeout;
 /// How long descendants may outlive the child, so that its output is read.
 const LEFTOVERS_WAIT: Duration = Duration::from_millis(500);
 
-/// A child that was started.
+/// A started child process. Returned by [`Command::start`].
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::Command;
+/// use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+///
+/// let mut running = Command::new("cat").start(4096, |_| {}).unwrap();
+/// running.stdin.write_all(b"hello").await.unwrap();
+/// drop(running.stdin);
+/// let mut output = String::new();
+/// running.stdout.read_to_string(&mut output).await.unwrap();
+/// assert_eq!(output, "hello");
+/// # });
+/// ```
 #[non_exhaustive]
 pub struct Running {
-    /// The process behind the streams.
+    /// The process.
     pub process: Process,
-    /// Its standard input.
+    /// The standard input of the process.
     pub stdin: ChildStdin,
-    /// Its standard output.
+    /// The standard output of the process.
     pub stdout: ChildStdout,
 }
 
-/// A running child and its descendants, which are killed when this is dropped.
+/// A running child process and its descendants. They are killed when this is dropped.
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::Command;
+/// use std::time::Duration;
+///
+/// let mut command = Command::new("sh");
+/// command.args.extend(["-c".into(), "echo 'the port is in use' >&2; exit 1".into()]);
+/// let process = command.start(4096, |_| {}).unwrap().process;
+/// let exit = process.exited(Duration::from_secs(10)).await.expect("the process has exited");
+/// process.stderr_ended().await;
+/// assert!(!exit.unwrap().success());
+/// assert!(process.last_lines().contains("the port is in use"));
+/// # });
+/// ```
 pub struct Process {
     group: Arc<Group>,
     /// Its exit status, once it has exited; the sender is dropped when everything is reaped.
@@ -36,7 +71,28 @@ pub struct Process {
     secrets: Arc<Secrets>,
 }
 
-/// How a child has ended; an error if that cannot be known.
+/// The exit status of a child process, or the error if it cannot be determined.
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(unix)]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use linchpin_process::{Command, Exit, exit_text};
+/// use std::time::Duration;
+///
+/// fn report(exit: Exit) -> String {
+///     match exit {
+///         Ok(status) => exit_text(status),
+///         Err(error) => format!("has an unknown status: {error}"),
+///     }
+/// }
+///
+/// let running = Command::new("false").start(4096, |_| {}).unwrap();
+/// let exit = running.process.exited(Duration::from_secs(10)).await.unwrap();
+/// assert_eq!(report(exit), "exited with status 1");
+/// # });
+/// ```
 pub type Exit = Result<ExitStatus, Arc<io::Error>>;
 
 /// See [`Command::start`].
@@ -113,53 +169,55 @@ async fn reap(
 }
 
 impl Process {
-    /// Waits for the child to exit, at most this long.
+    /// Waits for the child to exit, at most this long. Returns `None` if it has not.
     pub async fn exited(&self, limit: Duration) -> Option<Exit> {
         let mut exit = self.exit.clone();
         let exited = timeout(limit, exit.wait_for(Option::is_some)).await;
         exited.ok()?.ok()?.clone()
     }
 
-    /// Waits until nothing of it is left, not even a zombie, at most this long.
+    /// Waits until the child and its descendants have ended and are reaped, at most this long.
     pub async fn reaped(&self, limit: Duration) {
         let mut exit = self.exit.clone();
         let reaped = async { while exit.changed().await.is_ok() {} };
         let _ = timeout(limit, reaped).await;
     }
 
-    /// Asks the child and its group to end. Not supported on Windows.
+    /// Sends SIGTERM to the child and its process group. Not supported on Windows.
     pub fn terminate(&self) {
         self.group.terminate();
     }
 
-    /// Kills the child and its group.
+    /// Kills the child and its process group.
     pub fn kill(&self) {
         self.group.kill();
     }
 
-    /// Resident bytes of the child and its group together, read from `/proc`: this blocks for about a millisecond. Memory that
-    /// processes share counts for each. `None` when it has ended, and on other systems than Linux.
+    /// Returns the resident memory of the child and its process group in bytes. Memory that processes share is counted
+    /// for each of them. Returns `None` if the child has ended, and on systems other than Linux.
+    ///
+    /// This reads `/proc`, which blocks for about a millisecond.
     pub fn memory(&self) -> Option<u64> {
         self.group.memory()
     }
 
-    /// Waits until all of its standard error was read. Descendants may keep it open.
+    /// Waits until the standard error has been read to its end. Descendants of the child may keep it open.
     pub async fn stderr_ended(&self) {
         self.stderr.ended().await;
     }
 
-    /// Returns the last lines of its standard error, as the end of a sentence.
+    /// Returns the last lines of the standard error, formatted so that they can end a sentence.
     pub fn last_lines(&self) -> String {
         self.stderr.last_lines()
     }
 
-    /// Returns the values to mask wherever its output is shown.
+    /// Returns the secrets to mask wherever output of the child is shown.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 }
 
-/// Says how a child has ended, as the end of a sentence: `exited with status 1`.
+/// Describes how a child has ended, so that it can end a sentence: `exited with status 1`.
 #[cfg(unix)]
 pub fn exit_text(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
@@ -185,7 +243,7 @@ pub fn exit_text(status: ExitStatus) -> String {
     }
 }
 
-/// Says how a child has ended, as the end of a sentence: `exited with status 1`.
+/// Describes how a child has ended, so that it can end a sentence: `exited with status 1`.
 #[cfg(not(unix))]
 pub fn exit_text(status: ExitStatus) -> String {
     status.code().map_or("has ended".to_owned(), |code| format!("exited with status {code}"))
