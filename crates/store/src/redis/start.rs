@@ -1,4 +1,4 @@
-//! Where the server is, and whether it can be used.
+//! The options of a Redis store, and the checks of its server.
 
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind};
@@ -6,7 +6,7 @@ use ::redis::aio::MultiplexedConnection;
 use ::redis::{Client, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, cmd};
 use std::fmt;
 
-/// How a store uses a Redis server, 6.2 or newer, or Valkey.
+/// Options of a store in Redis 6.2 or newer, or in Valkey.
 ///
 /// ```
 /// use linchpin_store::RedisOptions;
@@ -17,24 +17,26 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// Where the server is: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature
-    /// `redis-tls`), or `unix:///PATH`. Of a cluster it is any node, of servers that a Sentinel watches it is that one:
-    /// the store follows to where its keys are, with the same name and password, and to their successors.
+    /// The URL of the server: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS (feature
+    /// `redis-tls`), or `unix:///PATH`.
+    ///
+    /// For a cluster, it is the URL of any node; for servers that are monitored by a Sentinel, it is the URL of the
+    /// Sentinel. The store finds the server with its keys, also after a failover, and uses the same user and password.
     pub url: String,
-    /// What the keys of this store have in common: they begin with `lp:{TAG}:`. Stores with different tags know nothing
-    /// of each other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
+    /// The tag of the store, whose keys begin with `lp:{TAG}:`. Stores with different tags are independent of each
+    /// other. Up to 64 letters, digits, `-`, `_` and `.`; `store` by default.
     pub tag: String,
-    /// Also takes a server that may evict keys when its memory is full, although records are lost then. By default,
-    /// such a server is refused.
+    /// Whether to accept a server that may evict keys when its memory is full, which loses records. By default, such a
+    /// server is rejected.
     pub may_evict: bool,
-    /// How many replicas a write of [`Store::durable`](crate::Store::durable) must have reached: 0 by default.
+    /// The number of replicas that a write of [`Store::durable`](crate::Store::durable) must reach. 0 by default.
     pub wait_replicas: u32,
-    /// Which master of a Sentinel it is, if the Sentinel watches several.
+    /// The name of the master, if the Sentinel monitors several.
     pub sentinel_master: Option<String>,
 }
 
 impl RedisOptions {
-    /// The defaults, with the server at this URL.
+    /// Creates default options for the server at this URL.
     pub fn new(url: impl Into<String>) -> RedisOptions {
         RedisOptions {
             url: url.into(),
@@ -45,7 +47,7 @@ impl RedisOptions {
         }
     }
 
-    /// Changes some of the options.
+    /// Returns these options with the changes that a closure makes.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut RedisOptions)) -> RedisOptions {
         change(&mut self);
@@ -85,7 +87,7 @@ impl From<String> for RedisOptions {
 }
 
 impl fmt::Debug for RedisOptions {
-    /// Without the URL, which may have a password.
+    /// Omits the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions").field("tag", &self.tag).finish_non_exhaustive()
     }
