@@ -11,13 +11,28 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A page that shows results of tools: `Server::new(…).with(App::new("ui://clock/face", include_str!("face.html")))`.
+/// A page that shows results of tools. Tools refer to it with `ui = "ui://clock/face"`.
 ///
-/// Tools name it with `ui = "ui://clock/face"`. Clients that declare that they show pages are told of it; others see tools as any.
-/// The page talks to its host as the extension `io.modelcontextprotocol/ui` says.
+/// The page is announced to clients that declare support for MCP Apps; for others the tools are ordinary tools. The page
+/// communicates with its host as specified by the extension `io.modelcontextprotocol/ui`.
 ///
-/// It may load and call nothing from elsewhere but what is declared here. What is wrong with it stops the start: a URI that does not
-/// begin with `ui://`, a text that does not begin like HTML or is larger than 2 MiB, an origin that is not plainly one.
+/// The page may only load from and connect to the origins that are declared here. The server does not start if the URI does not
+/// begin with `ui://`, the page does not begin like HTML or is larger than 2 MiB, or an origin is invalid.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use linchpin::apps::App;
+/// use linchpin::prelude::*;
+///
+/// let page = "<!doctype html><title>Clock</title>";
+/// let app = App::new("ui://clock/face", page).connect(["https://time.example.com"]).border(true);
+/// let server = Server::new("clock", "1.0").with(app);
+///
+/// let host = Client::new("host", "1.0").connect(in_process(server)).await?;
+/// assert_eq!(host.read("ui://clock/face").await?.text(), page);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct App {
     uri: String,
@@ -66,7 +81,7 @@ impl App {
         self
     }
 
-    /// Allows frames of these origins inside of the page.
+    /// Allows frames of these origins inside the page.
     pub fn frame<I>(mut self, origins: I) -> App
     where
         I: IntoIterator,
@@ -86,37 +101,37 @@ impl App {
         self
     }
 
-    /// Asks for the camera.
+    /// Requests access to the camera.
     pub fn camera(mut self) -> App {
         self.meta.permissions.camera = Some(Map::new());
         self
     }
 
-    /// Asks for the microphone.
+    /// Requests access to the microphone.
     pub fn microphone(mut self) -> App {
         self.meta.permissions.microphone = Some(Map::new());
         self
     }
 
-    /// Asks for the location.
+    /// Requests access to the location.
     pub fn geolocation(mut self) -> App {
         self.meta.permissions.geolocation = Some(Map::new());
         self
     }
 
-    /// Asks to write to the clipboard.
+    /// Requests permission to write to the clipboard.
     pub fn clipboard_write(mut self) -> App {
         self.meta.permissions.clipboard_write = Some(Map::new());
         self
     }
 
-    /// Asks for an origin of its own, in the form that the host documents.
+    /// Requests a dedicated origin for the page, in the form that the host documents.
     pub fn domain(mut self, domain: impl Into<String>) -> App {
         self.meta.domain = Some(domain.into());
         self
     }
 
-    /// Says whether the page wants a border and a background of the host's.
+    /// Sets whether the host should draw a border and a background.
     pub fn border(mut self, on: bool) -> App {
         self.meta.prefers_border = Some(on);
         self

@@ -1,4 +1,4 @@
-//! What a server says of a page.
+//! The definition of a page, as the server sends it.
 
 use linchpin_types::meta::Meta;
 use serde::{Deserialize, Serialize};
@@ -22,30 +22,30 @@ pub const PAGE_BYTES_MAX: usize = 2 << 20;
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct PageMeta {
-    /// Origins that it needs.
+    /// The origins that the page needs.
     #[serde(skip_serializing_if = "Csp::is_empty")]
     pub csp: Csp,
-    /// Features of the browser that it needs.
+    /// The browser features that the page needs.
     #[serde(skip_serializing_if = "Permissions::is_empty")]
     pub permissions: Permissions,
-    /// An origin of its own, in the form that the host documents.
+    /// The dedicated origin that the page requests, in the form that the host documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Whether it wants a border and a background of the host's.
+    /// Whether the host should draw a border and a background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefers_border: Option<bool>,
 }
 
 impl PageMeta {
-    /// Reads it from the `_meta` of a content or of a listed resource. `None` if it has none that can be read.
+    /// Reads it from the `_meta` of resource contents or of a listed resource. `None` if it is missing or malformed.
     ///
-    /// That of the content counts, and that of the list only without one.
+    /// Contents take precedence; use the listed resource only if the contents do not have it.
     pub fn of(meta: Option<&Meta>) -> Option<PageMeta> {
         meta?.get_as("ui").ok().flatten()
     }
 }
 
-/// Origins that a page declares. Nothing else is allowed.
+/// The origins that a page declares. Others are not allowed.
 ///
 /// ```
 /// use linchpin_apps::Csp;
@@ -63,7 +63,7 @@ pub struct Csp {
     /// For scripts, styles, images, fonts and media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_domains: Vec<String>,
-    /// For frames inside of the page.
+    /// For frames inside the page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frame_domains: Vec<String>,
     /// For the base URI of the document.
@@ -77,7 +77,7 @@ impl Csp {
     }
 }
 
-/// Features of the browser that a page asks for, each an object without members of its own yet.
+/// The browser features that a page requests. Each is an object, so far without members.
 ///
 /// ```
 /// use linchpin_apps::Permissions;
@@ -120,8 +120,8 @@ impl Permissions {
     }
 }
 
-/// Whether a content can be shown as a page: its type is exactly [`PAGE_TYPE`], it begins like HTML, and it is not larger than
-/// [`PAGE_BYTES_MAX`]. Of another content the host shows the tool's text.
+/// Returns whether contents can be shown as a page: their type is exactly [`PAGE_TYPE`], they begin like HTML, and are not
+/// larger than [`PAGE_BYTES_MAX`]. Otherwise the host shows the tool's text.
 ///
 /// ```
 /// use linchpin_apps::{PAGE_TYPE, is_page};

@@ -1,10 +1,10 @@
-//! What a host lets a page do. It can take away from what a page declares, never add to it.
+//! The permissions that a host grants to a page. They can restrict what a page declares, but not extend it.
 
 use linchpin_types::tool::Tool;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// What a host lets a page do. By default it may call no tool, open no link, and use no feature of the browser.
+/// The permissions that a host grants to a page. By default, it may not call tools, open links, or use browser features.
 ///
 /// ```
 /// use linchpin_apps::Grant;
@@ -23,12 +23,12 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Nothing but what a page does inside of its frame.
+    /// Creates a grant without permissions: the page is confined to its frame.
     pub fn new() -> Grant {
         Grant::default()
     }
 
-    /// Lets the page call those of its server's tools that are visible to apps. Tools of other servers must not be among them.
+    /// Allows the page to call those of these tools that are visible to apps. Pass the tools of the page's own server only.
     pub fn tools<'a>(mut self, tools: impl IntoIterator<Item = &'a Tool>) -> Grant {
         self.tools.extend(tools.into_iter().filter(|tool| is_visible(tool, "app")).map(|tool| tool.name.clone()));
         self
@@ -40,19 +40,19 @@ impl Grant {
         self
     }
 
-    /// Whether the page may ask to open links: the host asks the user each time.
+    /// Whether the page may request to open links. The host asks the user each time.
     pub fn links(mut self, on: bool) -> Grant {
         self.links = on;
         self
     }
 
-    /// Whether the page may write messages and context for the model: the host shows them to the user.
+    /// Whether the page may send messages and context for the model. The host shows them to the user.
     pub fn messages(mut self, on: bool) -> Grant {
         self.messages = on;
         self
     }
 
-    /// Restricts origins to these, of those that the page declares. Without it, all that it declares are allowed.
+    /// Restricts the origins that the page declares to these. By default, all declared origins are allowed.
     pub fn origins<I>(mut self, origins: I) -> Grant
     where
         I: IntoIterator,
@@ -62,7 +62,7 @@ impl Grant {
         self
     }
 
-    /// Allows features of the browser, of those that the page asks for: `camera`, `microphone`, `geolocation`, `clipboard-write`.
+    /// Allows these browser features if the page requests them: `camera`, `microphone`, `geolocation`, `clipboard-write`.
     pub fn features<I>(mut self, features: I) -> Grant
     where
         I: IntoIterator,
@@ -72,7 +72,7 @@ impl Grant {
         self
     }
 
-    /// Sets the origin that may frame the page: that of the sandbox. It is the host's own, and not checked.
+    /// Sets the origin that may frame the page, which is the origin of the host's sandbox. It is not checked.
     pub fn frame_ancestors(mut self, origin: impl Into<String>) -> Grant {
         self.frame_ancestors = Some(origin.into());
         self

@@ -1,7 +1,7 @@
-//! MCP Apps (the extension `io.modelcontextprotocol/ui`): pages of servers that show the results of tools, and what a host must see to
-//! when it shows them.
+//! MCP Apps (the extension `io.modelcontextprotocol/ui`): pages of servers that show the results of tools, and the checks that a
+//! host needs to show them safely.
 //!
-//! Use it through the crate `linchpin`, feature `apps`. A server adds an [`App`] and names it at a tool:
+//! Use it through the crate `linchpin`, feature `apps`. A server adds an [`App`] and refers to it in a tool:
 //!
 //! ```
 //! use linchpin::apps::App;

@@ -1,12 +1,12 @@
-//! The policy that a page is shown with: what it may load, and from where.
+//! The content security policy of a page.
 //!
-//! Origins come from servers that may lie. One that is not plainly an origin is dropped and reported, never escaped: nothing that a
-//! server writes can end a directive, or add one.
+//! Origins come from untrusted servers. A text that is not an origin is dropped and reported, never escaped, so that a server
+//! cannot end a directive or add one.
 
 use crate::definition::PageMeta;
 use crate::grant::Grant;
 
-/// What an origin is for.
+/// The purpose for which a page declares an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -14,13 +14,13 @@ pub enum Source {
     Connect,
     /// Scripts, styles, images, fonts, media.
     Resource,
-    /// Frames inside of the page.
+    /// Frames inside the page.
     Frame,
     /// The base URI.
     BaseUri,
 }
 
-/// A content security policy, and what the page asked for that is not in it.
+/// The content security policy of a page, and the declarations that were dropped from it.
 ///
 /// ```
 /// use linchpin_apps::{Grant, PageMeta, View};
@@ -35,7 +35,7 @@ pub struct Policy {
     pub text: String,
     /// The value of the frame's attribute `allow`.
     pub allow: String,
-    /// What was dropped and why, one sentence each, for the log.
+    /// The dropped declarations with the reasons, one sentence each, for the log.
     pub dropped: Vec<String>,
 }
 

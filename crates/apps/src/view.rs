@@ -1,4 +1,4 @@
-//! A page that a host shows: what it may say, and what it is told, without I/O.
+//! A page that a host shows: handles its messages, without I/O.
 
 use crate::definition::PageMeta;
 use crate::grant::Grant;
@@ -23,12 +23,12 @@ const TEARDOWN: Duration = Duration::from_secs(2);
 /// The revision of the extension.
 const VERSION: &str = "2026-01-26";
 
-/// What a host does next.
+/// An action for the host, returned by the methods of [`View`].
 ///
 /// ```
 /// use linchpin_apps::Act;
 ///
-/// // What the host's window does with the more common ones.
+/// // Describes some of the actions.
 /// fn said(act: &Act) -> Option<String> {
 ///     match act {
 ///         Act::CallTool { name, .. } => Some(format!("calls {name}")),
@@ -67,45 +67,45 @@ pub enum Act {
         /// An `http` or `https` URL.
         url: String,
     },
-    /// Add a message to the conversation if the user wants; then [`View::agree`] or [`View::refuse`].
+    /// Add a message to the conversation if the user agrees; then [`View::agree`] or [`View::refuse`].
     Say {
         /// The page's id.
         id: Value,
         /// Its parameters: `role` and `content`.
         params: Box<RawValue>,
     },
-    /// Keep this for the model's next turn, in place of what was kept before.
+    /// Keep this context for the model's next turn, replacing the previous one.
     ModelContext(Box<RawValue>),
-    /// Change how the page is shown if that is possible; then [`View::answer`] with `{"mode": …}`, the mode as it is now.
+    /// Change the display mode of the page if possible; then [`View::answer`] with `{"mode": …}`, the resulting mode.
     DisplayMode {
         /// The page's id.
         id: Value,
         /// `inline`, `fullscreen` or `pip`.
         mode: String,
     },
-    /// The page has another size now, in pixels.
+    /// The size of the page has changed, in pixels.
     Resize {
-        /// The width, if said.
+        /// The width, if the page sent it.
         width: Option<f64>,
-        /// The height, if said.
+        /// The height, if the page sent it.
         height: Option<f64>,
     },
     /// The page wrote this to the log.
     Log(Box<RawValue>),
-    /// The handshake is over: the page is told what waits.
+    /// The handshake is complete: messages that were queued for the page follow.
     Ready,
-    /// The page said what it must not, for the log.
+    /// The page sent a message that is not allowed; the reason, for the log.
     Refused(String),
-    /// Remove the page: it ended, or was cut off.
+    /// Remove the page: it ended, or exceeded a limit.
     Remove,
 }
 
 /// A page that a host shows.
 ///
 /// The host reads the page's resource, shows it in a sandboxed frame on another origin, with [`View::csp`] as its policy and
-/// [`View::allow`] as the frame's permissions, and gives every message of the frame to [`View::heard`]. Nothing is sent to the page
-/// before it has completed its handshake; what comes early waits. It may use the methods of the specification for tools that
-/// its [`Grant`] allows; everything else is refused.
+/// [`View::allow`] as the frame's permissions, and passes every message of the frame to [`View::heard`]. Messages to the page are
+/// queued until it has completed its handshake. The page may use the methods of the specification that its [`Grant`] allows;
+/// all other requests are refused.
 ///
 /// ```
 /// use linchpin_apps::{Act, Grant, PageMeta, View};
@@ -119,8 +119,8 @@ pub enum Act {
 /// assert!(matches!(view.heard(Instant::now(), ready)[..], [Act::Ready, Act::Send(_)]));
 /// ```
 ///
-/// A host that is a web page itself shows the frame of the sandbox, which relays; messages `ui/notifications/sandbox-…` are not for the
-/// view. Limits: 1 MiB a message, 100 messages a second, 8 requests at once.
+/// A host that is a web page itself shows the frame of the sandbox, which relays the messages; it must not pass messages
+/// `ui/notifications/sandbox-…` to the view. Limits: 1 MiB per message, 100 messages per second, 8 concurrent requests.
 #[derive(Debug)]
 pub struct View {
     policy: Policy,
@@ -151,7 +151,7 @@ enum Stage {
 }
 
 impl View {
-    /// A view of a page with this `_meta.ui`, which may do what `grant` allows.
+    /// Creates a view of a page with this `_meta.ui` and these permissions.
     pub fn new(meta: &PageMeta, grant: Grant) -> View {
         View {
             policy: Policy::of(meta, &grant),
@@ -171,7 +171,7 @@ impl View {
         }
     }
 
-    /// Sets the name and version of the host that the page is told.
+    /// Sets the host's name and version, which are sent to the page.
     pub fn host(mut self, name: &str, version: &str) -> View {
         self.host = json!({ "name": name, "version": version });
         self
@@ -187,12 +187,12 @@ impl View {
         &self.policy.allow
     }
 
-    /// Returns what the page declared and does not get, for the log.
+    /// Returns the declarations of the page that were dropped, for the log.
     pub fn dropped(&self) -> &[String] {
         &self.policy.dropped
     }
 
-    /// Takes a message of the page, at this time.
+    /// Handles a message of the page that arrived at this time.
     pub fn heard(&mut self, now: Instant, text: &str) -> Vec<Act> {
         if self.stage == Stage::Gone {
             return Vec::new();
@@ -383,12 +383,12 @@ impl View {
         self.close(id, message::error(id, code, why))
     }
 
-    /// Tells the page that what it asked for was done.
+    /// Responds that a request of the page was carried out.
     pub fn agree(&mut self, id: &Value) -> Vec<Act> {
         self.close(id, message::result(id, &json!({})))
     }
 
-    /// Tells the page that the user, or the host, refuses.
+    /// Responds that the user or the host refuses a request of the page.
     pub fn refuse(&mut self, id: &Value) -> Vec<Act> {
         self.fail(id, REFUSED, "refused")
     }
@@ -400,7 +400,7 @@ impl View {
         }
     }
 
-    /// Tells the page a part of the arguments of its tool, while the model still writes them. Has no effect after
+    /// Sends the page partial arguments of its tool, while the model is still generating them. Has no effect after
     /// [`View::tell_input`].
     pub fn tell_partial(&mut self, arguments: &Value) -> Vec<Act> {
         if self.input {
@@ -418,7 +418,7 @@ impl View {
         }
     }
 
-    /// Tells the page the arguments of its tool, once.
+    /// Sends the page the arguments of its tool, once.
     pub fn tell_input(&mut self, arguments: &Value) -> Vec<Act> {
         if std::mem::replace(&mut self.input, true) {
             return Vec::new();
@@ -426,7 +426,8 @@ impl View {
         self.tell("ui/notifications/tool-input", &json!({ "arguments": arguments }))
     }
 
-    /// Tells the page the result of its tool, a `CallToolResult`, once. Arguments that it was not told come first, empty.
+    /// Sends the page the result of its tool, a `CallToolResult`, once. If no arguments were sent before, empty ones are sent
+    /// first.
     pub fn tell_result(&mut self, result: &RawValue) -> Vec<Act> {
         let mut acts = self.tell_input(&json!({}));
         if !std::mem::replace(&mut self.result, true) {
@@ -435,7 +436,7 @@ impl View {
         acts
     }
 
-    /// Tells the page that the call of its tool was cancelled.
+    /// Notifies the page that the call of its tool was cancelled.
     pub fn tell_cancelled(&mut self, reason: &str) -> Vec<Act> {
         if std::mem::replace(&mut self.result, true) {
             return Vec::new();
@@ -443,7 +444,7 @@ impl View {
         self.tell("ui/notifications/tool-cancelled", &json!({ "reason": reason }))
     }
 
-    /// Sets members of the host's context: theme, locale, size. A page that has been told of it is told what changed.
+    /// Sets members of the host's context: theme, locale, size. If the page already has the context, the changes are sent.
     pub fn context(&mut self, changed: &Map<String, Value>) -> Vec<Act> {
         self.context.extend(changed.iter().map(|(name, value)| (name.clone(), value.clone())));
         match self.stage {
@@ -452,8 +453,8 @@ impl View {
         }
     }
 
-    /// Asks the page to end, before it is removed. [`Act::Remove`] comes when it answers, or from [`View::tick`] at
-    /// [`View::deadline`].
+    /// Requests that the page shuts down before it is removed. [`Act::Remove`] is returned when the page responds, or by
+    /// [`View::tick`] at [`View::deadline`].
     pub fn teardown(&mut self, now: Instant, reason: &str) -> Vec<Act> {
         match (self.stage, self.teardown) {
             (Stage::Gone, _) | (_, Some(_)) => Vec::new(),
@@ -470,7 +471,7 @@ impl View {
         }
     }
 
-    /// Returns when [`View::tick`] has something to do.
+    /// Returns when [`View::tick`] must be called next, if at all.
     pub fn deadline(&self) -> Option<Instant> {
         self.teardown.filter(|_| self.stage != Stage::Gone).map(|(_, end)| end)
     }

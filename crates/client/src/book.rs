@@ -1,6 +1,6 @@
-//! The book of open tasks: which tasks were started and have not ended, so that another process can go on with them.
+//! A record of the tasks that were started and have not ended, so that another process can continue to wait for them.
 //!
-//! A directory with one small file for each task, so that processes that share it need no lock.
+//! It is a directory with one small file for each task, so that processes that share it need no lock.
 
 use crate::Result;
 use crate::error::{Error, ErrorKind};
@@ -25,7 +25,7 @@ const ID_BYTES_MAX: usize = 4 << 10;
 const GRACE: Duration = Duration::from_secs(600);
 const WITHOUT_TTL: Duration = Duration::from_secs(30 * 86_400);
 
-/// A task in the book: enough to ask its server for it again. Neither arguments nor results are kept.
+/// A recorded task: the data that is needed to find it again at its server. Arguments and results are not recorded.
 ///
 /// ```
 /// # async fn list(client: linchpin_client::Client) -> linchpin_client::Result<()> {
@@ -40,18 +40,18 @@ const WITHOUT_TTL: Duration = Duration::from_secs(30 * 86_400);
 pub struct BookedTask {
     /// The identifier of the task.
     pub id: String,
-    /// The server: what its connector is called.
+    /// The name of the server's connector.
     pub target: String,
     /// The tool that was called, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// When it was made, as the server said it.
+    /// When it was created, as reported by the server.
     #[serde(default)]
     pub created_at: String,
-    /// How long after its creation the server keeps it, in milliseconds; `None` is without end.
+    /// How long after its creation the server keeps it, in milliseconds; `None` if it does not expire.
     #[serde(default)]
     pub ttl_ms: Option<u64>,
-    /// When it was written down, in milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     #[serde(default)]
     pub booked_at_ms: u64,
 }

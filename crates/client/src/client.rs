@@ -84,7 +84,7 @@ impl Client {
 
     /// Sets the callback for form elicitation, and declares the capability.
     ///
-    /// With sessions it runs in a task of its own, otherwise within the call that caused it.
+    /// With sessions the callback runs in its own task, otherwise within the call that caused it.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -106,7 +106,7 @@ impl Client {
 
     /// Sets the callback for URL elicitation, and declares the capability.
     ///
-    /// It asks the user and opens the URL.
+    /// The callback asks the user for consent and opens the URL.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -126,7 +126,7 @@ impl Client {
 
     /// Sets the callback for sampling requests, and declares the capability.
     ///
-    /// The message of an error is sent to the server, its sources are not.
+    /// If the callback fails, the error's message is sent to the server; its sources are not.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -199,11 +199,11 @@ impl Client {
         self
     }
 
-    /// Adds a handler of requests of servers with this method, for methods that the client has no callback of its own for.
+    /// Adds a handler for requests from servers with this method, for methods without a callback of their own.
     ///
-    /// In the revision without sessions it answers input requests with this method. Parameters that cannot be read are
-    /// refused. An error that is an [`ErrorObject`] has its code, any other is an internal error; its message is sent to the
-    /// server, its sources are not. Requests without a handler are refused.
+    /// In the revision without sessions, it handles input requests with this method. A request whose parameters cannot be
+    /// decoded is rejected. If the handler fails with an [`ErrorObject`], that is the response; any other error becomes an
+    /// internal error, whose message is sent to the server while its sources are not. Requests without a handler are rejected.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -230,10 +230,10 @@ impl Client {
         self
     }
 
-    /// Adds a handler of notifications of servers with this name, for those that the client has no callback of its own for.
+    /// Adds a handler for notifications from servers with this name, for names without a callback of their own.
     ///
-    /// Notifications arrive in order, as those for [`Client::on_log`] and [`Client::on_change`]. Those whose parameters cannot
-    /// be read are ignored.
+    /// Notifications arrive in order, including those for [`Client::on_log`] and [`Client::on_change`]. Notifications whose
+    /// parameters cannot be decoded are ignored.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -321,9 +321,9 @@ impl Client {
     }
 
     /// Continues the current trace at the server: `current` is called within the span of each request
-    /// (`linchpin::client`, level `info`), and what it returns goes into the request's `_meta`.
+    /// (`linchpin::client`, level `info`), and its result is sent in the request's `_meta`.
     ///
-    /// Tracing libraries know the current trace; [`crate::Request::trace`] continues another one.
+    /// A tracing library provides the current trace; [`crate::Request::trace`] continues another one.
     #[doc(alias = "traceparent")]
     pub fn trace_context(mut self, current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Client {
         self.config.trace_context = Some(Arc::new(current));
@@ -346,22 +346,22 @@ impl Client {
         self
     }
 
-    /// Declares no support for tasks: servers answer every call directly, or refuse it.
+    /// Declares no support for tasks: servers respond to every call directly, or reject it.
     ///
-    /// By default clients declare it, and a call that a server answers with a task is awaited like any other
+    /// By default clients declare support, and awaiting a call that becomes a task waits for the task's result
     /// ([`crate::Task`]). Specification: the tasks extension of 2026-07-28; 2025-11-25 "Tasks".
     pub fn without_tasks(mut self) -> Client {
         self.config.tasks = false;
         self
     }
 
-    /// Writes tasks that have not ended down in this directory, so that another process can go on with them:
+    /// Records tasks that have not ended in this directory, so that another process can continue to wait for them:
     /// [`Connection::tasks`] lists them, [`Connection::task`] waits for one.
     ///
-    /// The directory is made if it is not there, for this user only (0700, its files 0600). An entry has the identifier, the
-    /// server and the tool, neither arguments nor results; it is written before the call goes on, and removed with the end
-    /// of the task or 10 minutes after its time to live. At most 1,000 are kept. Without a book, a client and its clones
-    /// remember their tasks in memory.
+    /// The directory is created if necessary, for this user only (0700, its files 0600). An entry contains the identifier, the
+    /// server and the tool, but no arguments or results; it is written before the call continues, and removed at the end of
+    /// the task or 10 minutes after its time to live. At most 1,000 are kept. By default, a client and its clones remember
+    /// their tasks in memory.
     ///
     /// ```
     /// # async fn resume(transport: impl linchpin_core::Connector) -> linchpin_client::Result<()> {
@@ -377,10 +377,10 @@ impl Client {
         self
     }
 
-    /// Returns the tasks in the book, of all servers, oldest first.
+    /// Returns the recorded tasks of all servers, oldest first; see [`Client::book`].
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Book`] if it cannot be read.
+    /// [`crate::ErrorKind::Book`] if they cannot be read.
     pub async fn booked(&self) -> Result<Vec<BookedTask>> {
         self.config.book.tasks().await
     }

@@ -411,7 +411,7 @@ impl Connection {
 
     /// Sets the minimum level of log messages: with a session from now on, otherwise for each call.
     ///
-    /// Dropping the future may leave a server with a session untold.
+    /// If the future is dropped, a server with a session may not be notified.
     ///
     /// # Errors
     /// If the connection is lost. A server that refuses is not an error.

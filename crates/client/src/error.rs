@@ -89,13 +89,13 @@ pub enum ErrorKind {
     InvalidResponse,
     /// The connection was closed by this side.
     Closed,
-    /// The server does not know the task: it never had it, deleted it, or it belongs to somebody else.
+    /// The server does not know the task: it never existed, was deleted, or belongs to another principal.
     TaskLost,
     /// The task was cancelled before its end.
     TaskCancelled,
-    /// The task did not end in the time that the host waits. It goes on; see [`Error::task_id`].
+    /// The task did not end within the time that the host waits. It continues to run; see [`Error::task_id`].
     StillRunning,
-    /// The book of open tasks ([`crate::Client::book`]) cannot be read or written.
+    /// The record of open tasks ([`crate::Client::book`]) cannot be read or written.
     Book,
 }
 

@@ -19,11 +19,11 @@
 //!
 //! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and, of
 //!   tools, [`RawCallToolResult`].
-//! * Calls that a server answers later: [`Task`], [`Request::detached`], [`Client::book`].
+//! * Calls that become tasks: [`Task`], [`Request::detached`], [`Client::book`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`], [`SamplingRequest`] and [`ServerMessage`], passed to the callbacks of
 //!   [`Client`].
-//! * For programs that pass messages on: [`raw`].
+//! * Programs that forward messages: [`raw`].
 //! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_core::limits::ClientLimits`].
 
 // This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,

@@ -142,7 +142,7 @@ pub struct Listing<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Its name, as far as it has one.
+    /// The name of the definition, if it has one.
     pub name: String,
     /// The reason.
     pub why: String,

@@ -1,4 +1,4 @@
-//! A connection whose messages others write and read: for programs that pass messages on.
+//! A connection whose messages the caller writes and reads, for programs that forward messages.
 
 use crate::Result;
 use crate::error::Error;
@@ -12,11 +12,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// As whom a [`RawConnection`] is opened.
+/// The options of a [`RawConnection`]: the revisions, capabilities and name of the client, and limits.
+///
+/// ```
+/// use linchpin_client::raw::RawOptions;
+/// use linchpin_core::Features;
+///
+/// let with_sessions = Features::all().filter(|features| features.has_sessions).collect();
+/// let options = RawOptions::new(with_sessions)
+///     .with(|options| options.capabilities = r#"{"roots":{}}"#.into());
+/// assert_eq!(options.accepted.len(), 4);
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RawOptions {
-    /// The revisions that may be agreed on, the one that is wanted most first.
+    /// The accepted revisions, in order of preference.
     pub accepted: Vec<&'static Features>,
     /// The client's capabilities as JSON text.
     pub capabilities: Box<str>,
@@ -24,14 +34,14 @@ pub struct RawOptions {
     pub client_info: Box<str>,
     /// The limits of the transport.
     pub limits: Arc<ClientLimits>,
-    /// Sees all traffic. Default none.
+    /// Receives all traffic. Default: `None`.
     pub tap: Option<Arc<dyn Tap>>,
     /// The next free request id of the connection.
     pub ids: Arc<AtomicU64>,
 }
 
 impl RawOptions {
-    /// Options of a client that declares no capabilities and accepts these revisions.
+    /// Creates the options of a client that declares no capabilities and accepts these revisions.
     pub fn new(accepted: Vec<&'static Features>) -> RawOptions {
         RawOptions {
             accepted,
@@ -60,8 +70,8 @@ impl fmt::Debug for RawOptions {
     }
 }
 
-/// An open connection to a server, with the revision that was agreed on and nothing else: no rounds, no cache, no
-/// callbacks, no reconnection. The caller writes its messages and reads what it hears.
+/// An open connection to a server with a negotiated revision, and nothing else: no multi-round-trip requests, no cache, no
+/// callbacks, no reconnection. The caller writes and reads the messages.
 ///
 /// ```
 /// use linchpin_client::raw::{RawConnection, RawOptions};
@@ -81,7 +91,7 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    /// Opens a connection and negotiates its revision. `notifications/initialized` is up to the caller.
+    /// Opens a connection and negotiates its revision. The caller sends `notifications/initialized`.
     ///
     /// # Errors
     /// If the server cannot be reached, or there is no common revision.

@@ -30,6 +30,20 @@ use std::time::Duration;
 use tracing::{Instrument, Span};
 
 /// The result types of requests. Implemented by [`RawCallToolResult`] and [`Decoded`].
+///
+/// ```
+/// use linchpin_client::{Received, Request, Result};
+/// use std::time::Duration;
+///
+/// /// Sends a request of any kind with a short timeout.
+/// async fn quickly<T: Received>(request: Request<T>) -> Result<T> {
+///     request.timeout(Duration::from_secs(2)).await
+/// }
+/// # async fn run(server: linchpin_client::Connection) -> Result<()> {
+/// let text = quickly(server.call("now", ())).await?.text();
+/// let page = quickly(server.read("weather://oslo")).await?;
+/// # Ok(()) }
+/// ```
 pub trait Received: Sized + Send + 'static {
     /// Reads a result from its JSON text.
     ///
@@ -146,8 +160,8 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Continues this trace at the server: `traceparent`, `tracestate` and `baggage` in `_meta`. A handler that calls
-    /// another server passes on the trace of its own request.
+    /// Continues this trace at the server: sends `traceparent`, `tracestate` and `baggage` in `_meta`. For example, a handler
+    /// that calls another server passes on the trace of its own request.
     ///
     /// [`crate::Client::trace_context`] does so for all requests.
     pub fn trace(mut self, trace: &TraceContext) -> Request<T> {
@@ -157,8 +171,8 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Sets what the request is about, for methods of extensions whose definition demands it: over HTTP it is sent in the
-    /// header `Mcp-Name`, in revisions that have it. For the specification's methods the client sets it.
+    /// Sets the name of the request's target, for methods of extensions that require it: over HTTP it is sent in the header
+    /// `Mcp-Name`, in revisions that have it. For the specification's methods the client sets it.
     pub fn named(mut self, about: &str) -> Request<T> {
         if let Ok(request) = &mut self.request {
             request.about = Some(about.into());
@@ -279,8 +293,8 @@ impl<T: Received> Request<T> {
 }
 
 impl Request<RawCallToolResult> {
-    /// Asks for a task, where the client decides that and the tool allows it: with sessions, in revision 2025-11-25. Everywhere
-    /// else it changes nothing: there the server decides, or there are no tasks.
+    /// Requests a task, if the tool allows it. This only has an effect in revision 2025-11-25; in other revisions the server
+    /// decides, or there are no tasks.
     pub fn as_task(mut self) -> Request<RawCallToolResult> {
         self.as_task = true;
         self

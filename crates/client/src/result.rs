@@ -170,7 +170,7 @@ impl fmt::Debug for RawCallToolResult {
 /// async fn notes(server: &Connection) -> Result<()> {
 ///     let read = server.read("notes://all").await?;
 ///     println!("{} contents: {}", read.contents.len(), read.text());
-///     println!("as it came: {}", read.as_json());
+///     println!("as received: {}", read.as_json());
 ///     Ok(())
 /// }
 /// ```

@@ -89,7 +89,7 @@ impl SamplingRequest {
     }
 }
 
-/// A request or notification whose method the client has no callback of its own for, with its parameters.
+/// A request or notification with a method for which the client has no specific callback, and its parameters.
 ///
 /// ```
 /// # use linchpin_client::{Client, ServerMessage};

@@ -1,4 +1,4 @@
-//! Tasks of a server, in the hands of a host.
+//! Tasks of a server, as seen by a host.
 
 use crate::connection::Connection;
 use crate::connection_state::ConnectionState;
@@ -20,13 +20,14 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call that goes on by itself: the handle of a task at a server.
+/// A handle to a task at a server: a call that continues to run independently of the request.
 ///
-/// Awaiting it waits for the end and returns the result of the call: the task is looked at as often as the server asks for,
-/// listened to where the server tells of changes, and its questions go to the callbacks of [`crate::Client`], each once.
-/// Dropping a `Task`, or the future of one, leaves the task running; [`Task::cancel`] ends it.
+/// Awaiting it waits for the end of the task and returns the result of the call. Meanwhile the task is polled at the interval
+/// that the server requests, the client subscribes to its changes if the server supports that, and its input requests are
+/// passed to the callbacks of [`crate::Client`], each once. Dropping a `Task`, or its future, leaves the task running;
+/// [`Task::cancel`] cancels it.
 ///
-/// It comes from [`crate::Request::detached`], and from [`Connection::task`] for an identifier that is known from elsewhere.
+/// It is returned by [`crate::Request::detached`], and by [`Connection::task`] for an identifier that is already known.
 /// Specification: the tasks extension of 2026-07-28; 2025-11-25 "Tasks".
 ///
 /// ```
@@ -40,8 +41,8 @@ use std::time::Duration;
 ///
 /// # Errors
 /// When awaited: those of the call; [`ErrorKind::TaskLost`] if the server does not know the task,
-/// [`ErrorKind::TaskCancelled`] if somebody cancelled it, [`ErrorKind::StillRunning`] if it takes longer than `calls.task_ms_max`
-/// or [`Task::timeout`] allows.
+/// [`ErrorKind::TaskCancelled`] if it was cancelled, [`ErrorKind::StillRunning`] if it takes longer than `calls.task_ms_max` or
+/// [`Task::timeout`] allows.
 #[must_use = "a task is waited for when it is awaited"]
 pub struct Task {
     /// Keeps the connection open.
@@ -58,7 +59,7 @@ pub struct Task {
     token: Option<u64>,
 }
 
-/// Where a task is: see [`Task::state`].
+/// The state of a task, returned by [`Task::state`].
 ///
 /// ```
 /// # use linchpin_client::{Connection, Result};
@@ -73,11 +74,11 @@ pub struct Task {
 pub struct TaskState {
     /// Identifier, status, message, times.
     pub task: TaskInfo,
-    /// The questions that are open, by their keys: `{"method": …, "params": …}`. Servers with sessions send theirs as requests.
+    /// The open input requests by key: `{"method": …, "params": …}`. Servers with sessions send theirs as requests.
     pub questions: BTreeMap<String, Box<RawValue>>,
     /// The result of the call, once completed. Servers with sessions return it only when the task is awaited.
     pub result: Option<RawCallToolResult>,
-    /// The error of the call, if it failed and the server says why here.
+    /// The error of the call, if it failed and the server includes the reason.
     pub error: Option<ErrorObject>,
 }
 
@@ -127,7 +128,7 @@ impl Task {
         }
     }
 
-    /// Returns the identifier at the server; `None` if the server answered the call directly.
+    /// Returns the identifier at the server; `None` if the server returned the result directly.
     pub fn id(&self) -> Option<&str> {
         self.done.is_none().then_some(&*self.id)
     }
@@ -137,21 +138,21 @@ impl Task {
         self.tool.as_deref()
     }
 
-    /// Sets how long to wait when awaited; zero is without end. Default `calls.task_ms_max`, an hour.
+    /// Sets how long to wait when awaited; zero means no timeout. Default: `calls.task_ms_max`, an hour.
     ///
-    /// The task goes on after it, and the error is [`ErrorKind::StillRunning`].
+    /// After the timeout the error is [`ErrorKind::StillRunning`], and the task continues to run.
     pub fn timeout(mut self, timeout: Duration) -> Task {
         self.limit = (!timeout.is_zero()).then_some(timeout);
         self
     }
 
-    /// Passes what the task says of itself on, as [`Progress::message`]. The callback runs in the task that awaits.
+    /// Sets a callback for the task's status messages, passed as [`Progress::message`]. It runs in the task that awaits.
     pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Task {
         self.on_progress = Some(Box::new(hear));
         self
     }
 
-    /// Asks the server where the task is.
+    /// Requests the state of the task from the server.
     ///
     /// Cancel-safe.
     ///
@@ -169,10 +170,10 @@ impl Task {
         Ok(TaskState { task, questions: record.input_requests.unwrap_or_default(), result, error })
     }
 
-    /// Answers an open question of the task by its key, as the callbacks of the client would. `answer` serialises to what the
-    /// question's method is answered with: an `ElicitResult`, a `CreateMessageResult`, a `ListRootsResult`.
+    /// Responds to an open input request of the task by its key, as the callbacks of the client would. `answer` serialises to the
+    /// result of the request's method: an `ElicitResult`, a `CreateMessageResult`, a `ListRootsResult`.
     ///
-    /// Servers with sessions send their questions as requests; there is nothing to answer this way.
+    /// Servers with sessions send their input requests as ordinary requests, so this does not apply to them.
     ///
     /// ```
     /// # use linchpin_client::{Result, Task};
@@ -187,7 +188,7 @@ impl Task {
     /// ```
     ///
     /// # Errors
-    /// [`Error`]; [`ErrorKind::InvalidRequest`] if `answer` cannot be JSON.
+    /// [`Error`]; [`ErrorKind::InvalidRequest`] if `answer` cannot be serialised to JSON.
     pub async fn answer(&self, key: &str, answer: impl Serialize) -> Result<()> {
         let json = serde_json::to_string(&answer).map_err(|e| {
             Error::with_source(ErrorKind::InvalidRequest, format!("the answer to `{key}` cannot be JSON: {e}"), e)
@@ -199,7 +200,7 @@ impl Task {
         }
     }
 
-    /// Asks the server to end the task. It may still complete, if it was about to.
+    /// Requests that the server cancels the task. It may complete nevertheless if it is about to.
     ///
     /// # Errors
     /// [`Error`]; servers with sessions refuse to cancel a task that has ended, and may not have cancellation at all.
@@ -244,7 +245,7 @@ impl Task {
 }
 
 impl Connection {
-    /// Returns the handle of a task whose identifier is known, for example from before a restart. Nothing is sent yet.
+    /// Returns a handle to a task whose identifier is known, for example from before a restart. Sends nothing yet.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result};
@@ -256,11 +257,11 @@ impl Connection {
         Task::known(self, id)
     }
 
-    /// Returns the tasks that the server lists for this client (2025-11-25) or, where servers have no list, the tasks in the
-    /// client's book that this server still knows; see [`crate::Client::book`].
+    /// Returns the tasks that the server lists for this client (2025-11-25) or, in revisions without such a list, the tasks
+    /// recorded by the client that this server still knows; see [`crate::Client::book`].
     ///
     /// # Errors
-    /// [`Error`]; [`ErrorKind::Book`] if the book cannot be read.
+    /// [`Error`]; [`ErrorKind::Book`] if the record cannot be read.
     #[doc(alias = "list_tasks")]
     pub async fn tasks(&self) -> Result<Vec<linchpin_types::task::Task>> {
         tasks(self).await
@@ -268,8 +269,8 @@ impl Connection {
 }
 
 impl Request<RawCallToolResult> {
-    /// Sends the call and does not wait for a task to end: returns its handle. If the server answers directly, the handle has
-    /// the result already.
+    /// Sends the call and, if it becomes a task, returns a handle without waiting for the end of the task. If the server returns
+    /// the result directly, the handle contains it.
     ///
     /// Dropping the future cancels the call; dropping the [`Task`] does not.
     ///

@@ -19,22 +19,34 @@ const NAME_BYTES_MAX: usize = 1_024;
 /// The JSON-RPC error of a request that is refused because it could not be recorded.
 const UNRECORDED: i32 = -31008;
 
-/// Records who called what, when, with what outcome: one line of JSON for each call of a tool, read of a resource, request
-/// for a prompt and request of a method of your own. Other requests, such as lists, are not recorded. Arguments and results are not recorded; arguments leave their SHA-256.
+/// An audit log: one line of JSON for each tool call, resource read, prompt request and custom method, with its caller, time
+/// and outcome. Other requests, such as lists, are not recorded. Of arguments only the SHA-256 is recorded, and nothing of
+/// results.
+///
+/// ```
+/// use linchpin_middleware::Audit;
+/// use linchpin_server::Server;
+///
+/// let audit = Audit::writer(std::io::stderr());
+/// let server = Server::new("notes", "1.0").layer_requests(audit.layer());
+/// ```
+///
+/// A line looks like this:
 ///
 /// ```json
 /// {"time":"2026-11-23T13:45:00.123Z","principal":"ada","method":"tools/call","name":"echo","arguments":"sha256:5d41…","outcome":"ok","durationMs":0.21}
 /// ```
 ///
-/// `principal` is its identity, `address` the client's over HTTP, `session` the public id of a session, and `code` that of a JSON-RPC error. The outcome is that of
-/// [`Outcome::as_str`]. Lines hold only ASCII, so that they are safe to show.
+/// `principal` is the identity of the principal, `address` the client's address over HTTP, `session` the public id of the
+/// session, and `code` the code of a JSON-RPC error. `outcome` is the result of [`Outcome::as_str`]. Lines contain only ASCII,
+/// so that they are safe to display.
 ///
 /// A line is written when its call ends, before the response is sent. A line that cannot be written (the disk is full) is
 /// kept, and calls are refused until it is written.
 ///
-/// Writing is synchronous, on the threads of the runtime: what blocks it blocks the server. The file should be a regular
-/// one on a local disk, not a FIFO or a file on NFS. The program's `--audit -` does not notice errors of writing to standard
-/// error: lines may be lost there, and calls are not refused.
+/// Lines are written synchronously, on the threads of the runtime: a slow write blocks the server. The file should be a
+/// regular file on a local disk, not a FIFO or a file on NFS. The program's `--audit -` does not detect failed writes to
+/// standard error: lines may be lost there, and calls are not refused.
 #[derive(Clone)]
 pub struct Audit {
     sink: Arc<Mutex<Sink>>,
@@ -47,7 +59,7 @@ struct Sink {
 }
 
 impl Audit {
-    /// Appends to a file. On Unix, a new one is readable and writable for its owner only.
+    /// Creates an audit log that appends to a file. On Unix, a new file is readable and writable by its owner only.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -59,12 +71,13 @@ impl Audit {
         options.open(path).map(Audit::writer)
     }
 
-    /// Writes to anything, for example to standard error. Each line is one `write`, unless that takes less.
+    /// Creates an audit log that writes to any writer, for example standard error. Each line is one call of `write`, unless
+    /// that writes only a part.
     pub fn writer(out: impl Write + Send + 'static) -> Audit {
         Audit { sink: Arc::new(Mutex::new(Sink { out: Box::new(out), pending: Vec::new() })) }
     }
 
-    /// Writes a line for something else that happened, with the time before these members.
+    /// Writes a line for any other event, with the time and these members.
     pub fn event<'a>(&self, members: impl IntoIterator<Item = (&'a str, Value)>) {
         let mut all = Map::new();
         all.insert("time".to_owned(), rfc3339(SystemTime::now()).into());
@@ -72,8 +85,8 @@ impl Audit {
         self.write(&format!("{}\n", ascii(&Value::Object(all).to_string())));
     }
 
-    /// Returns the layer, for `Server::layer_requests`. Added last, it sees all calls, also those that other layers refuse, of
-    /// tools that do not exist, and for which scopes are missing.
+    /// Returns the layer, for `Server::layer_requests`. If it is added last, it records all calls, including those that
+    /// other layers refuse, of tools that do not exist, and for which scopes are missing.
     pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
         move |call, next| {
             if !is_recorded(call.method()) {

@@ -16,7 +16,7 @@ const SERIES_MAX: usize = 1_000;
 /// What stands for a method or name that has no series of its own.
 const OTHER: &str = "_OTHER";
 
-/// Counts what a server does, for Prometheus.
+/// Metrics of a server, for Prometheus.
 ///
 /// | metric | labels |
 /// |---|---|
@@ -27,9 +27,9 @@ const OTHER: &str = "_OTHER";
 /// | `mcp_server_dropped_notifications_total` | |
 ///
 /// `error_type` is absent for a success, `tool_error` for a result with `isError`, the code of a JSON-RPC error, or
-/// `cancelled`. Principals, arguments and URIs are no labels.
+/// `cancelled`. Principals, arguments and URIs are not used as labels.
 ///
-/// Clients cannot make the labels grow:
+/// The number of labels is bounded, whatever clients send:
 ///
 /// - The method is `_OTHER` in calls that end with -32601 (no such method).
 /// - The tool or prompt is `_OTHER` in calls that end with -32602 (no such name, invalid parameters), unless a call of it
@@ -37,7 +37,7 @@ const OTHER: &str = "_OTHER";
 /// - After 1,000 combinations of labels, calls with a new one have the method `_OTHER` and no tool or prompt; their
 ///   `error_type` is `_OTHER` if it would be a code.
 ///
-/// Clones count together.
+/// Clones share their counters.
 ///
 /// ```
 /// use linchpin_middleware::Metrics;
@@ -88,12 +88,12 @@ struct Histogram {
 }
 
 impl Metrics {
-    /// No calls so far.
+    /// Creates metrics without any calls.
     pub fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// Returns everything in the text format of Prometheus 0.0.4.
+    /// Returns all metrics in the text format of Prometheus 0.0.4.
     pub fn render(&self) -> String {
         let counters = &*self.0;
         let mut out = String::new();

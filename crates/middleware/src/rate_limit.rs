@@ -17,12 +17,13 @@ const LIMITED: i32 = -31005;
 
 /// Limits how often a caller may use each tool, resource and prompt.
 ///
-/// A caller is a principal, or else an address (in IPv6, a network of 64 bits); clients without either, on pipes and unix
-/// sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the client's
-/// `SocketAddr` into the request's extensions. Each caller has a bucket of tokens for each
-/// item, or for each method whose requests name none: a call takes one, and they come back at an even rate. A call without a token is refused: a tool answers with an
-/// error for the model that says when to try again, other requests with the JSON-RPC error -31005 and
-/// `retryAfterMs` in its data.
+/// A caller is identified by its principal, or else by its address (in IPv6, by its 64-bit network); clients without either,
+/// on pipes and unix sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the
+/// client's `SocketAddr` into the request's extensions.
+///
+/// Each caller has a token bucket for each item, or for each method whose requests name no item: a call takes one token, and
+/// tokens are refilled at a constant rate. A call without a token is refused: the result of a tool is an error that tells the
+/// model when to try again; other requests fail with the JSON-RPC error -31005 and `retryAfterMs` in its data.
 ///
 /// ```
 /// use linchpin_middleware::RateLimit;
@@ -44,27 +45,27 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// So many calls in this time, at least one; all of them may come at once.
+    /// Creates a limit of this many calls, at least one, in this time. All of them may arrive at once.
     pub fn new(calls: u32, per: Duration) -> RateLimit {
         let calls = calls.max(1);
         RateLimit { calls, per, burst: calls, buckets_max: 10_000 }
     }
 
-    /// Sets how many calls may come at once. Default: as many as in the whole time.
+    /// Sets how many calls may arrive at once. Default: as many as in the whole time.
     #[must_use]
     pub fn burst(mut self, calls: u32) -> RateLimit {
         self.burst = calls.max(1);
         self
     }
 
-    /// Sets how many buckets are kept. Default 10,000. Callers beyond share one.
+    /// Sets the maximum number of buckets. Default 10,000. Callers beyond it share one bucket.
     #[must_use]
     pub fn buckets_max(mut self, buckets: usize) -> RateLimit {
         self.buckets_max = buckets;
         self
     }
 
-    /// Returns the layer, for `Server::layer`. Each has buckets of its own.
+    /// Returns the layer, for `Server::layer`. Each layer has its own buckets.
     pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
         let buckets = Buckets::new(self);
         move |call, next| match buckets.take(&call) {
@@ -120,7 +121,14 @@ impl FromStr for RateLimit {
     }
 }
 
-/// A text that is not a rate.
+/// The error of parsing an invalid [`RateLimit`].
+///
+/// ```
+/// use linchpin_middleware::{RateLimit, RateLimitError};
+///
+/// let error: RateLimitError = "10 per second".parse::<RateLimit>().unwrap_err();
+/// assert!(error.to_string().starts_with("`10 per second` is not a rate such as 10/s"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimitError(String);
 

@@ -1,4 +1,4 @@
-//! Errors of requests, in short sentences that name the host and contain no credential.
+//! Errors of requests. Their messages name the host and contain no credentials.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,6 +7,15 @@ use std::sync::Arc;
 use url::Url;
 
 /// Why a request or the reading of a response's body failed.
+///
+/// ```
+/// use linchpin_web::{Reach, Web, WebError, WebErrorKind, WebOptions};
+///
+/// let web = Web::new(WebOptions::default().with(|options| options.reach = Reach::Public));
+/// let error: WebError = web.allows("http://127.0.0.1:8080/").unwrap_err();
+/// assert_eq!(error.kind(), WebErrorKind::Refused);
+/// assert!(error.to_string().starts_with("127.0.0.1:8080 "));
+/// ```
 #[derive(Clone, Debug)]
 pub struct WebError {
     kind: WebErrorKind,

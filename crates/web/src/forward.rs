@@ -32,12 +32,12 @@ const RESPONSE_BYTES_MAX: u64 = 512 << 20;
 const TUNNEL_BYTES_MAX: u64 = 2 << 30;
 const USER: &str = "linchpin";
 
-/// A forward proxy (HTTP, and `CONNECT` for everything else) on a loopback address, which serves only who knows its
-/// credential. It looks names up by itself, and connects to the addresses that the rules of a [`Web`] allow: that which was
-/// checked is that which is connected to. A refused request is a closed connection.
+/// A forward proxy (HTTP, and `CONNECT` for everything else) on a loopback address, which only serves clients with its
+/// credential. It resolves names itself, and connects only to addresses that the rules of a [`Web`] allow; it connects to
+/// the address that was checked. If a request is refused, its connection is closed.
 ///
-/// It has limits of its own: 512 connections at once, 512 MiB for a response, 2 GiB for each direction of a tunnel. Dropping
-/// it ends it, with all its connections.
+/// It has its own limits: 512 concurrent connections, 512 MiB for a response, 2 GiB for each direction of a tunnel. Dropping
+/// it closes all connections.
 ///
 /// ```
 /// use linchpin_web::{ForwardProxy, Reach, Web, WebOptions};
@@ -67,11 +67,11 @@ struct Shared {
 }
 
 impl ForwardProxy {
-    /// Starts it on a free port, with the rules of this client. `refused` is told which URL was not connected to, and why. Must be
-    /// called in a tokio runtime.
+    /// Starts a proxy on a free port, with the rules of this client. `refused` is called with each refused URL and the reason.
+    /// Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If there is no loopback interface, or no random number.
+    /// If there is no loopback interface, or the random number generator fails.
     pub async fn start(
         web: Web,
         refused: impl Fn(&str, &WebError) + Send + Sync + 'static,
@@ -93,7 +93,7 @@ impl ForwardProxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the user and the password that it wants (`Basic`).
+    /// Returns the user name and password that clients must send (`Basic`).
     pub fn credential(&self) -> (&'static str, &str) {
         (USER, &self.password)
     }

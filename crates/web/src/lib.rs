@@ -1,13 +1,12 @@
-//! An HTTP client with rules about where it may connect: the only one of Linchpin.
+//! An HTTP client with rules about where it may connect. All crates of Linchpin use it.
 //!
 //! A [`Web`] sends requests with small, complete bodies, and reads response bodies in chunks. It does not follow
 //! redirects by itself, keeps no cookies, and connects to no address that its [`Reach`] forbids: the rule applies to
 //! addresses in a URL and to every address that a name resolves to, and the client connects to the address that was
-//! checked, so that a name cannot resolve differently in between. Rejected: checking the name first and letting the
-//! client resolve it again.
+//! checked, so that a name cannot resolve differently in between.
 //!
 //! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are respected. **Behind a proxy, the proxy resolves
-//! names and connects**, so checking addresses is its task; addresses in a URL are still checked here. With
+//! names and connects**, so the proxy must check addresses; addresses in a URL are still checked here. With
 //! [`WebOptions::proxy_trusts_dns`] off, names are also resolved and checked here before they are passed to the proxy.
 //! Loopback hosts (`localhost`, loopback addresses) are never requested through a proxy.
 
@@ -79,7 +78,7 @@ pub struct WebOptions {
     pub header_bytes_max: usize,
     /// Whether to use the proxies named by the environment. Default `true`.
     pub proxies: bool,
-    /// A proxy instead of those of the environment. Default none.
+    /// A proxy instead of those of the environment. Default: `None`.
     pub proxy: Option<Proxy>,
     /// Whether names that could not be checked here may be passed to a proxy, because only it can resolve them.
     /// Otherwise a name that resolves to a forbidden address, or not at all, is rejected. Default `true`.
@@ -99,7 +98,7 @@ pub struct WebOptions {
     pub decompress: bool,
     /// How often [`Web::get`] retries when a server is busy, at most [`RETRIES_MAX`] times. Default 0.
     pub retries_max: u32,
-    /// Additional trusted root certificates (DER) beside those of the platform. Default none.
+    /// Trusted root certificates (DER) in addition to those of the platform. Default: none.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
@@ -287,10 +286,10 @@ impl Web {
         self.request_until(method, &url.parse()?, headers, body, Some(by)).await
     }
 
-    /// Whether the rules allow this URL, as far as that can be told without a name lookup. Connects to nothing.
+    /// Checks whether the rules allow this URL, as far as possible without a name lookup. Does not connect.
     ///
     /// # Errors
-    /// Why not; or the URL is not valid.
+    /// If the URL is not allowed, or not valid.
     pub fn allows(&self, url: &str) -> Result<(), WebError> {
         let url = error::parsed(url)?;
         if !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
@@ -299,8 +298,8 @@ impl Web {
         self.check(&url)
     }
 
-    /// Returns the addresses of the host of this URL, with its port: all of them allowed. For callers who make their
-    /// connections themselves. Proxies are not considered.
+    /// Returns the addresses of the host of this URL, with its port; all of them are allowed. For programs that connect by
+    /// themselves. Proxies are not considered.
     ///
     /// # Errors
     /// As [`Web::send`], when the host is not allowed or unknown.

@@ -19,7 +19,14 @@ use url::Url;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 
-/// Why a text is not the URL of a proxy.
+/// The error of parsing an invalid [`Proxy`]. It does not contain the user name and password.
+///
+/// ```
+/// use linchpin_web::{NoProxy, Proxy};
+///
+/// let error: NoProxy = "ftp://user:secret@10.0.0.1".parse::<Proxy>().unwrap_err();
+/// assert!(error.to_string().starts_with("invalid proxy: ftp://10.0.0.1 "));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoProxy(String);
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower_service::Service;
 
-/// Resolves names. By default a client uses the system's lookup.
+/// A custom name lookup. By default, clients use the lookup of the operating system.
 ///
 /// ```
 /// use linchpin_web::{BoxFuture, Lookup};

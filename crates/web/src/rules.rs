@@ -38,7 +38,14 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// Why a text is not a valid [`HostRule`].
+/// The error of parsing an invalid [`HostRule`].
+///
+/// ```
+/// use linchpin_web::{HostRule, NoHost};
+///
+/// let error: NoHost = "https://example.com".parse::<HostRule>().unwrap_err();
+/// assert!(error.to_string().starts_with("not a host: https://example.com "));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoHost(String);
 
