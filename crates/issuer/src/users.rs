@@ -52,7 +52,7 @@ impl Users {
         Ok(Users(Source::File(file)))
     }
 
-    /// Admits the person who can read the terminal: each login has a code, which is written to standard error and must
+    /// Admits the user who can read the terminal: each login has a code, which is written to standard error and must
     /// be entered on the login page.
     pub fn once() -> Users {
         Users::once_with(|line| eprintln!("{line}"))
