@@ -1,4 +1,4 @@
-//! A client for tests: says the same thing in every revision, and keeps what it heard.
+//! A client for tests: sends the same requests in every revision, and records notifications.
 
 use crate::lines::Lines;
 use linchpin_core::Features;
@@ -14,9 +14,9 @@ type Answer = Box<dyn FnMut(&Value) -> Value + Send>;
 
 /// A client of one revision over a stream of lines.
 ///
-/// What differs between revisions is its business: the handshake, the `_meta` of stateless requests, and whether
-/// the server's questions come as requests or as rounds of `input_required`. Both are answered by what [`TestClient::answer`]
-/// was given. It is made for tests: what cannot be, panics with a sentence about it.
+/// It hides the differences between revisions: the handshake, the `_meta` of stateless requests, and whether the server
+/// sends requests or returns `input_required`. Both are answered by the functions passed to [`TestClient::answer`]. It is made
+/// for tests: it panics with a description when something unexpected happens.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,7 +48,7 @@ pub struct TestClient<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite> TestClient<T> {
-    /// A client of `revision` that has no capabilities yet. Nothing is sent before [`TestClient::open`].
+    /// Creates a client of `revision` without capabilities. It sends nothing before [`TestClient::open`].
     pub fn new(stream: T, revision: Revision) -> TestClient<T> {
         TestClient {
             lines: Lines::new(stream),
@@ -70,8 +70,8 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self
     }
 
-    /// Answers a question of the server (`elicitation/create`, `sampling/createMessage`, `roots/list`) with what `f` makes
-    /// of its params. Declares the capability that goes with it, unless it is declared already.
+    /// Responds to requests of the server with this method (`elicitation/create`, `sampling/createMessage`, `roots/list`): `f`
+    /// returns the result for the request's params. Declares the corresponding capability, unless it is declared already.
     pub fn answer(mut self, method: &'static str, f: impl FnMut(&Value) -> Value + Send + 'static) -> TestClient<T> {
         let capability = method.split('/').next().unwrap_or_default();
         self.capabilities.entry(capability).or_insert_with(|| json!({}));
@@ -84,21 +84,20 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self.meta.insert(key.to_owned(), value);
     }
 
-    /// How long to wait for a message before the test fails. Default 10 seconds.
+    /// Sets how long to wait for a message before the test fails. Default 10 seconds.
     pub fn set_wait(&mut self, wait: Duration) {
         self.wait = wait;
     }
 
-    /// What the client's revision has.
+    /// Returns the features of the client's revision.
     pub fn features(&self) -> &'static Features {
         self.features
     }
 
-    /// Introduces the client in its revision's way, and gives back what the server said about itself: the result of
-    /// `initialize`, or of `server/discover`.
+    /// Performs the handshake of the client's revision, and returns its result: that of `initialize`, or of `server/discover`.
     ///
     /// # Panics
-    /// The server refuses, or agrees on another revision.
+    /// If the server rejects the handshake, or negotiates another revision.
     pub async fn open(&mut self) -> Value {
         if self.features.stateless {
             return self.request("server/discover", json!({})).await.expect("the server describes itself");
@@ -112,7 +111,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         result
     }
 
-    /// Sends a request and gives back its id, without waiting for the answer.
+    /// Sends a request and returns its id, without waiting for the response.
     pub async fn start(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -135,14 +134,14 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         id
     }
 
-    /// Waits for the answer to a request, answering the server's questions meanwhile. Rounds of `input_required` are not
-    /// gone through here, see [`TestClient::request`].
+    /// Waits for the response to a request, and responds to the server's requests meanwhile. A result of `input_required` is
+    /// returned as it is; see [`TestClient::request`].
     ///
     /// # Errors
-    /// The error the server answered with.
+    /// The JSON-RPC error of the server.
     ///
     /// # Panics
-    /// No message comes in time.
+    /// If no message arrives in time.
     pub async fn finish(&mut self, id: u64) -> Result<Value, ErrorObject> {
         loop {
             if let Some(at) = self.replies.iter().position(|reply| reply["id"] == id) {
@@ -157,13 +156,13 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         }
     }
 
-    /// Sends a request and waits for its final answer: questions of the server are answered, as requests or in rounds.
+    /// Sends a request and waits for its final response. Requests of the server, and results of `input_required`, are answered.
     ///
     /// # Errors
-    /// The error the server answered with.
+    /// The JSON-RPC error of the server.
     ///
     /// # Panics
-    /// No message comes in time, or the server asks what no answer was given for.
+    /// If no message arrives in time, or the server sends a request without a function to answer it.
     pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, ErrorObject> {
         let mut params = params;
         loop {
@@ -187,7 +186,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
     /// Calls a tool.
     ///
     /// # Errors
-    /// The error the server answered with. A tool that fails is not one: look at `isError`.
+    /// The JSON-RPC error of the server. The failure of a tool is a result with `isError`.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, ErrorObject> {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
@@ -197,18 +196,18 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged.
     ///
     /// # Panics
-    /// The server is gone.
+    /// If the server has disconnected.
     pub async fn send(&mut self, message: &Value) {
         self.lines.write(&message.to_string()).await.expect("the server reads");
     }
 
-    /// Waits for a notification of this method, and takes it from what was heard.
+    /// Waits for a notification with this method, and removes it from the recorded ones.
     ///
     /// # Panics
-    /// It does not come in time.
+    /// If it does not arrive in time.
     pub async fn expect(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.heard.iter().position(|n| n["method"] == method) {
@@ -219,23 +218,23 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         }
     }
 
-    /// Takes everything that comes until nothing has come for `quiet`; then all notifications heard and not taken yet.
+    /// Receives messages until none arrives for `quiet`, then returns and removes all recorded notifications.
     pub async fn drain(&mut self, quiet: Duration) -> Vec<Value> {
         while self.take(quiet).await {}
         std::mem::take(&mut self.heard)
     }
 
-    /// Notifications that came so far and were not taken.
+    /// Returns the recorded notifications.
     pub fn heard(&self) -> &[Value] {
         &self.heard
     }
 
-    /// Methods the server asked for, in order, whichever way.
+    /// Returns the methods of the server's requests, in order, including those of `input_required`.
     pub fn questions(&self) -> &[String] {
         &self.questions
     }
 
-    /// Whether the answer to a request came already.
+    /// Returns whether the response to a request has arrived.
     pub fn answered(&self, id: u64) -> bool {
         self.replies.iter().any(|reply| reply["id"] == id)
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The clock of a test: time passes only when nothing else can happen, and then at once.
+/// The paused clock of a test: when all tasks are idle, time advances at once to the next timer.
 ///
-/// The SDK waits and measures by tokio's clock: timeouts of calls, the idle time of sessions, cached lists, the age of
-/// `requestState`, keep-alives, reconnection. Once it is paused, a test about half an hour takes milliseconds:
+/// The SDK uses tokio's clock for timeouts of calls, the idle time of sessions, cached lists, the age of `requestState`,
+/// keep-alives, and reconnection. With a paused clock, a test that covers half an hour takes milliseconds:
 ///
 /// ```
 /// use linchpin::prelude::*;
@@ -21,11 +21,11 @@ use std::time::Duration;
 /// });
 /// let client = Client::new("test", "1.0").timeout(Duration::ZERO).connect(in_process(server)).await?;
 ///
-/// // While all tasks wait, the clock moves to the first that is due: here, to the timeout.
+/// // While all tasks wait, the clock advances to the next timer: here, to the timeout.
 /// let error = client.call("yearly", ()).timeout(Duration::from_secs(30)).await.unwrap_err();
 /// assert!(error.is_timeout());
 ///
-/// // `advance` lets what is due meanwhile happen, in order.
+/// // `advance` fires the timers that expire meanwhile, in order.
 /// let report = tokio::spawn({
 ///     let client = client.clone();
 ///     async move { client.call("yearly", ()).await }
@@ -54,7 +54,7 @@ impl Clock {
         Clock(())
     }
 
-    /// Moves the clock forward. What is due until then, and what follows from it, has happened when this returns.
+    /// Advances the clock. When this returns, the timers that expired have fired, and the tasks that they woke have run.
     ///
     /// Cancel-safe.
     pub async fn advance(&self, by: Duration) {

@@ -1,12 +1,12 @@
-//! For tests of MCP servers and hosts: a scripted client that speaks every revision, conversations as data, and a clock that
-//! tests control; a web site with every fault ([`site`]); stores in memory, and what every store must promise ([`store`]); captured
+//! Utilities for tests of MCP servers and hosts: a client for every revision, scripted conversations, a clock that tests
+//! control, a web server that fails in every way ([`site`]), an in-memory store and tests for stores ([`store`]), and captured
 //! logs ([`Logged`]).
 //!
-//! [`TestClient`] and [`Script`] work over any stream of one JSON message a line: the second end of
-//! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that say what they want in
-//! any revision; [`Script`] is for tests about the exact messages. [`Clock`] makes timeouts and expiry happen without waiting.
+//! [`TestClient`] and [`Script`] work over any stream with one JSON message per line: the second end of
+//! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that run in any revision;
+//! [`Script`] is for tests of the exact messages. [`Clock`] makes timeouts and expiry happen without waiting.
 //!
-//! This crate owns the peer's side only. It must never know the server crate, so that it can test any server.
+//! This crate does not depend on the server crate, so that it can test any server.
 //!
 //! ```no_run
 //! # async fn test(stream: tokio::io::DuplexStream) {

@@ -1,4 +1,4 @@
-//! Conversations as data.
+//! Scripted conversations.
 
 use crate::lines::Lines;
 use serde_json::Value;
@@ -7,26 +7,26 @@ use std::fmt;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A conversation, one message a line.
+/// A scripted conversation, with one message per line.
 ///
 /// | line | meaning |
 /// |---|---|
-/// | `> {…}` | is sent to the server, as it is written |
+/// | `> {…}` | is sent to the server unchanged |
 /// | `< {…}` | must be the next message of the server |
-/// | `<< {…}` | must come from the server, before the next `>` or the end; several of these may come in any order |
-/// | `= 250` | nothing may come for so many milliseconds |
+/// | `<< {…}` | must arrive from the server before the next `>` or the end; several of these may arrive in any order |
+/// | `= 250` | no message may arrive for this many milliseconds |
 /// | `# …` | a comment |
 ///
-/// Members of objects may come in any order. In lines of the server these strings stand for something else:
+/// Members of objects may be in any order. In lines of the server these strings are placeholders:
 ///
 /// | instead of a value | matches |
 /// |---|---|
 /// | `"<any>"` | anything |
 /// | `"<string>"`, `"<number>"`, `"<object>"`, `"<array>"` | anything of that type |
-/// | `"<text: word>"` | a string with `word` in it |
-/// | `"<save: name>"` | anything, and keeps it; `"<name>"` in later lines of either side stands for it |
+/// | `"<text: word>"` | a string that contains `word` |
+/// | `"<save: name>"` | anything, and saves it; `"<name>"` in later lines of either side stands for the saved value |
 ///
-/// A member `"...": true` in an object lets it have more members than are written.
+/// A member `"...": true` in an object allows other members.
 ///
 /// ```
 /// # use linchpin_testing::Script;
@@ -49,7 +49,7 @@ enum Step {
     Quiet(u64),
 }
 
-/// Where a conversation went another way than its script.
+/// The error of a conversation that did not match its script, or of a malformed script.
 ///
 /// ```
 /// # use linchpin_testing::Script;
@@ -61,7 +61,7 @@ enum Step {
 pub struct Mismatch {
     /// The line of the script, from 1.
     pub line: usize,
-    /// What was expected and what came.
+    /// What was expected and what arrived.
     pub message: String,
 }
 
@@ -77,7 +77,7 @@ impl Script {
     /// Reads a script.
     ///
     /// # Errors
-    /// A line of the server that is not JSON, or a line that is none of the above.
+    /// If a line has an unknown form, or a message of the server is not JSON.
     pub fn parse(text: &str) -> Result<Script, Mismatch> {
         let mut steps = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -99,16 +99,16 @@ impl Script {
         Ok(Script { steps, wait: Duration::from_secs(10) })
     }
 
-    /// How long to wait for each message. Default 10 seconds.
+    /// Sets how long to wait for each message. Default 10 seconds.
     pub fn wait(mut self, wait: Duration) -> Script {
         self.wait = wait;
         self
     }
 
-    /// Plays the client's side and compares the server's. Gives back what `"<save: name>"` kept.
+    /// Plays the client's side and compares the server's messages. Returns the values saved with `"<save: name>"`.
     ///
     /// # Errors
-    /// The first line that did not happen.
+    /// The first line that did not match.
     pub async fn play<T: AsyncRead + AsyncWrite>(&self, stream: T) -> Result<BTreeMap<String, Value>, Mismatch> {
         let mut lines = Lines::new(stream);
         let mut saved = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A web site on a port of this machine that does what a test says: whole answers, and every way to fail.
+//! A web server on a local port that follows the script of a test: complete responses, and every kind of failure.
 //!
 //! ```
 //! use linchpin_testing::site::{Do, Site, answer};
@@ -24,18 +24,31 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it arrived.
+/// A request as received by a [`Site`].
+///
+/// ```
+/// use linchpin_testing::site::Seen;
+///
+/// let request = Seen {
+///     method: "GET".to_owned(),
+///     target: "/items?page=2".to_owned(),
+///     headers: vec![("accept".to_owned(), "application/json".to_owned())],
+///     ..Seen::default()
+/// };
+/// assert_eq!((request.path(), request.query()), ("/items", "page=2"));
+/// assert_eq!(request.header("accept"), Some("application/json"));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The method.
     pub method: String,
-    /// Path and query as they were sent.
+    /// The path and query as sent.
     pub target: String,
-    /// Names in lower case, and values.
+    /// The headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Which connection it came on, counted from 0.
+    /// The number of the connection, counted from 0.
     pub connection: usize,
 }
 
@@ -50,26 +63,45 @@ impl Seen {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// Returns the query as it was sent, without `?`.
+    /// Returns the query as sent, without `?`.
     pub fn query(&self) -> &str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
-    /// Returns everything that was sent, as one text: to search for what must not be there.
+    /// Returns the whole request as text, for tests that search it for forbidden contents.
     pub fn everything(&self) -> String {
         let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         format!("{} {}\n{headers}\n{}", self.method, self.target, String::from_utf8_lossy(&self.body))
     }
 }
 
-/// What the site does next on a connection.
+/// A step in the script of a [`Site`].
+///
+/// ```
+/// use linchpin_testing::site::{Do, Site, answer};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// // The connection is closed in the middle of the body.
+/// let response = answer(200, "", "a long text");
+/// let half = response[..response.len() - 5].to_vec();
+/// let site = Site::new(move |_, _| vec![Do::Write(half.clone()), Do::Close]).await;
+/// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// # let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", site.port())).await?;
+/// # stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
+/// # let mut text = String::new();
+/// # stream.read_to_string(&mut text).await?;
+/// # assert!(text.ends_with("a long"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub enum Do {
     /// Writes these bytes.
     Write(Vec<u8>),
     /// Writes these bytes one by one, with this pause after each.
     Drip(Vec<u8>, Duration),
-    /// Writes the same again and again until the peer is gone.
+    /// Writes these bytes repeatedly until the peer disconnects.
     Flood(Vec<u8>),
     /// Waits.
     Wait(Duration),
@@ -77,13 +109,30 @@ pub enum Do {
     Close,
     /// Resets the connection.
     Reset,
-    /// Says nothing more until the peer closes.
+    /// Writes nothing more until the peer closes the connection.
     Hold,
 }
 
 type Script = dyn Fn(usize, &Seen) -> Vec<Do> + Send + Sync;
 
-/// The web site. It ends when it is dropped.
+/// A scripted web server. Dropping it stops it.
+///
+/// ```
+/// use linchpin_testing::site::{Site, answer};
+/// use tokio::io::AsyncWriteExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let site = Site::saying(answer(200, "", "hello")).await;
+/// let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", site.port())).await?;
+/// stream.write_all(b"GET /greeting HTTP/1.1\r\n\r\n").await?;
+/// # let mut first = [0; 12];
+/// # tokio::io::AsyncReadExt::read_exact(&mut stream, &mut first).await?;
+/// # assert_eq!(&first, b"HTTP/1.1 200");
+/// assert_eq!(site.requests()[0].path(), "/greeting");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Site {
     port: u16,
@@ -98,7 +147,7 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// Opens a site whose answer depends on how many requests came before, and on the request. A connection is kept for
+    /// Starts a site whose script depends on the number of previous requests and on the request. A connection is kept open for
     /// further requests unless the script closes it.
     ///
     /// # Panics
@@ -123,7 +172,7 @@ impl Site {
         Site { port, seen, task }
     }
 
-    /// Opens a site that gives every request the same answer.
+    /// Starts a site that sends the same response to every request.
     pub async fn saying(bytes: Vec<u8>) -> Site {
         Site::new(move |_, _| vec![Do::Write(bytes.clone())]).await
     }
@@ -211,14 +260,14 @@ fn parse(bytes: &[u8], connection: usize) -> Option<(Seen, usize)> {
     Some((Seen { method, target, headers, body, connection }, end))
 }
 
-/// A whole answer with a length; `headers` are lines, each with its `\r\n`.
+/// Returns a complete response with a `content-length`; `headers` are lines, each with its `\r\n`.
 pub fn answer(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status} Status\r\n{headers}content-length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// A whole answer of JSON.
+/// Returns a complete JSON response.
 pub fn json(status: u16, headers: &str, body: &serde_json::Value) -> Vec<u8> {
     answer(status, &format!("content-type: application/json\r\n{headers}"), body.to_string())
 }

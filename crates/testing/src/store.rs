@@ -1,5 +1,5 @@
-//! Stores in memory, which several servers in one process share as if each ran in its own, and the promises of every store as
-//! functions to be called from a test.
+//! An in-memory store, which several servers in one process can share as if each ran in its own, and functions that test
+//! implementations of stores.
 //!
 //! ```
 //! # async fn test() {
@@ -23,6 +23,22 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Keeps sessions, events and changes in the memory of this process. Clones share them.
+///
+/// ```
+/// use linchpin::store::{SessionRecord, SessionStore};
+/// use linchpin::types::version::Revision;
+/// use linchpin_testing::store::MemoryStore;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), linchpin::store::StoreError> {
+/// let store = MemoryStore::default();
+/// store.save("a", SessionRecord::bare(Revision::V2025_11_25), Duration::from_secs(60)).await?;
+/// assert_eq!(store.clone().sessions(), 1);
+/// assert!(store.load("a").await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<Memory>>);
 
@@ -53,12 +69,12 @@ impl MemoryStore {
         memory
     }
 
-    /// The number of stored sessions.
+    /// Returns the number of stored sessions.
     pub fn sessions(&self) -> usize {
         self.lock().sessions.len()
     }
 
-    /// One node of a server, for its changes.
+    /// Creates a node of a server, a relay for its changes.
     pub fn node(&self) -> MemoryNode {
         let mut memory = self.lock();
         memory.nodes += 1;
@@ -149,6 +165,19 @@ impl EventStore for MemoryStore {
 }
 
 /// One node of a server whose changes go through a [`MemoryStore`].
+///
+/// ```
+/// use linchpin::store::{ChangeRelay, ServerChange};
+/// use linchpin_testing::store::MemoryStore;
+/// use std::sync::mpsc;
+///
+/// let store = MemoryStore::default();
+/// let (one, other) = (store.node(), store.node());
+/// let (sender, changes) = mpsc::channel();
+/// other.start(std::sync::Arc::new(move |change| sender.send(change).is_ok()));
+/// one.publish(&ServerChange::Tools);
+/// assert_eq!(changes.recv(), Ok(ServerChange::Tools));
+/// ```
 pub struct MemoryNode {
     store: MemoryStore,
     number: usize,
@@ -173,10 +202,10 @@ impl ChangeRelay for MemoryNode {
 /// A time that no check waits for.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Checks the promises of a [`SessionStore`], but for its time to live: see [`check_expiry`].
+/// Tests an implementation of [`SessionStore`]. [`check_expiry`] tests its time to live.
 ///
 /// # Panics
-/// If a promise is broken.
+/// If the store does not behave as documented.
 pub async fn check_sessions(store: &dyn SessionStore) {
     let revision = Features::all().filter(|features| features.has_sessions).map(|features| features.revision).last();
     let revision = revision.expect("a revision with sessions");
@@ -211,10 +240,10 @@ async fn loaded(store: &dyn SessionStore, id: &str) -> Option<SessionRecord> {
     store.load(id).await.expect("loaded")
 }
 
-/// Checks the promises of an [`EventStore`].
+/// Tests an implementation of [`EventStore`].
 ///
 /// # Panics
-/// If a promise is broken.
+/// If the store does not behave as documented.
 pub async fn check_events(store: &dyn EventStore) {
     let (session, stream) = ("contract-events", 7 << 32 | 3);
     let event = |number: u32| StoredEvent::new(number, format!("data: {number}\n\n").into());
@@ -239,12 +268,12 @@ async fn events(store: &dyn EventStore, session: &str, stream: u64, after: u32) 
     store.after(session, stream, after).await.expect("read")
 }
 
-/// Checks that sessions and streams are kept for their time to live, and not much longer: it may be a second.
+/// Tests that sessions and streams are kept for their time to live, and not much longer: it may be a second.
 ///
 /// `pass` lets time pass for the store: it advances the clock of a test, or sleeps. It is called with 12 seconds in all.
 ///
 /// # Panics
-/// If a promise is broken.
+/// If a store does not behave as documented.
 pub async fn check_expiry(sessions: &dyn SessionStore, events: &dyn EventStore, pass: impl AsyncFn(Duration)) {
     let (ttl, part) = (Duration::from_secs(5), Duration::from_secs(3));
     let record = || SessionRecord::bare(linchpin_types::version::Revision::V2025_11_25);
@@ -268,10 +297,10 @@ pub async fn check_expiry(sessions: &dyn SessionStore, events: &dyn EventStore, 
     }
 }
 
-/// Checks the promises of a [`ChangeRelay`], of which `a` and `b` are two nodes.
+/// Tests an implementation of [`ChangeRelay`], of which `a` and `b` are two nodes.
 ///
 /// # Panics
-/// If a promise is broken, or a change does not arrive within 10 seconds.
+/// If the relay does not behave as documented, or a change does not arrive within 10 seconds.
 pub async fn check_changes(a: &dyn ChangeRelay, b: &dyn ChangeRelay) {
     let (at_a, at_b) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     for (node, seen) in [(a, &at_a), (b, &at_b)] {
