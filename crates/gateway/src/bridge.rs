@@ -26,8 +26,8 @@ const END_TIME: Duration = Duration::from_secs(5);
 
 /// A server behind another transport and another revision: a service whose calls are those of its upstream.
 ///
-/// The upstream is anything a client can connect to. It is reached with the first client; requests of clients with a
-/// session, or on a pipe, have a connection of their own, so that what the upstream asks reaches the right one.
+/// The upstream is anything a client can connect to. It is connected to when the first client needs it. By default, each
+/// client with a session, or on a pipe, has its own connection, so that requests of the upstream reach the right client.
 ///
 /// ```
 /// use linchpin_core::Connector;
@@ -50,12 +50,12 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// A bridge to the server that this connector reaches.
+    /// Creates a bridge to the server that this connector reaches.
     pub fn new(connector: impl Connector) -> Bridge {
         Bridge::to(Arc::new(connector))
     }
 
-    /// The same for a connector that is shared.
+    /// Like [`Bridge::new`], for a shared connector.
     pub fn to(connector: Arc<dyn Connector>) -> Bridge {
         Bridge { connector, options: BridgeOptions::default(), made: Arc::default() }
     }
@@ -66,7 +66,7 @@ impl Bridge {
         self
     }
 
-    /// Whether the upstream can be used, or why not, for probes. One that nobody has needed yet can.
+    /// Checks whether the upstream is usable, for probes. It is, if it has not been needed yet.
     ///
     /// # Errors
     /// The reason, for the operator.

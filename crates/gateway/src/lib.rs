@@ -1,8 +1,9 @@
 //! Puts a server behind another transport and another revision.
 //!
 //! A [`Bridge`] is a [`Service`](linchpin_core::Service) whose calls are calls of an *upstream*: any server that a
-//! [`Connector`](linchpin_core::Connector) reaches. It is served like a server, on any transport. Arguments and results pass
-//! as the bytes that came; ids and progress tokens are the bridge's own, so that those of two clients never meet.
+//! [`Connector`](linchpin_core::Connector) reaches. It is served like a server, on any transport. Arguments and results are
+//! forwarded as the bytes that were received; ids and progress tokens are the bridge's own, so that those of different clients do
+//! not collide.
 //!
 //! ```no_run
 //! use linchpin_core::service::{Bind, IntoService};
@@ -13,7 +14,7 @@
 //! }
 //! ```
 //!
-//! What is translated between the eras of the protocol, and what cannot be, is in `docs/TRANSLATION.md`.
+//! `docs/TRANSLATION.md` describes what is translated between revisions, and what cannot be.
 
 // This crate owns the connections to upstreams (who shares one, how many there are, when they are opened again or stopped)
 // and the way of a message from a client to an upstream and back. It must never know sockets, HTTP statuses, eras by name

@@ -4,24 +4,32 @@ use linchpin_core::{ClientLimits, Features, Limits, Tap};
 use std::fmt;
 use std::sync::Arc;
 
-/// Who shares a connection to the upstream.
+/// Which clients share a connection to the upstream.
+///
+/// ```
+/// use linchpin_gateway::{BridgeOptions, Isolation};
+///
+/// let options = BridgeOptions::default().with(|options| options.isolation = Isolation::Session);
+/// assert_ne!(options.isolation, Isolation::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// A session has its own, and so has a client on a pipe. Stateless requests over HTTP share one, if the upstream keeps
-    /// no state; otherwise those whose client can be asked have one for the call.
+    /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection if the
+    /// upstream is stateless; otherwise, a request whose client accepts requests of the server has its own for the call.
     #[default]
     Auto,
-    /// All clients share one for each revision. The upstream cannot ask anybody.
+    /// All clients of a revision share a connection. The upstream cannot send requests to clients.
     Shared,
-    /// Like [`Isolation::Auto`], but each stateless request over HTTP has its own.
+    /// Like [`Isolation::Auto`], but each stateless request over HTTP has its own connection.
     Session,
-    /// Clients of one principal share one; without authentication, all do. What the upstream asks goes to the latest call.
+    /// Clients of one principal share a connection; without authentication, all clients do. Requests of the upstream are sent
+    /// to the client of the latest call.
     User,
-    /// Each call has one for itself, which other calls of clients with the same capabilities have after it. Lists of changes
-    /// and opening requests share one.
+    /// Each call has its own connection, which is then reused for calls of clients with the same capabilities. Subscriptions
+    /// to changes and opening requests share a connection.
     Call,
-    /// Like [`Isolation::Call`], but a connection is never used twice: the next ones are opened ahead.
+    /// Like [`Isolation::Call`], but connections are never reused: the next ones are opened in advance.
     Fresh,
 }
 
@@ -39,46 +47,46 @@ pub enum Isolation {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BridgeOptions {
-    /// Who shares a connection to the upstream.
+    /// Which clients share a connection to the upstream.
     pub isolation: Isolation,
-    /// Connections to the upstream at once. Default 32. Over that, idle ones are closed, or requests wait.
+    /// The maximum number of connections to the upstream. Default 32. Beyond it, idle ones are closed, or requests wait.
     pub instances_max: usize,
-    /// Connections that wait for calls, of each kind of client. Default 1. For [`Isolation::Fresh`] they are opened ahead.
+    /// The number of spare connections for each kind of client. Default 1. For [`Isolation::Fresh`] they are opened in advance.
     pub warm: usize,
     /// How long a connection without a call and without a subscription stays open, in milliseconds. Default 600,000; 0 keeps
     /// it open.
     pub idle_stop_ms: u64,
-    /// How much memory a child process and what it has started may have while it has no call, in bytes. Above that it is stopped,
-    /// and started again for the next call; one that has a call is told of in a warning. Looked at every two seconds, on Linux.
+    /// The maximum memory of a child process and its descendants, in bytes. A process above it is stopped once it has no call,
+    /// and started again for the next call; while it has a call, a warning is logged. Checked every two seconds, on Linux.
     /// Default 0: no limit.
     pub memory_bytes_max: u64,
-    /// How long a call may take without progress and questions, in milliseconds. Default 600,000; 0 is without limit.
+    /// How long a call may take without progress and requests to the client, in milliseconds. Default 600,000; 0 means no limit.
     pub call_ms_max: u64,
     /// How long a request waits for a free connection, in milliseconds. Default 60,000.
     pub queue_ms_max: u64,
-    /// How long nothing may come from the upstream before it is asked whether it is there, in milliseconds. Default 30,000; 0
-    /// never asks. After three questions without an answer the connection is given up.
+    /// After how long without a message from the upstream a ping is sent, in milliseconds. Default 30,000; 0 disables pings.
+    /// After three pings without a response the connection is closed.
     pub quiet_ms_max: u64,
-    /// How long ago the upstream may have answered last for [`Bridge::ready`](crate::Bridge::ready), in milliseconds. Default
-    /// 60,000; at least twice `quiet_ms_max` and 10 s for an answer; 0 here or there does not look.
+    /// How long ago the last response of the upstream may be for [`Bridge::ready`](crate::Bridge::ready), in milliseconds.
+    /// Default 60,000; at least twice `quiet_ms_max` plus 10 s; 0 here or there disables the check.
     pub health_ms_max: u64,
-    /// The revisions to speak with the upstream. Default all.
+    /// The revisions to use with the upstream. Default: all.
     pub upstream: Vec<&'static Features>,
-    /// The revisions to speak with clients. Default all.
+    /// The revisions to use with clients. Default: all.
     pub clients: Vec<&'static Features>,
-    /// Patterns of the tools that clients see and may call, with `*` and `?`. Default none, which is all.
+    /// Patterns of the tools that clients see and may call, with `*` and `?`. Default: empty, which allows all.
     pub tools: Vec<Box<str>>,
-    /// Patterns of the tools that they do not see and may not call. Default none.
+    /// Patterns of the tools that clients do not see and may not call. Default: empty.
     pub hidden_tools: Vec<Box<str>>,
-    /// Headers of clients that are sent on to an upstream over HTTP, by their names in lower case. Default none.
+    /// Headers of clients that are forwarded to an upstream over HTTP, by their names in lower case. Default: empty.
     pub forward_headers: Vec<Box<str>>,
     /// The limits for clients.
     pub limits: Arc<Limits>,
     /// The limits for upstreams.
     pub client_limits: Arc<ClientLimits>,
-    /// Sees all traffic with the upstream. Default none.
+    /// Receives all traffic with the upstream. Default: `None`.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Sees all messages from and to clients. Default none.
+    /// Receives all messages from and to clients. Default: `None`.
     pub client_tap: Option<Arc<dyn Tap>>,
 }
 

@@ -1,4 +1,4 @@
-//! Sessions in their ids, so that clients that do not open a new one go on after a restart of the bridge.
+//! Encrypts sessions into their ids, so that they can be continued after a restart of the bridge.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +16,19 @@ const AGE_S_MAX: u64 = 7 * 24 * 3_600;
 /// What the keys of these ids are derived for.
 const SPACE: &str = "bridge session";
 
-/// Puts sessions into their ids, encrypted: for [`SessionSeal`]. An id opens for a week, at every process with the secret.
+/// Encrypts sessions into their ids; see [`SessionSeal`]. An id is valid for a week, in every process with the secret.
+///
+/// ```
+/// use linchpin_core::{SessionRecord, SessionSeal};
+/// use linchpin_gateway::SealedSessions;
+/// use linchpin_store::Secrets;
+/// use linchpin_types::version::Revision;
+///
+/// let seal = SealedSessions::new(&Secrets::new([7; 32]), "weather");
+/// let id = seal.seal("0123", &SessionRecord::bare(Revision::V2025_11_25)).unwrap();
+/// assert_eq!(seal.open("0123", &id).unwrap().revision, Revision::V2025_11_25);
+/// assert!(seal.open("4567", &id).is_none());
+/// ```
 #[derive(Clone)]
 pub struct SealedSessions {
     seal: Seal,
@@ -31,15 +43,15 @@ impl fmt::Debug for SealedSessions {
 }
 
 impl SealedSessions {
-    /// With these secrets, of which the first seals and all open, for sessions of the upstream of this name.
+    /// Uses these secrets for sessions of the upstream with this name. The first secret encrypts; all of them decrypt.
     pub fn new(secrets: &Secrets, upstream: &str) -> SealedSessions {
         SealedSessions { seal: Seal::new(secrets), about: upstream.into() }
     }
 
-    /// With the secrets of a file, which is made if it does not exist, for its owner alone.
+    /// Uses the secrets in a file, which is created if it does not exist, accessible by its owner only.
     ///
     /// # Errors
-    /// If the file cannot be read or made, or others can read it.
+    /// If the file cannot be read or created, or other users can read it.
     pub fn from_file(file: &Path, upstream: &str) -> std::io::Result<SealedSessions> {
         if let Some(folder) = file.parent() {
             let mut builder = std::fs::DirBuilder::new();

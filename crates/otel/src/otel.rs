@@ -25,7 +25,7 @@ const SCOPE: &str = "linchpin";
 
 /// Sends traces and metrics to a collector, by OTLP over HTTP.
 ///
-/// Call [`Otel::shutdown`] at the end of the program, or the last of them are lost.
+/// Call [`Otel::shutdown`] at the end of the program; otherwise the last of them are lost.
 ///
 /// ```no_run
 /// use linchpin::otel::Otel;
@@ -45,7 +45,7 @@ pub struct Otel {
     metrics: SdkMeterProvider,
 }
 
-/// Settings of an [`Otel`] before it is set up, made by [`Otel::builder`].
+/// The settings of an [`Otel`] that is not set up yet, created by [`Otel::builder`].
 ///
 /// ```no_run
 /// # use linchpin::otel::{Otel, OtelError};
@@ -60,11 +60,11 @@ pub struct OtelBuilder {
 }
 
 impl Otel {
-    /// Sets up traces and metrics of a program with this name (`service.name`), and becomes the process's subscriber of
-    /// `tracing` spans at level `info`.
+    /// Sets up traces and metrics of a program with this name (`service.name`), and installs the process's `tracing`
+    /// subscriber, for spans at level `info`.
     ///
     /// # Errors
-    /// If there is a subscriber already (then use [`OtelBuilder::build`] and [`Otel::layer`]), the endpoint is invalid, or
+    /// If a subscriber is already installed (then use [`OtelBuilder::build`] and [`Otel::layer`]), the endpoint is invalid, or
     /// no tokio runtime is running.
     pub fn install(service: impl Into<String>) -> Result<Otel, OtelError> {
         Otel::builder(service).install()
@@ -95,7 +95,7 @@ impl Otel {
             .with_filter(LevelFilter::INFO)
     }
 
-    /// Sends what is left, within five seconds each for traces and metrics, and ends.
+    /// Sends the remaining traces and metrics, within five seconds each, and shuts down.
     pub async fn shutdown(self) {
         // The exporters wait on their thread for requests that run on this runtime.
         let ended = tokio::task::spawn_blocking(move || (self.traces.shutdown(), self.metrics.shutdown())).await;
@@ -108,15 +108,15 @@ impl Otel {
 }
 
 impl OtelBuilder {
-    /// Sets the collector's address, for example `http://collector:4318`. Default: what `OTEL_EXPORTER_OTLP_ENDPOINT` says, or
-    /// `http://localhost:4318`.
+    /// Sets the collector's address, for example `http://collector:4318`. Default: the value of
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, or `http://localhost:4318`.
     #[must_use]
     pub fn endpoint(mut self, url: impl Into<String>) -> OtelBuilder {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// Sets up, and becomes the process's subscriber of `tracing` spans.
+    /// Sets up traces and metrics, and installs the process's `tracing` subscriber.
     ///
     /// # Errors
     /// As [`Otel::install`].
@@ -127,7 +127,7 @@ impl OtelBuilder {
         Ok(otel)
     }
 
-    /// Sets up without touching the process's subscriber.
+    /// Sets up traces and metrics without installing a `tracing` subscriber.
     ///
     /// # Errors
     /// If the endpoint is invalid, or no tokio runtime is running.
@@ -158,7 +158,7 @@ impl OtelBuilder {
     }
 }
 
-/// Returns the place of the current span in its trace, for `Client::trace_context`. `None` outside of spans that are recorded.
+/// Returns the trace context of the current span, for `Client::trace_context`. `None` outside of recorded spans.
 ///
 /// ```
 /// use linchpin::otel::trace_context;
@@ -175,7 +175,15 @@ pub fn trace_context() -> Option<TraceContext> {
     span.is_valid().then(|| TraceContext::new(&parent, Some(&state), None)).flatten()
 }
 
-/// Why telemetry cannot be set up.
+/// The error of setting up telemetry.
+///
+/// ```
+/// use linchpin::otel::{Otel, OtelError};
+///
+/// // It must be called within a tokio runtime.
+/// let error: OtelError = Otel::builder("notes").build().err().unwrap();
+/// assert!(error.to_string().starts_with("cannot send telemetry"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtelError(String);
 
