@@ -262,46 +262,49 @@ impl Default for SessionLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskLimits {
-    /// How long a call of a tool that may be a task can be answered directly. Default 250. Then the task is made.
+    /// How long a call may run before it becomes a task, if its tool allows that. Default 250. A call that finishes earlier
+    /// returns its result directly.
     pub grace_ms: u64,
-    /// How long a task lives, from its creation, if neither the tool nor the client says otherwise. Default 3,600,000 (one
-    /// hour). A task that still runs then fails; one that has ended is kept for ten minutes at least.
+    /// How long a task lives, from its creation, if neither the tool nor the client sets another time. Default 3,600,000 (one
+    /// hour). A task that still runs then fails; one that has ended is kept for at least ten minutes.
     pub ttl_ms: u64,
-    /// The longest time to live that a client may ask for (2025-11-25 only). Default 86,400,000 (a day). More is cut.
+    /// The longest time to live that a client may request (2025-11-25 only). Default 86,400,000 (a day). A longer one is
+    /// reduced to it.
     pub ttl_ms_max: u64,
-    /// Running tasks of one owner. Default 32. Beyond that a call that must be a task is refused, and one that may be is
-    /// answered in place.
+    /// Running tasks of one owner. Default 32. Beyond that, a call that must become a task is rejected, and a call that may
+    /// become a task returns its result directly.
     pub running_per_owner_max: usize,
     /// Running tasks of this process. Default 1,024.
     pub running_max: usize,
-    /// Tasks of one owner that are kept, ended ones included. Default 1,000. The oldest one that has ended goes.
+    /// Tasks of one owner that are kept, ended ones included. Default 1,000. Beyond that, the oldest ended task is deleted.
     pub kept_per_owner_max: usize,
-    /// Tasks that are kept in all. Default 10,000.
+    /// Tasks that are kept in total. Default 10,000.
     pub kept_max: usize,
-    /// Open questions of one task. Default 16. The next is an error in the handler.
+    /// Open input requests of one task. Default 16. The next is an error in the handler.
     pub questions_open_max: usize,
-    /// Answers in one `tasks/update`. Default 16.
+    /// Input responses in one `tasks/update`. Default 16.
     pub answers_per_update_max: usize,
-    /// Bytes of all answers of one task. Default 4 MiB.
+    /// Bytes of all input responses of one task. Default 4 MiB.
     pub answer_bytes_max: usize,
-    /// Steps that one task has done by `Cx::memoize`. Default 4,096. The next fails the task.
+    /// Steps of one task that are stored by `Cx::memoize`. Default 4,096. The task fails with the next one.
     pub steps_max: usize,
     /// Bytes of their results. Default 4 MiB.
     pub step_bytes_max: usize,
     /// Longest arguments of a call that becomes a task. Default 1 MiB.
     pub argument_bytes_max: usize,
-    /// Longest result of a task. Default 4 MiB. A longer one fails it.
+    /// Longest result of a task. Default 4 MiB. With a longer one the task fails.
     pub result_bytes_max: usize,
-    /// Longest `statusMessage`. Default 1 KiB. A longer one is cut.
+    /// Longest `statusMessage`. Default 1 KiB. A longer one is truncated.
     pub status_bytes_max: usize,
-    /// Interval between two changes of a task's `statusMessage`. Default 1,000. The last one wins.
+    /// Interval between two changes of a task's `statusMessage`. Default 1,000. Of several changes in between, the last one is
+    /// written.
     pub status_ms_min: u64,
-    /// Looks at one task in a second. Default 20. The next is refused.
+    /// Polls of one task per second. Default 20. The next is rejected.
     pub polls_per_second_max: u32,
-    /// Tasks that one `subscriptions/listen` stream tells of. Default 100. More are left out of the acknowledgement.
+    /// Tasks of one `subscriptions/listen` stream. Default 100. Others are left out of the acknowledgement.
     pub per_stream_max: usize,
-    /// How long a process that has died keeps its tasks, at most: the time of its lease. Default 6,000. They are taken over
-    /// a third of it later.
+    /// The duration of a process's lease on its tasks. Default 6,000. After the process has died, other processes take its tasks
+    /// over once the lease has expired and another third of it has passed.
     pub lease_ms: u64,
     /// Tasks on one page of `tasks/list`. Default 100.
     pub page_items_max: usize,
