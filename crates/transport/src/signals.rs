@@ -3,8 +3,8 @@
 /// Completes when the process receives Ctrl-C (SIGINT), SIGTERM or SIGHUP; on systems other than Unix, Ctrl-C.
 ///
 /// For the `with_graceful_shutdown` of a transport, or of axum. The first poll installs handlers for these signals, for the
-/// whole process and permanently: from then on they no longer end it by themselves. No transport does this on its own. Signals
-/// before the first poll are not seen. SIGHUP stays ignored if it was when the process started, as under `nohup`; that is
+/// whole process and permanently: from then on the signals no longer end the process by themselves. Transports never install
+/// handlers on their own. Signals before the first poll are not detected. SIGHUP stays ignored if it was when the process started, as under `nohup`; that is
 /// detected only on Linux, so on other systems SIGHUP keeps its default and ends the process immediately.
 ///
 /// ```no_run

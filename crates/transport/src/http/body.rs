@@ -19,10 +19,22 @@ use tokio::time::{Instant, Sleep, sleep};
 /// What a tower layer may fail with.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of every response, a concrete type so that a service in front needs no boxing.
+/// The body of every response. It is a concrete type, so that services around it do not need to box it.
 ///
 /// Dropping it before its end has the effect of a closed connection: a stateless request is cancelled, one in a
 /// session continues and can be resumed.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::{BodyExt, Full};
+/// use linchpin_transport::http::{HttpBody, HttpService};
+///
+/// async fn call(mcp: &HttpService, request: http::Request<Full<Bytes>>) -> Option<Bytes> {
+///     let Ok(response) = mcp.handle(request).await;
+///     let body: HttpBody = response.into_body();
+///     Some(body.collect().await.ok()?.to_bytes())
+/// }
+/// ```
 pub struct HttpBody {
     kind: Kind,
     paced: Option<Box<Paced>>,

@@ -23,7 +23,7 @@ use tower_service::Service;
 /// use http_body_util::Full;
 /// use linchpin_transport::http::RequestBody;
 ///
-/// // The body of a request that a layer made itself.
+/// // The body of a request that a layer created itself.
 /// let body = RequestBody::new(Full::from("{}"));
 /// # let _ = body;
 /// ```
@@ -84,7 +84,36 @@ impl fmt::Debug for RequestBody {
 
 /// The HTTP service within a tower layer: the server, and the layers that were added before.
 ///
-/// It takes requests with any body. Its error is [`Infallible`]: the error of a layer becomes status 500.
+/// It accepts requests with any body. Its error is [`Infallible`]: the error of a layer becomes a response with status 500.
+///
+/// ```
+/// use http::Request;
+/// use linchpin_transport::http::{LayeredService, RequestBody, http};
+/// use std::task::{Context, Poll};
+/// use tower_layer::layer_fn;
+/// use tower_service::Service;
+///
+/// /// Logs the path of each request.
+/// #[derive(Clone)]
+/// struct Log(LayeredService);
+///
+/// impl Service<Request<RequestBody>> for Log {
+///     type Response = <LayeredService as Service<Request<RequestBody>>>::Response;
+///     type Error = <LayeredService as Service<Request<RequestBody>>>::Error;
+///     type Future = <LayeredService as Service<Request<RequestBody>>>::Future;
+///
+///     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+///         Poll::Ready(Ok(()))
+///     }
+///
+///     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+///         eprintln!("{} {}", request.method(), request.uri().path());
+///         self.0.call(request)
+///     }
+/// }
+///
+/// let transport = http("127.0.0.1:8931").layer(layer_fn(Log));
+/// ```
 #[derive(Clone)]
 pub struct LayeredService {
     inner: Box<dyn Erased>,

@@ -156,7 +156,7 @@ impl Http {
         self
     }
 
-    /// Lets this gate decide who may send requests: a `Guard`, an `Issuer`, or one of your own.
+    /// Sets the gate that authorizes requests: a `Guard`, an `Issuer`, or your own.
     ///
     /// ```
     /// use linchpin_core::Principal;
@@ -192,9 +192,9 @@ impl Http {
         self
     }
 
-    /// Serves HTTPS with this certificate, HTTP/2 and HTTP/1.1, and nothing without TLS.
+    /// Serves only HTTPS with this certificate, over HTTP/2 and HTTP/1.1.
     ///
-    /// A handshake must be over within `connections.header_read_ms_max`.
+    /// A handshake must complete within `connections.header_read_ms_max`.
     ///
     /// ```no_run
     /// use linchpin_transport::http::{Tls, http};
@@ -212,9 +212,9 @@ impl Http {
     /// Wraps the HTTP service in a tower layer, for example for authentication, compression or CORS; the last layer added
     /// runs first.
     ///
-    /// A layer sees requests before anything was checked, `Host` and `Origin` included, and on every path. It may change
-    /// them, answer them itself and change the responses, bodies included; what it inserts into a request's extensions
-    /// is what `cx.get()` returns. If it fails, the response is status 500. Several can also be one, by `tower::ServiceBuilder`.
+    /// A layer receives requests before they are checked, `Host` and `Origin` included, and on every path. It may change them,
+    /// respond itself, and change responses and their bodies; `cx.get()` returns the values that it inserts into a request's
+    /// extensions. If it fails, the response has status 500. `tower::ServiceBuilder` combines several layers into one.
     ///
     /// ```
     /// use http::Request;
@@ -264,7 +264,7 @@ impl Http {
         self
     }
 
-    /// Answers probes: `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503.
+    /// Responds to probes: to `GET /healthz` with 200, and to `GET /readyz` with 200 or, once the shutdown has begun, with 503.
     ///
     /// After the shutdown signal new connections are refused at once, unless
     /// [`shutdown_delay_ms`](HttpOptions::shutdown_delay_ms) is set.
@@ -284,7 +284,7 @@ impl Http {
         self
     }
 
-    /// Shows at `GET /metrics` what `render` returns: text in the format of Prometheus.
+    /// Serves the text that `render` returns, in the format of Prometheus, at `GET /metrics`.
     ///
     /// ```
     /// use linchpin_transport::http::http;

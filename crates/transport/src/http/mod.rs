@@ -97,20 +97,20 @@ pub struct HttpOptions {
     pub allowed_origins: Option<Vec<String>>,
     /// Allows pages of every origin. Default `false`: any page that a user visits could call the server.
     pub any_origin: bool,
-    /// Decides who may send requests, and serves documents beside the endpoint. Default `None`: everybody may.
+    /// Authorizes requests, and serves documents besides the endpoint. Default `None`: all requests are allowed.
     pub gate: Option<Arc<dyn Gate>>,
-    /// Keeps sessions beyond this process, so that another one, or this one after a restart, can go on with them.
-    /// Default `None`: they are in memory. A client must come back to the same process as long as that lives. A call of the
-    /// store that takes longer than 5 seconds has failed.
+    /// Stores sessions outside this process, so that another process, or this one after a restart, can continue them.
+    /// Default `None`: they are kept in memory. A client must return to the same process as long as that lives. A call to the
+    /// store that takes longer than 5 seconds fails.
     pub sessions: Option<Arc<dyn SessionStore>>,
-    /// Puts what a session is into its id, so that it goes on after a restart and at every process with the same key. Default
-    /// `None`.
+    /// Encrypts the record of a session into its id, so that it can be continued after a restart and by every process with the
+    /// same key. Default `None`.
     pub session_seal: Option<Arc<dyn SessionSeal>>,
-    /// Has no sessions, also for revisions with sessions: `initialize` gives no id, every request is that of a
-    /// client that declares nothing and was not seen before, and GET is refused. Default `false`.
+    /// Disables sessions, even in revisions that have them: `initialize` returns no id, every request is treated as from a new
+    /// client without capabilities, and GET is rejected. Default `false`.
     pub no_sessions: bool,
-    /// Keeps the events of streams beyond this process, so that a client can resume a stream at another one. Default
-    /// `None`: they are in memory. An event is sent once it is stored, or storing it has failed.
+    /// Stores the events of streams outside this process, so that a client can resume a stream at another process. Default
+    /// `None`: they are kept in memory. An event is sent once it is stored, or storing it has failed.
     pub events: Option<Arc<dyn EventStore>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
@@ -127,17 +127,17 @@ pub struct HttpOptions {
     /// How long a client may read nothing of a pending response, in milliseconds. Default 30,000. Then its connection
     /// is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only for [`http()`].
     pub write_ms_max: u64,
-    /// Answers `GET /healthz` with 200, and `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
-    /// `false`. Any `Host` and `Origin` may ask.
+    /// Responds to `GET /healthz` with 200, and to `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
+    /// `false`. `Host` and `Origin` are not checked for these paths.
     pub health: bool,
-    /// Where `health` answers 200. Default `/healthz`.
+    /// The path at which `health` responds with 200. Default `/healthz`.
     pub health_paths: Vec<String>,
-    /// Where `health` says whether requests are served. Default `/readyz`.
+    /// The path at which `health` reports whether requests are served. Default `/readyz`.
     pub ready_path: String,
-    /// What `/readyz` asks: why requests cannot be served now, as a sentence for the operator, which 503 is sent with.
-    /// Default `None`: they always can.
+    /// Called for `/readyz`: returns why requests cannot be served now, as a sentence for the operator that is sent with status
+    /// 503. Default `None`: requests can always be served.
     pub ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
-    /// Renders what `GET /metrics` shows, in the text format of Prometheus. Default `None`. `Host`, `Origin` and the gate are
+    /// Renders the metrics for `GET /metrics`, in the text format of Prometheus. Default `None`. `Host`, `Origin` and the gate are
     /// checked as for other requests.
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
     /// How long requests are still accepted after the shutdown signal, in milliseconds, so that a load balancer that asks

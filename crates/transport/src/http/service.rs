@@ -262,10 +262,24 @@ impl HttpService {
 }
 
 pin_project_lite::pin_project! {
-    /// The future of a response.
+    /// The future of a response, returned by [`HttpService::handle`].
     ///
     /// Dropping it before it is ready has the effect of a closed connection: a stateless request is cancelled, one in a
     /// session continues.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::Request;
+    /// use http_body_util::Full;
+    /// use linchpin_transport::http::{HttpFuture, HttpService};
+    ///
+    /// fn forward(mcp: &HttpService, body: Bytes) -> HttpFuture<Full<Bytes>> {
+    ///     let mut request = Request::post("/mcp").body(Full::new(body)).expect("a valid request");
+    ///     let json = http::HeaderValue::from_static("application/json");
+    ///     request.headers_mut().insert("content-type", json);
+    ///     mcp.handle(request)
+    /// }
+    /// ```
     pub struct HttpFuture<B> {
         #[pin]
         body: B,

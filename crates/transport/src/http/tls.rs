@@ -227,6 +227,13 @@ impl Pem {
 }
 
 /// Why a certificate or key cannot be used. The message names the file.
+///
+/// ```
+/// use linchpin_transport::http::{Tls, TlsError};
+///
+/// let error: TlsError = Tls::from_files("/nowhere/cert.pem", "/nowhere/key.pem").unwrap_err();
+/// assert!(error.to_string().contains("/nowhere/cert.pem"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError(String);
 
