@@ -1,8 +1,8 @@
 //! The interface between a client and its transports.
 //!
-//! A [`Connector`] knows how to reach a server and opens a [`ClientTransport`]. The client crate drives the transport
-//! and knows no sockets; the transport moves messages and knows no methods: an [`Outgoing`] already has the values that
-//! HTTP repeats in headers. Messages that are not responses go to the client's [`Inbox`].
+//! A [`Connector`] knows how to reach a server and opens a [`ClientTransport`]. The client crate drives the transport and does
+//! not depend on sockets; the transport moves messages and does not depend on methods: an [`Outgoing`] already contains the
+//! values that HTTP repeats in headers. Messages that are not responses are passed to the client's [`Inbox`].
 
 use crate::features::Features;
 use crate::limits::ClientLimits;
@@ -479,14 +479,14 @@ pub trait Authorizer: Send + Sync + 'static {
     /// Adds credentials to a request that is about to be sent. May take long: a user may have to log in.
     ///
     /// # Errors
-    /// Why there are none, and what to do about it. Never contains a credential.
+    /// The reason why there are no credentials, and what to do about it. Never contains a credential.
     fn authorize<'a>(&'a self, head: &'a mut http::request::Parts) -> BoxFuture<'a, Result<(), Arc<str>>>;
 
     /// Inspects the headers of a response with any status (servers issue nonces with any). Returns `true` if the
     /// request should be sent again. The caller limits how often.
     ///
     /// # Errors
-    /// Why authorization failed, and what to do about it. Never contains a credential.
+    /// The reason why authorization failed, and what to do about it. Never contains a credential.
     fn answered<'a>(
         &'a self,
         request: &'a http::request::Parts,

@@ -1,9 +1,9 @@
 //! A strict, borrowing JSON scanner: one pass over a frame that checks the whole grammar and the depth, and reports
 //! where the members of the outer objects are.
 //!
-//! Why not `serde_json` alone: the envelope, `params` and the depth limit would each be a pass over a megabyte of
-//! arguments; this is one pass for all three, and each value is decoded only once, where it is used.
-//! It accepts exactly what `serde_json` accepts as an ignored value (`fuzz/` compares the two).
+//! With `serde_json` alone, the envelope, `params` and the depth limit would each need a pass over a message; this is one pass
+//! for all three, and each value is decoded only once, where it is used. The scanner accepts exactly what `serde_json` accepts
+//! as an ignored value (`fuzz/` compares the two).
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;

@@ -1,13 +1,13 @@
-//! The seam between the protocol engine, transports, servers and clients of the Model Context Protocol.
+//! The interfaces between the protocol engine, transports, servers and clients of the Model Context Protocol.
 //!
-//! This crate owns what those who extend Linchpin name: a server as a transport drives it ([`service`]), a server as a
-//! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`],
-//! [`principal`]) and who may ([`gate`]), what a revision has ([`features`]), the [`limits`] of all crates and the memory
-//! budget of peers ([`budget`]), subscriptions ([`subscription`]), what is observed ([`observer`]), and what is kept
-//! beyond one process ([`store`]).
+//! This crate defines the types for extending Linchpin: a server as a transport drives it ([`service`]), a server as a client
+//! reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), callers ([`caller`], [`principal`])
+//! and their authorization ([`gate`]), the features of a revision ([`features`]), the [`limits`] of all crates and the memory
+//! budget of peers ([`budget`]), subscriptions ([`subscription`]), observers ([`observer`]), and stores that several processes
+//! share ([`store`]).
 //!
-//! It must not know which message is allowed when, headers, sockets, tasks, clocks, random numbers, or a user's
-//! handlers. It has no I/O.
+//! It performs no I/O, and does not depend on the order of messages, headers, sockets, tasks, clocks, random numbers, or
+//! handlers.
 //!
 //! Files import downwards, in this order:
 //!

@@ -275,7 +275,7 @@ pub enum Outcome {
     ToolError,
     /// The client is asked for input and will repeat the request.
     InputRequired,
-    /// A task was made: the call goes on, and the client fetches its result.
+    /// The call became a task: it continues to run, and the client fetches its result.
     Task,
     /// A JSON-RPC error with this code.
     Error(i32),

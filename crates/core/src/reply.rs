@@ -74,7 +74,7 @@ pub enum ReplyKind {
     ToolError,
     /// A result that asks the client for input.
     InputRequired,
-    /// A task that was made instead of a result.
+    /// A task, returned instead of a result.
     Task,
     /// A JSON-RPC error of this code.
     Error(i32),

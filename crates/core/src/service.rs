@@ -1,8 +1,8 @@
 //! The interface between a transport and a server.
 //!
 //! A transport turns bytes into a [`Request`] and passes it to a [`Service`], which returns either the finished
-//! response or a [`RunningCall`] that is polled in place. The transport knows no methods, the service knows no sockets, and
-//! a call that completes on its first poll needs no task, channel or lock.
+//! response or a [`RunningCall`] that is polled in place. The transport does not depend on methods, the service does not
+//! depend on sockets, and a call that completes on its first poll needs no task, channel or lock.
 
 use crate::budget::Budget;
 use crate::caller::{Caller, Locals};

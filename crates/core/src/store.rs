@@ -1,7 +1,7 @@
-//! Where the state of a server is kept beyond one process: sessions, events for replay, and changes for subscribers.
+//! Stores for the state of a server that several processes share: sessions, events for replay, and changes for subscribers.
 //!
-//! By default all three are in memory and end with the process. A server that runs on several nodes, or that outlives a
-//! restart, is given a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a [`ChangeRelay`] (`Server::change_relay`).
+//! By default all three are kept in memory and end with the process. A server that runs on several nodes, or that continues
+//! sessions after a restart, needs a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a [`ChangeRelay`] (`Server::change_relay`).
 //! `linchpin_testing::store` tests implementations of these traits.
 
 use crate::service::BoxFuture;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Keeps sessions, so that another process can go on with them.
+/// Keeps sessions, so that another process can continue them.
 ///
 /// A session is used by one process at a time: clients are expected to return to the same process as long as it lives. A
 /// process only asks the store for sessions that it does not have itself.

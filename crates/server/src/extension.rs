@@ -1,4 +1,4 @@
-//! Protocol extensions of one's own.
+//! Custom protocol extensions.
 
 use crate::custom_method;
 use crate::handler::{self, MethodHandler};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A protocol extension of your own: an identifier, settings, and methods for clients that declare it.
+/// A custom protocol extension: an identifier, settings, and methods for clients that declare it.
 ///
 /// ```
 /// # use linchpin_server::{Extension, Json, Server};

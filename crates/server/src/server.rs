@@ -488,9 +488,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.note(Err(why.into()))
     }
 
-    /// Declares that there are resources, even if there are none at first.
-    ///
-    /// For servers that add them later.
+    /// Declares the resources capability even if there are no resources yet, for servers that add them later.
     pub fn announce_resources(self) -> Self {
         self.announce(1, true);
         self

@@ -1,8 +1,8 @@
 //! The transports: framing, streams, backpressure, timeouts, and the life of connections and child processes.
 //!
-//! A transport turns bytes into messages for the protocol engine and drives the calls that the engine starts. It must
-//! never know the name of a method, decide between protocol eras, or see a user's handler: `linchpin-proto` decides,
-//! and a transport acts on the decision.
+//! A transport turns bytes into messages for the protocol engine and drives the calls that the engine starts. It does not
+//! depend on the names of methods, on handlers, or on what differs between revisions: `linchpin-proto` decides which message
+//! is allowed, and a transport acts on the decision.
 
 // Files import downwards, in this order:
 //

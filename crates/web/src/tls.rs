@@ -27,7 +27,7 @@ pub(super) fn config(extra: &[Vec<u8>]) -> Result<ClientConfig, WebError> {
 /// Reads certificates in PEM form, for [`WebOptions::extra_roots`](super::WebOptions::extra_roots).
 ///
 /// # Errors
-/// If there is none, or one is damaged.
+/// If the text contains no certificate, or an invalid one.
 ///
 /// ```no_run
 /// use linchpin_web::{Web, WebOptions, roots_from_pem};

@@ -83,7 +83,8 @@ pub struct ClientCallLimits {
     pub run_ms_max: u64,
     /// How long a call may run if progress, which restarts `run_ms_max`, keeps arriving. Default 3,600,000 (an hour).
     pub run_with_progress_ms_max: u64,
-    /// How long a host waits for the end of a task. Default 3,600,000 (an hour); 0 means without end. The task goes on.
+    /// How long a host waits for the end of a task. Default 3,600,000 (an hour); 0 means no timeout. After the timeout the task
+    /// continues to run.
     pub task_ms_max: u64,
     /// Bytes of results kept in the response cache. Default 16 MiB.
     pub cache_bytes_max: usize,

@@ -13,8 +13,8 @@
 //! If `Accept` lists `text/event-stream` before `application/json`, a complete response is sent as a stream of one
 //! event; errors remain JSON.
 //!
-//! This module owns bytes, statuses, connections, sessions and replay. It names no MCP method and no era:
-//! `linchpin_proto` decides which message is allowed where, and this module acts on the result.
+//! This module handles bytes, statuses, connections, sessions and replay. `linchpin_proto` decides which message is allowed
+//! where, and this module acts on the result.
 //!
 //! There are two entry points: [`http()`] listens on an address, and [`HttpExt::into_service`] returns a
 //! [`tower_service::Service`] that can be mounted beside other routes. Request bodies with a `Content-Encoding` are rejected;
