@@ -1,8 +1,8 @@
 //! Stores for the state of a server that several processes share: sessions, events for replay, and changes for subscribers.
 //!
-//! By default all three are kept in memory and end with the process. A server that runs on several nodes, or that continues
-//! sessions after a restart, needs a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a [`ChangeRelay`] (`Server::change_relay`).
-//! `linchpin_testing::store` tests implementations of these traits.
+//! By default all three are kept in memory and end with the process. A server that runs on several nodes, or that
+//! continues sessions after a restart, needs a [`SessionStore`] and an [`EventStore`] (`HttpOptions`) and a
+//! [`ChangeRelay`] (`Server::change_relay`). `linchpin_testing::store` tests implementations of these traits.
 
 use crate::service::BoxFuture;
 use crate::session_record::SessionRecord;

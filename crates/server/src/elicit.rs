@@ -104,10 +104,10 @@ impl Cx {
     ///
     /// # Errors
     /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
-    /// does not respond within `server_requests.response_ms_max`; or if
-    /// [input is required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error
-    /// type. If a handler continues instead, its result is discarded: the client is asked for the input all the same, and the handler runs
-    /// again with it. Dropping the future withdraws the elicitation.
+    /// does not respond within `server_requests.response_ms_max`; or if [input is
+    /// required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error type. If a
+    /// handler continues instead, its result is discarded: the client is asked for the input all the same, and the
+    /// handler runs again with it. Dropping the future withdraws the elicitation.
     #[doc(alias = "elicitation")]
     #[doc(alias = "elicitInput")]
     #[doc(alias = "create_elicitation")]
@@ -165,8 +165,8 @@ impl Cx {
     /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
     ///
     /// # Errors
-    /// Those of [`Cx::elicit_form`]; also if the schema uses features that the client's revision lacks. Dropping the future withdraws the
-    /// elicitation.
+    /// Those of [`Cx::elicit_form`]; also if the schema uses features that the client's revision lacks. Dropping the
+    /// future withdraws the elicitation.
     pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
         self.elicit_schema(key, message, schema, &|_| true).await
     }
@@ -341,8 +341,9 @@ impl Cx {
     /// Sends a notification with any name to the client, for clients that know it: on the call's stream, or from a handler of
     /// notifications on the session's.
     ///
-    /// `params` serializes to an object, or is `()`. For the notifications of the specification use [`Cx::progress`], [`Cx::log`]
-    /// and [`Cx::server`], which only send what the client requested. If the client reads slowly, the oldest notifications are dropped.
+    /// `params` serializes to an object, or is `()`. For the notifications of the specification use [`Cx::progress`],
+    /// [`Cx::log`] and [`Cx::server`], which only send what the client requested. If the client reads slowly, the
+    /// oldest notifications are dropped.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result};
