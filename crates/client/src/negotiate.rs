@@ -236,7 +236,7 @@ async fn agree<O: Opening>(target: &O, current: &Current) -> Result<(Arc<dyn Cli
                 opening.took(Outcome::Unreadable(what))
             }
             ProbeOutcome::Failed(TransportError::Forgotten) => opening.took(Outcome::Status(404)),
-            ProbeOutcome::Failed(why @ (TransportError::Unreachable(_) | TransportError::Unauthorized(_))) => {
+            ProbeOutcome::Failed(why) => {
                 link.close().await;
                 return Err(Error::connecting(why.clone()));
             }

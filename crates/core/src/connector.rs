@@ -300,6 +300,7 @@ pub struct Answer {
 /// assert_eq!(error.to_string(), "127.0.0.1:8931 refused the connection");
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum TransportError {
     /// The server cannot be reached: what was tried and what happened.
     Unreachable(Arc<str>),

@@ -13,6 +13,7 @@ use linchpin_types::version::Revision;
 /// assert!(Features::of(Revision::V2026_07_28).multi_round_trip);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Features {
     /// The revision.
     pub revision: Revision,

@@ -57,6 +57,7 @@ impl ServerRequest {
 /// assert_eq!(explain(&error), "error -32603 of the client: no display");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerRequestError {
     /// The client returned this error: code and message.
     Rpc(i32, String),

@@ -316,7 +316,7 @@ impl Subscription {
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Feed").finish_non_exhaustive()
+        f.debug_struct("Subscription").finish_non_exhaustive()
     }
 }
 
@@ -483,7 +483,7 @@ impl ChangeBus {
 
 impl fmt::Debug for ChangeBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("open", &self.open_feeds()).finish()
+        f.debug_struct("ChangeBus").field("open", &self.open_feeds()).finish()
     }
 }
 

@@ -328,9 +328,7 @@ impl Instance {
             match &outcome {
                 Ok(result) => this.answer(&asked, Ok(result)),
                 Err(ServerRequestError::Rpc(code, why)) => this.answer(&asked, Err((*code, why))),
-                Err(ServerRequestError::Disconnected) => {
-                    this.answer(&asked, Err((code::METHOD_NOT_FOUND, "the client cannot be asked")));
-                }
+                Err(_) => this.answer(&asked, Err((code::METHOD_NOT_FOUND, "the client cannot be asked"))),
             }
         };
         let question = ServerRequest {

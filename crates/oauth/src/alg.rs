@@ -114,7 +114,12 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyError::UnknownAlg => {
-                f.write_str("the signature algorithm is not supported: use ES256, RS256, PS256 or EdDSA")
+                f.write_str("the signature algorithm is not supported: use ")?;
+                for (at, alg) in Alg::ALL.iter().enumerate() {
+                    let before = if at == 0 { "" } else { ", " };
+                    write!(f, "{before}{alg}")?;
+                }
+                Ok(())
             }
             KeyError::NotPem => f.write_str(
                 "no private key found: use an unencrypted PEM key (BEGIN PRIVATE KEY, BEGIN EC PRIVATE KEY or BEGIN RSA PRIVATE KEY)",

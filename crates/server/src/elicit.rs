@@ -497,11 +497,11 @@ impl Cx {
                 let why = format!("the client did not answer {method} within {} seconds", deadline.as_secs());
                 return Err(RequestError::new(RequestErrorKind::Timeout, why));
             }
-            Ok(Err(_)) | Ok(Ok(Err(ServerRequestError::Disconnected))) => {
-                return Err(RequestError::new(RequestErrorKind::Closed, "the client went away before it answered"));
-            }
             Ok(Ok(Err(ServerRequestError::Rpc(code, message)))) => {
                 return Err(RequestError::refused(&method, ErrorObject::new(code, message)));
+            }
+            Ok(Err(_) | Ok(Err(_))) => {
+                return Err(RequestError::new(RequestErrorKind::Closed, "the client went away before it answered"));
             }
             Ok(Ok(Ok(result))) => result,
         };

@@ -87,6 +87,22 @@ setters!(ClientCapabilities {
     with_tasks = some tasks: TasksCapability;
 });
 
+impl ClientCapabilities {
+    /// Declares an extension, with its settings (2026-07-28).
+    #[must_use]
+    pub fn with_extension(mut self, identifier: impl Into<String>, settings: &serde_json::Value) -> Self {
+        self.extensions.insert(identifier.into(), crate::setters::raw(settings));
+        self
+    }
+
+    /// Declares an experimental capability, which is not part of any revision.
+    #[must_use]
+    pub fn with_experimental(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Self {
+        self.experimental.insert(name.into(), crate::setters::raw(settings));
+        self
+    }
+}
+
 /// The server's capabilities.
 ///
 /// # Example
@@ -147,6 +163,22 @@ setters!(ServerCapabilities {
     /// Declares which requests of the client may run as tasks (2025-11-25 only).
     with_tasks = some tasks: TasksCapability;
 });
+
+impl ServerCapabilities {
+    /// Declares an extension, with its settings (2026-07-28).
+    #[must_use]
+    pub fn with_extension(mut self, identifier: impl Into<String>, settings: &serde_json::Value) -> Self {
+        self.extensions.insert(identifier.into(), crate::setters::raw(settings));
+        self
+    }
+
+    /// Declares an experimental capability, which is not part of any revision.
+    #[must_use]
+    pub fn with_experimental(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Self {
+        self.experimental.insert(name.into(), crate::setters::raw(settings));
+        self
+    }
+}
 
 eq_by_json!(ClientCapabilities, ServerCapabilities);
 
@@ -497,6 +529,22 @@ impl TasksCapability {
     pub fn with_tools_call(mut self) -> Self {
         let tools = ToolRequests { call: Some(EmptyCapability::default()) };
         self.requests.get_or_insert_default().tools = Some(tools);
+        self
+    }
+
+    /// Declares that `sampling/createMessage` may run as a task (clients).
+    #[must_use]
+    pub fn with_sampling_create_message(mut self) -> Self {
+        let sampling = SamplingRequests { create_message: Some(EmptyCapability::default()) };
+        self.requests.get_or_insert_default().sampling = Some(sampling);
+        self
+    }
+
+    /// Declares that `elicitation/create` may run as a task (clients).
+    #[must_use]
+    pub fn with_elicitation_create(mut self) -> Self {
+        let elicitation = ElicitationRequests { create: Some(EmptyCapability::default()) };
+        self.requests.get_or_insert_default().elicitation = Some(elicitation);
         self
     }
 

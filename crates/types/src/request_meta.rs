@@ -7,6 +7,7 @@ use crate::jsonrpc::ProgressToken;
 use crate::lifecycle::Implementation;
 use crate::logging::LoggingLevel;
 use crate::read::eq_by_json;
+use crate::setters::setters;
 
 /// The reserved keys in the `_meta` object of a request. All keys except `progressToken` are new in 2026-07-28, where
 /// `protocolVersion` and `clientCapabilities` are required. They are optional here, so that a server can respond to a
@@ -43,3 +44,23 @@ pub struct RequestMetaObject {
 }
 
 eq_by_json!(RequestMetaObject);
+
+impl RequestMetaObject {
+    /// Creates one without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(RequestMetaObject {
+    /// Sets the protocol version of the request.
+    with_protocol_version = some protocol_version: String;
+    /// Sets the implementation of the client.
+    with_client_info = some client_info: Implementation;
+    /// Sets the client's capabilities for the request.
+    with_client_capabilities = some client_capabilities: ClientCapabilities;
+    /// Sets the least severe level of the log messages that the client wants to receive.
+    with_log_level = some log_level: LoggingLevel;
+    /// Sets the token of the progress notifications.
+    with_progress_token = some progress_token: ProgressToken;
+});

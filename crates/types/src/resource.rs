@@ -290,6 +290,10 @@ impl ReadResourceRequestParams {
 }
 
 setters!(ReadResourceRequestParams {
+    /// Sets the answers of the user or client to the requests of an `input_required` result (2026-07-28).
+    with_input_responses = some input_responses: InputResponses;
+    /// Sets the `requestState` of that result, unchanged (2026-07-28).
+    with_request_state = some request_state: String;
     /// Sets `_meta`.
     with_meta = meta meta;
 });

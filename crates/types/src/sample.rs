@@ -73,6 +73,8 @@ impl CreateMessageRequestParams {
 }
 
 setters!(CreateMessageRequestParams {
+    /// Asks for the call to run as a task (2025-11-25 only): an object, with `ttl` if wanted.
+    with_task = some task: Box<RawValue>;
     /// Sets the model preferences.
     with_model_preferences = some model_preferences: ModelPreferences;
     /// Sets the system prompt.

@@ -45,4 +45,9 @@ macro_rules! setters {
     };
 }
 
+/// A value as its text.
+pub(crate) fn raw(value: &serde_json::Value) -> Box<serde_json::value::RawValue> {
+    serde_json::value::to_raw_value(value).expect("a JSON value has a text")
+}
+
 pub(crate) use setters;

@@ -322,6 +322,12 @@ impl CallToolRequestParams {
 }
 
 setters!(CallToolRequestParams {
+    /// Sets the answers of the user or client to the requests of an `input_required` result (2026-07-28).
+    with_input_responses = some input_responses: InputResponses;
+    /// Sets the `requestState` of that result, unchanged (2026-07-28).
+    with_request_state = some request_state: String;
+    /// Asks for the call to run as a task (2025-11-25 only): an object, with `ttl` if wanted.
+    with_task = some task: Box<RawValue>;
     /// Sets the arguments, an object.
     with_arguments = some arguments: Box<RawValue>;
     /// Sets `_meta`.

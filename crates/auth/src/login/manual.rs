@@ -95,7 +95,7 @@ impl Login for ManualLogin {
 
 impl fmt::Debug for ManualLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paste").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+        f.debug_struct("ManualLogin").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 

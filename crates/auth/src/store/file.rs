@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Maximum size of the file in bytes. A login takes some 5 KB.
@@ -85,35 +84,12 @@ impl TokenStore for FileStore {
     }
 
     fn turn(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
-        // One file a key, so that logins at different servers do not wait for each other.
-        let name = format!(".turn-{:016x}", digest(key));
-        Box::pin(async move {
-            loop {
-                let name = name.clone();
-                let taken = self.aside(move |path| {
-                    private::make_dir(path)?;
-                    Lock::try_take(&beside(path, &name))
-                });
-                match taken.await? {
-                    Some(lock) => return Ok(Turn::holding(lock)),
-                    None => tokio::time::sleep(TURN_RETRY).await,
-                }
-            }
-        })
+        Box::pin(private::turn(self.path.clone(), ".turn", key))
     }
 
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
         self.aside(|path| Ok(read(path)?.into_keys().collect()))
     }
-}
-
-/// How often it is looked whether another program has got its tokens.
-const TURN_RETRY: Duration = Duration::from_millis(100);
-
-/// A number that tells keys apart in names of files (FNV-1a). Two that have the same wait for each other, that is all.
-fn digest(key: &StoreKey) -> u64 {
-    let bytes = key.issuer.bytes().chain([0]).chain(key.resource.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 type Kept = BTreeMap<StoreKey, Stored>;
@@ -152,7 +128,7 @@ fn read(path: &Path) -> io::Result<Kept> {
 /// Changes the file under the lock, and writes it if `change` returns true.
 fn change(path: &Path, change: impl FnOnce(&mut Kept) -> bool) -> io::Result<()> {
     private::make_dir(path)?;
-    let _lock = Lock::take(&beside(path, ".lock"))?;
+    let _lock = Lock::take(&private::beside(path, ".lock"))?;
     let mut kept = read(path)?;
     if !change(&mut kept) {
         return Ok(());
@@ -169,7 +145,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Kept) -> bool) -> io::Result<()>
 
 /// Replaces the file atomically: readers see the old or the new one, even after a power failure. Requires the lock.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = beside(path, ".new");
+    let fresh = private::beside(path, ".new");
     // Left behind by a killed process; the holder of the lock may remove it.
     match std::fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(private::because(&fresh, error)),
@@ -188,11 +164,4 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&fresh);
     }
     replaced
-}
-
-/// Returns the path with a suffix.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }

@@ -1,7 +1,7 @@
 //! Tokens in the keyring of the operating system.
 
 use super::private::{self, Lock};
-use super::{StoreKey, Stored, TokenStore};
+use super::{StoreKey, Stored, TokenStore, Turn};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring_core::{CredentialStore, Entry, Error};
@@ -134,6 +134,13 @@ impl TokenStore for KeyringStore {
             let mut index = ring.index()?;
             if index.remove(&key) { ring.write(INDEX, &index) } else { Ok(()) }
         })
+    }
+
+    fn turn(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Turn>> {
+        match &self.room.lock {
+            Some(lock) => Box::pin(private::turn(lock.clone(), ".turn", key)),
+            None => Box::pin(async { Ok(Turn::default()) }),
+        }
     }
 
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
@@ -427,6 +434,24 @@ mod tests {
 
     fn key(name: &str) -> StoreKey {
         StoreKey::new("https://as.example", name)
+    }
+
+    #[tokio::test]
+    async fn of_programs_that_get_tokens_for_one_key_the_second_waits_for_the_first() {
+        let home = tempfile::tempdir().unwrap();
+        let programs = [0; 2].map(|_| {
+            let keyring = Arc::new(Mutex::new(None));
+            let lock = Some(home.path().join("state/keyring.lock"));
+            let room = Room { service: "test".to_owned(), lock, part_bytes_max: PART_BYTES_MAX, keyring };
+            KeyringStore { room: Arc::new(room) }
+        });
+        let first = programs[0].turn(&key("a")).await.unwrap();
+        let _other = programs[1].turn(&key("b")).await.unwrap();
+        let waiting = tokio::spawn(async move { programs[1].turn(&key("a")).await.map(drop) });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.await.unwrap().unwrap();
     }
 
     fn value(length: usize) -> Stored {

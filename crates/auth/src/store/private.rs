@@ -1,5 +1,6 @@
 //! Private files.
 
+use super::{StoreKey, Turn};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -21,6 +22,45 @@ pub(super) fn problem(kind: io::ErrorKind, path: &Path, why: &str) -> io::Error 
 /// The error of the operating system, with the file it is about.
 pub(super) fn because(path: &Path, error: io::Error) -> io::Error {
     problem(error.kind(), path, &format!("cannot be used: {error}"))
+}
+
+/// How often it is looked whether another program has got its tokens.
+const TURN_RETRY: Duration = Duration::from_millis(100);
+
+/// Waits until no other program gets tokens for this key: see [`TokenStore::turn`](super::TokenStore::turn). There is one
+/// lock file for each key, so that logins at different servers do not wait for each other; it is beside `path`.
+pub(super) fn turn(
+    path: PathBuf,
+    suffix: &str,
+    key: &StoreKey,
+) -> impl Future<Output = io::Result<Turn>> + Send + use<> {
+    let file = beside(&path, &format!("{suffix}-{:016x}", digest(key)));
+    async move {
+        loop {
+            let file = file.clone();
+            let taken = tokio::task::spawn_blocking(move || {
+                make_dir(&file)?;
+                Lock::try_take(&file)
+            });
+            match taken.await.unwrap_or_else(|error| Err(io::Error::other(error)))? {
+                Some(lock) => return Ok(Turn::holding(lock)),
+                None => tokio::time::sleep(TURN_RETRY).await,
+            }
+        }
+    }
+}
+
+/// A number that tells keys apart in names of files (FNV-1a). Two that have the same wait for each other, that is all.
+fn digest(key: &StoreKey) -> u64 {
+    let bytes = key.issuer.bytes().chain([0]).chain(key.resource.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Returns the path with a suffix.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// The user's state directory.

@@ -109,7 +109,7 @@ impl Replay {
                     answers.lock().unwrap().push(match answer {
                         Ok(json) => format!("answer {json}"),
                         Err(ServerRequestError::Rpc(code, why)) => format!("refused {code} {why}"),
-                        Err(ServerRequestError::Disconnected) => "gone".into(),
+                        Err(_) => "gone".into(),
                     });
                 };
                 let ask = ServerRequest {

@@ -79,7 +79,7 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
                     (Given::Error, serde_json::value::to_raw_value(&(code, message)).ok())
                 }
                 // The stream was cut: the next one asks again.
-                Err(ServerRequestError::Disconnected) => {
+                Err(_) => {
                     is_deaf = true;
                     asked.clear();
                     continue;

@@ -164,5 +164,6 @@ pub(crate) fn outcome(outcome: Result<Answer, TransportError>) -> String {
         Err(TransportError::Unreachable(why)) => format!("unreachable: {why}"),
         Err(TransportError::Unauthorized(why)) => format!("unauthorized: {why}"),
         Err(TransportError::Closed(why)) => format!("closed: {why}"),
+        Err(why) => why.to_string(),
     }
 }
