@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     view.tell_input(&serde_json::json!({}));
     let begun = Instant::now();
     for (n, line) in lines.enumerate() {
-        for act in view.heard(begun + Duration::from_millis(20 * n as u64), line) {
+        for act in view.receive(begun + Duration::from_millis(20 * n as u64), line) {
             match act {
                 Act::Send(text) => drop(serde_json::from_str::<serde_json::Value>(&text).expect("JSON")),
                 Act::OpenLink { id, url } => {

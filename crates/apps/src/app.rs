@@ -167,7 +167,7 @@ impl App {
 
 impl Register for App {
     fn register(server: Server<App>) -> Server<App> {
-        let app = server.offer();
+        let app = server.registered();
         let server = app.problems().into_iter().fold(server, Server::problem);
         let meta = json!({ "ui": app.meta });
         let mut resource = Resource::new(app.uri.as_str()).name(&app.name).mime_type(PAGE_TYPE).meta(meta);

@@ -103,7 +103,7 @@ pub enum Act {
 /// A page that a host shows.
 ///
 /// The host reads the page's resource, shows it in a sandboxed frame on another origin, with [`View::csp`] as its policy and
-/// [`View::allow`] as the frame's permissions, and passes every message of the frame to [`View::heard`]. Messages to the page are
+/// [`View::allow`] as the frame's permissions, and passes every message of the frame to [`View::receive`]. Messages to the page are
 /// queued until it has completed its handshake. The page may use the methods of the specification that its [`Grant`] allows;
 /// all other requests are refused.
 ///
@@ -114,9 +114,9 @@ pub enum Act {
 /// let mut view = View::new(&PageMeta::default(), Grant::new());
 /// view.tell_input(&serde_json::json!({ "city": "Oslo" }));
 /// let hello = r#"{"jsonrpc":"2.0","id":1,"method":"ui/initialize","params":{"protocolVersion":"2026-01-26"}}"#;
-/// assert!(matches!(view.heard(Instant::now(), hello)[..], [Act::Send(_)]));
+/// assert!(matches!(view.receive(Instant::now(), hello)[..], [Act::Send(_)]));
 /// let ready = r#"{"jsonrpc":"2.0","method":"ui/notifications/initialized"}"#;
-/// assert!(matches!(view.heard(Instant::now(), ready)[..], [Act::Ready, Act::Send(_)]));
+/// assert!(matches!(view.receive(Instant::now(), ready)[..], [Act::Ready, Act::Send(_)]));
 /// ```
 ///
 /// A host that is a web page itself shows the frame of the sandbox, which relays the messages; it must not pass messages
@@ -193,7 +193,7 @@ impl View {
     }
 
     /// Handles a message of the page that arrived at this time.
-    pub fn heard(&mut self, now: Instant, text: &str) -> Vec<Act> {
+    pub fn receive(&mut self, now: Instant, text: &str) -> Vec<Act> {
         if self.stage == Stage::Gone {
             return Vec::new();
         }

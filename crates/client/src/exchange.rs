@@ -153,7 +153,7 @@ impl ConnectionState {
                 done = &mut work => return Ok(done),
                 () = touched => {}
                 () = tokio::time::sleep(limit_now) => {
-                    if !live.link.waits_for_person() {
+                    if !live.link.waits_for_user() {
                         return Err(Error::timeout(limit));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;

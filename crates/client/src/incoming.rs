@@ -214,7 +214,7 @@ pub(crate) fn report(core: &ConnectionState, change: Change) {
 }
 
 impl Inbox for Incoming {
-    fn heard(&self, message: Message, _: Option<u64>) {
+    fn received(&self, message: Message, _: Option<u64>) {
         let Some(core) = self.core.upgrade() else { return };
         match &message.kind {
             Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message),

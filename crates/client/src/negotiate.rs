@@ -92,7 +92,7 @@ pub(crate) async fn negotiated<O: Opening>(opening: &O) -> Result<(Arc<dyn Clien
     loop {
         match tokio::time::timeout(limit, work.as_mut()).await {
             Ok(done) => return done,
-            Err(_) if current.waits_for_person() => {}
+            Err(_) if current.waits_for_user() => {}
             Err(elapsed) => {
                 current.close().await;
                 let (name, waited) = (opening.connector().name(), limit.as_secs_f64());
@@ -147,7 +147,7 @@ pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransp
     if features.has_sessions {
         link.notify(writer.notification("notifications/initialized", |_| {})).await?;
     }
-    link.settled(features);
+    link.negotiated(features);
     let live = Arc::new(ActiveTransport {
         link,
         agreed,
@@ -198,8 +198,8 @@ impl Current {
         });
     }
 
-    fn waits_for_person(&self) -> bool {
-        self.get().is_some_and(|link| link.waits_for_person())
+    fn waits_for_user(&self) -> bool {
+        self.get().is_some_and(|link| link.waits_for_user())
     }
 
     async fn close(&self) {

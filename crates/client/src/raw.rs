@@ -100,7 +100,7 @@ impl RawConnection {
             return Err(Error::connect("no protocol version is accepted", None));
         }
         let (transport, agreed, ()) = negotiated(&Raw { connector, options, inbox }).await?;
-        transport.settled(agreed.features);
+        transport.negotiated(agreed.features);
         Ok(RawConnection { transport, agreed })
     }
 }

@@ -130,7 +130,7 @@ impl ConnectOptions {
 ///         false
 ///     }
 ///
-///     fn settled(&self, _: &'static Features) {}
+///     fn negotiated(&self, _: &'static Features) {}
 ///
 ///     fn close(&self) -> BoxFuture<'_, ()> {
 ///         Box::pin(async {})
@@ -166,19 +166,19 @@ pub trait ClientTransport: Send + Sync + 'static {
         true
     }
 
-    /// Whether each request has a stream of its own, so that [`Inbox::heard`] is told to which request a message belongs.
+    /// Whether each request has a stream of its own, so that [`Inbox::received`] is told to which request a message belongs.
     fn attributes(&self) -> bool {
         false
     }
 
     /// Whether the transport is waiting for a user to log in. The client's timeouts are paused meanwhile; the login has
     /// its own.
-    fn waits_for_person(&self) -> bool {
+    fn waits_for_user(&self) -> bool {
         false
     }
 
     /// Called once the revision is negotiated. Transports with a separate stream for server messages open it now.
-    fn settled(&self, features: &'static Features);
+    fn negotiated(&self, features: &'static Features);
 
     /// Opens another transport to the same server, after it rejected the first request the way old servers do. Returns
     /// `None` if there is no other transport.
@@ -209,7 +209,7 @@ pub trait ClientTransport: Send + Sync + 'static {
 /// struct Frames(Mutex<Vec<String>>);
 ///
 /// impl Inbox for Frames {
-///     fn heard(&self, message: Message, _: Option<u64>) {
+///     fn received(&self, message: Message, _: Option<u64>) {
 ///         self.0.lock().unwrap().push(message.frame().to_string());
 ///     }
 ///
@@ -222,7 +222,7 @@ pub trait ClientTransport: Send + Sync + 'static {
 /// # let kind = Kind::Notification { method: MethodName::Other("notifications/tools/list_changed".into()) };
 /// let frames = Frames::default();
 /// # let message = Message::new(text.into(), kind, Params::default());
-/// frames.heard(message, None);
+/// frames.received(message, None);
 /// assert_eq!(frames.0.lock().unwrap().len(), 1);
 /// ```
 pub trait Inbox: Send + Sync + 'static {
@@ -230,7 +230,7 @@ pub trait Inbox: Send + Sync + 'static {
     ///
     /// `during` is the id of the request on whose stream the message arrived, if the transport has a stream for each
     /// request; `None` on pipes and on the standalone stream.
-    fn heard(&self, message: Message, during: Option<u64>);
+    fn received(&self, message: Message, during: Option<u64>);
 
     /// Called at most once, when the connection is lost; no message follows. Not called after
     /// [`ClientTransport::close`].

@@ -465,7 +465,7 @@ fn push(session: &Session, frame: Bytes) {
 pub(crate) struct Post(pub(crate) Weak<Instance>);
 
 impl Inbox for Post {
-    fn heard(&self, message: Message, during: Option<u64>) {
+    fn received(&self, message: Message, during: Option<u64>) {
         let Some(instance) = self.0.upgrade() else { return };
         *lock(&instance.heard) = Instant::now();
         match &message.kind {

@@ -93,7 +93,7 @@ impl<S: Send + Sync + 'static> Extension<S> {
 
 impl<S: Send + Sync + 'static> Register for Extension<S> {
     fn register(mut server: Server<Self>) -> Server<Self> {
-        let this = server.offer();
+        let this = server.registered();
         let identifier = &this.identifier;
         server.settings.problems.extend(this.problems.iter().cloned());
         if is_reserved(identifier) {

@@ -471,14 +471,14 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///
     /// impl Register for Pages {
     ///     fn register(server: Server<Pages>) -> Server<Pages> {
-    ///         let pages = server.offer();
+    ///         let pages = server.registered();
     ///         pages.0.iter().fold(server, |server, page| server.resource(format!("pages://{page}").as_str(), || "empty"))
     ///     }
     /// }
     ///
     /// let server = Server::new("pages", "1.0").with(Pages(vec!["a", "b"]));
     /// ```
-    pub fn offer(&self) -> Arc<S> {
+    pub fn registered(&self) -> Arc<S> {
         self.state.of(None)
     }
 

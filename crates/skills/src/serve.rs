@@ -191,7 +191,7 @@ impl Skills {
 
 impl Register for Skills {
     fn register(server: Server<Skills>) -> Server<Skills> {
-        let skills = server.offer();
+        let skills = server.registered();
         let settings = if skills.directories { json!({ "directoryRead": true }) } else { json!({}) };
         let resources = server.resources();
         let (own, listed) = (Arc::downgrade(&skills), resources.clone());

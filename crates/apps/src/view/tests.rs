@@ -43,15 +43,15 @@ fn ready(grant: Grant) -> View {
     let now = Instant::now();
     let hello =
         json!({ "protocolVersion": VERSION, "appCapabilities": { "availableDisplayModes": ["inline", "fullscreen"] } });
-    let answer = sent(&view.heard(now, &request(0, "ui/initialize", hello))).remove(0);
+    let answer = sent(&view.receive(now, &request(0, "ui/initialize", hello))).remove(0);
     assert_eq!((&answer["result"]["protocolVersion"], &answer["id"]), (&json!(VERSION), &json!(0)));
-    assert!(matches!(view.heard(now, &note("ui/notifications/initialized", json!({})))[..], [Act::Ready]));
+    assert!(matches!(view.receive(now, &note("ui/notifications/initialized", json!({})))[..], [Act::Ready]));
     view.heard.clear();
     view
 }
 
 fn code(view: &mut View, text: &str) -> Value {
-    let acts = view.heard(Instant::now(), text);
+    let acts = view.receive(Instant::now(), text);
     view.heard.clear();
     assert!(acts.iter().any(|act| matches!(act, Act::Refused(_))), "{text}: {acts:?}");
     sent(&acts).first().map_or(Value::Null, |answer| answer["error"]["code"].clone())
@@ -79,16 +79,16 @@ fn nothing_is_sent_before_the_handshake_and_input_comes_once_and_before_the_resu
         assert!(acts.is_empty(), "{acts:?}");
     }
     let now = Instant::now();
-    let early = sent(&view.heard(now, &request(1, "tools/call", json!({ "name": "both" }))));
+    let early = sent(&view.receive(now, &request(1, "tools/call", json!({ "name": "both" }))));
     assert_eq!(early[0]["error"]["code"], INVALID_REQUEST);
-    assert!(matches!(view.heard(now, &note("ui/notifications/initialized", json!({})))[..], [Act::Refused(_)]));
-    let answer = sent(&view.heard(now, &request("i", "ui/initialize", json!({})))).remove(0);
+    assert!(matches!(view.receive(now, &note("ui/notifications/initialized", json!({})))[..], [Act::Refused(_)]));
+    let answer = sent(&view.receive(now, &request("i", "ui/initialize", json!({})))).remove(0);
     assert_eq!(answer["result"]["hostContext"]["theme"], "dark");
     assert_eq!(
         answer["result"]["hostCapabilities"],
         json!({ "logging": {}, "openLinks": {}, "serverTools": {}, "serverResources": {} })
     );
-    let told = sent(&view.heard(now, &note("ui/notifications/initialized", json!({}))));
+    let told = sent(&view.receive(now, &note("ui/notifications/initialized", json!({}))));
     let methods: Vec<_> = told.iter().map(|told| told["method"].as_str().unwrap()).collect();
     assert_eq!(
         methods,
@@ -107,7 +107,7 @@ fn a_page_calls_the_tools_of_its_server_that_are_for_apps_and_nothing_else() {
     let mut view = ready(grant());
     let now = Instant::now();
     for name in ["both", "tick"] {
-        let acts = view.heard(now, &request(name, "tools/call", json!({ "name": name, "arguments": { "a": 1 } })));
+        let acts = view.receive(now, &request(name, "tools/call", json!({ "name": name, "arguments": { "a": 1 } })));
         assert!(
             matches!(&acts[..], [Act::CallTool { name: called, arguments, .. }] if called == name && arguments["a"] == 1)
         );
@@ -143,40 +143,40 @@ fn a_page_calls_the_tools_of_its_server_that_are_for_apps_and_nothing_else() {
 fn what_the_user_decides_is_passed_to_the_page() {
     let mut view = ready(grant());
     let now = Instant::now();
-    let link = view.heard(now, &request(1, "ui/open-link", json!({ "url": "https://a.example" })));
+    let link = view.receive(now, &request(1, "ui/open-link", json!({ "url": "https://a.example" })));
     assert!(matches!(&link[..], [Act::OpenLink { url, .. }] if url == "https://a.example"));
     assert_eq!(sent(&view.refuse(&json!(1)))[0]["error"]["code"], REFUSED);
-    assert!(matches!(view.heard(now, &request(2, "ui/message", json!({ "role": "user" })))[..], [Act::Say { .. }]));
+    assert!(matches!(view.receive(now, &request(2, "ui/message", json!({ "role": "user" })))[..], [Act::Say { .. }]));
     assert_eq!(sent(&view.agree(&json!(2)))[0]["result"], json!({}));
-    let context = view.heard(now, &request(3, "ui/update-model-context", json!({ "content": [] })));
+    let context = view.receive(now, &request(3, "ui/update-model-context", json!({ "content": [] })));
     assert!(matches!(context[..], [Act::ModelContext(_), Act::Send(_)]));
-    let mode = view.heard(now, &request(4, "ui/request-display-mode", json!({ "mode": "fullscreen" })));
+    let mode = view.receive(now, &request(4, "ui/request-display-mode", json!({ "mode": "fullscreen" })));
     assert!(matches!(&mode[..], [Act::DisplayMode { mode, .. }] if mode == "fullscreen"));
     assert!(matches!(
-        view.heard(now, &request(5, "resources/read", json!({ "uri": "a://b" })))[..],
+        view.receive(now, &request(5, "resources/read", json!({ "uri": "a://b" })))[..],
         [Act::ReadResource { .. }]
     ));
-    assert_eq!(sent(&view.heard(now, &request(6, "ping", json!({}))))[0]["result"], json!({}));
-    let size = view.heard(now, &note("ui/notifications/size-changed", json!({ "width": 400, "height": 300.5 })));
+    assert_eq!(sent(&view.receive(now, &request(6, "ping", json!({}))))[0]["result"], json!({}));
+    let size = view.receive(now, &note("ui/notifications/size-changed", json!({ "width": 400, "height": 300.5 })));
     assert!(matches!(size[..], [Act::Resize { width: Some(_), height: Some(_) }]));
-    assert!(matches!(view.heard(now, &note("notifications/message", json!({ "level": "info" })))[..], [Act::Log(_)]));
+    assert!(matches!(view.receive(now, &note("notifications/message", json!({ "level": "info" })))[..], [Act::Log(_)]));
 }
 
 #[test]
 fn a_page_that_floods_lies_or_sends_too_much_is_cut_once_and_stays_cut() {
     let now = Instant::now();
     let mut view = ready(grant());
-    let cut = (0..200).map(|_| view.heard(now, &request(1, "ping", json!({})))).collect::<Vec<_>>();
+    let cut = (0..200).map(|_| view.receive(now, &request(1, "ping", json!({})))).collect::<Vec<_>>();
     assert_eq!(cut.iter().filter(|acts| matches!(acts[..], [Act::Refused(_), Act::Remove])).count(), 1);
     assert!(cut[150..].iter().all(Vec::is_empty) && view.tell_input(&json!({})).is_empty());
     // Slower is fine.
     let mut view = ready(grant());
     for n in 0..300_u32 {
-        assert_eq!(view.heard(now + Duration::from_millis(11) * n, &request(1, "ping", json!({}))).len(), 1);
+        assert_eq!(view.receive(now + Duration::from_millis(11) * n, &request(1, "ping", json!({}))).len(), 1);
     }
     let mut view = ready(grant());
     let large = request(1, "ui/message", json!({ "text": "x".repeat(10 << 20) }));
-    assert!(matches!(view.heard(now, &large)[..], [Act::Refused(_), Act::Remove]));
+    assert!(matches!(view.receive(now, &large)[..], [Act::Refused(_), Act::Remove]));
 
     let mut view = ready(grant());
     for text in [
@@ -195,16 +195,16 @@ fn a_page_that_floods_lies_or_sends_too_much_is_cut_once_and_stays_cut() {
         r#"{"jsonrpc":"2.0","method":"ui/notifications/sandbox-proxy-ready"}"#,
         r#"{"jsonrpc":"2.0","method":"ui/notifications/tool-result"}"#,
     ] {
-        assert!(matches!(view.heard(now, text)[..], [Act::Refused(_)]), "{text}");
+        assert!(matches!(view.receive(now, text)[..], [Act::Refused(_)]), "{text}");
     }
     view.heard.clear();
     for n in 0..REQUESTS_MAX {
-        assert_eq!(view.heard(now, &request(n, "tools/call", json!({ "name": "both" }))).len(), 1);
+        assert_eq!(view.receive(now, &request(n, "tools/call", json!({ "name": "both" }))).len(), 1);
     }
     assert_eq!(code(&mut view, &request(8, "tools/call", json!({ "name": "both" }))), REFUSED);
     assert_eq!(code(&mut view, &request(7, "ping", json!({}))), INVALID_REQUEST, "the id is in use");
     view.agree(&json!(7));
-    assert_eq!(view.heard(now, &request(8, "tools/call", json!({ "name": "both" }))).len(), 1);
+    assert_eq!(view.receive(now, &request(8, "tools/call", json!({ "name": "both" }))).len(), 1);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_page_is_removed_when_it_has_answered_or_after_two_seconds() {
     assert_eq!((&ask["method"], &ask["params"]["reason"]), (&json!("ui/resource-teardown"), &json!("closed")));
     assert!(view.teardown(now, "again").is_empty());
     let response = json!({ "jsonrpc": "2.0", "id": ask["id"], "result": {} }).to_string();
-    assert!(matches!(view.heard(now, &response)[..], [Act::Remove]));
+    assert!(matches!(view.receive(now, &response)[..], [Act::Remove]));
     assert_eq!(view.deadline(), None);
 
     let mut view = ready(grant());
@@ -232,7 +232,7 @@ proptest::proptest! {
         let mut view = ready(Grant::new());
         let now = Instant::now();
         for text in texts.into_iter().chain(methods.iter().map(|method| request(1, method, json!({ "name": "both" })))) {
-            for act in view.heard(now, &text) {
+            for act in view.receive(now, &text) {
                 proptest::prop_assert!(matches!(act, Act::Send(_) | Act::Refused(_) | Act::Log(_) | Act::Resize { .. } | Act::Remove), "{act:?}");
             }
         }

@@ -108,8 +108,8 @@ impl ClientTransport for Held<Arc<dyn ClientTransport>> {
         self.0.cancels_by_dropping()
     }
 
-    fn settled(&self, features: &'static Features) {
-        self.0.settled(features);
+    fn negotiated(&self, features: &'static Features) {
+        self.0.negotiated(features);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

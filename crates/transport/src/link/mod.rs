@@ -124,7 +124,7 @@ impl ClientTransport for PipeTransport {
         false
     }
 
-    fn settled(&self, _: &'static Features) {}
+    fn negotiated(&self, _: &'static Features) {}
 
     fn memory(&self) -> Option<u64> {
         self.shared.peer.memory()
@@ -187,7 +187,7 @@ impl Shared {
         let mut answered = 0;
         for message in messages.drain(..) {
             let Kind::Response { id, outcome } = &message.kind else {
-                self.options.inbox.heard(message, None);
+                self.options.inbox.received(message, None);
                 continue;
             };
             let id = match outcome {

@@ -133,7 +133,7 @@ impl Endpoint {
             }
             match message.kind {
                 Kind::Response { .. } => answers(message),
-                Kind::Request { .. } | Kind::Notification { .. } => options.inbox.heard(message, during),
+                Kind::Request { .. } | Kind::Notification { .. } => options.inbox.received(message, during),
             }
         });
         if let Some(shown) = shown {

@@ -99,7 +99,7 @@ impl ClientTransport for Streamable {
         true
     }
 
-    fn waits_for_person(&self) -> bool {
+    fn waits_for_user(&self) -> bool {
         self.shared.place.asks()
     }
 
@@ -110,7 +110,7 @@ impl ClientTransport for Streamable {
         }
     }
 
-    fn settled(&self, features: &'static Features) {
+    fn negotiated(&self, features: &'static Features) {
         *self.shared.features.lock().unwrap_or_else(PoisonError::into_inner) = Some(features);
         // A new session has another stream.
         let listens = features.has_sessions && !self.shared.is_closed();

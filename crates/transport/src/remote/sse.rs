@@ -246,7 +246,7 @@ impl ClientTransport for Sse {
         false
     }
 
-    fn waits_for_person(&self) -> bool {
+    fn waits_for_user(&self) -> bool {
         self.shared.place.asks()
     }
 
@@ -254,7 +254,7 @@ impl ClientTransport for Sse {
         false
     }
 
-    fn settled(&self, _wire: &'static Features) {}
+    fn negotiated(&self, _: &'static Features) {}
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {

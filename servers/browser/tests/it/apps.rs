@@ -36,7 +36,7 @@ impl Host {
     /// Takes a message of the page, does what the view says, and returns what the page is sent.
     fn heard(&self, text: &str) -> Vec<Value> {
         let mut view = self.view.lock().unwrap();
-        let (mut acts, mut sent) = (view.heard(Instant::now(), text), Vec::new());
+        let (mut acts, mut sent) = (view.receive(Instant::now(), text), Vec::new());
         while !acts.is_empty() {
             for act in std::mem::take(&mut acts) {
                 match act {

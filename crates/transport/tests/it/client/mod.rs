@@ -55,7 +55,7 @@ impl Memory {
 }
 
 impl Inbox for Memory {
-    fn heard(&self, message: Message, during: Option<u64>) {
+    fn received(&self, message: Message, during: Option<u64>) {
         assert_eq!(during, None, "a pipe has no streams");
         if self.counting {
             *self.count.lock().unwrap() += 1;

@@ -50,7 +50,7 @@ pub(crate) struct Notes {
 }
 
 impl Inbox for Notes {
-    fn heard(&self, message: Message, during: Option<u64>) {
+    fn received(&self, message: Message, during: Option<u64>) {
         self.during.lock().unwrap().push(during);
         self.heard.lock().unwrap().push(match &message.kind {
             Kind::Request { id, method } => format!("{}#{id}", method.as_str()),

@@ -37,7 +37,7 @@ async fn session_and_version_are_named_exactly_when_they_are_due() {
     open.ask(request(3, Some(modern))).await.unwrap();
     open.ask(request(4, Some(legacy))).await.unwrap();
     open.link.notify(notification(Some(legacy))).await.unwrap();
-    open.link.settled(legacy);
+    open.link.negotiated(legacy);
     server.requests_at_least(6).await;
     open.link.notify_detached(notification(Some(legacy)));
     server.requests_at_least(7).await;
@@ -93,7 +93,7 @@ async fn a_server_without_sessions_is_spoken_to_without_one() {
     let open = open(server.remote()).await;
     open.ask(request(1, None)).await.unwrap();
     open.ask(request(2, Some(legacy()))).await.unwrap();
-    open.link.settled(legacy());
+    open.link.negotiated(legacy());
     server.requests_at_least(3).await;
     open.link.close().await;
     let requests = server.requests();
@@ -133,9 +133,9 @@ async fn dropping_cancels_only_what_stands_alone() {
     assert!(open.link.cancels_by_dropping());
     open.ask(request(2, None)).await.unwrap();
     assert!(!open.link.cancels_by_dropping());
-    open.link.settled(modern());
+    open.link.negotiated(modern());
     assert!(open.link.cancels_by_dropping());
-    open.link.settled(legacy());
+    open.link.negotiated(legacy());
     assert!(!open.link.cancels_by_dropping());
 }
 
@@ -229,7 +229,7 @@ async fn the_first_request_after_the_opening_waits_for_the_stream_but_not_for_ev
         .await;
         let open = open(server.remote()).await;
         open.ask(request(1, None)).await.unwrap();
-        open.link.settled(legacy());
+        open.link.negotiated(legacy());
         open.ask(request(2, Some(legacy()))).await.unwrap();
         let order: Vec<&str> = open
             .notes

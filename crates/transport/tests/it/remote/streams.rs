@@ -146,7 +146,7 @@ async fn speaking(gets: Vec<Vec<Do>>) -> (Server, Open) {
     })
     .await;
     let open = open_with(server.remote(), quick()).await;
-    open.link.settled(legacy());
+    open.link.negotiated(legacy());
     (server, open)
 }
 
@@ -211,7 +211,7 @@ async fn an_endless_event_ends_the_stream_and_nothing_else() {
     })
     .await;
     let open = open_with(server.remote(), quick().with(|limits| limits.messages.frame_bytes_max = 100_000)).await;
-    open.link.settled(legacy());
+    open.link.negotiated(legacy());
     server.left_at_least(1).await;
     assert_eq!(open.tell_of(request(7, Some(legacy()))).await, r#"{"n":7}"#);
     let gets = server.requests().iter().filter(|seen| seen.method == "GET").count();
