@@ -4,10 +4,13 @@
 //! session/SERVER/SESSION           the record, sealed                                  Kv
 //! stream/SERVER/SESSION/STREAM     that the session has the stream                     Kv
 //! events/SERVER/SESSION/STREAM     the stream's events, each sealed, by number + 1     Log
-//! change/SERVER/NODE/CHANGE        a change of the last two minutes, sealed            Kv, and a Topic that says it
+//! changes/SERVER/NODE              the changes at a process, each sealed               Log
+//! node/SERVER/NODE                 the number of its last change                       Kv
+//! changes/SERVER                   that there are new ones                             Topic
 //! ```
 //!
-//! `SERVER`, `SESSION` and `CHANGE` are digests: the id of a session is a secret.
+//! `SERVER` and `SESSION` are digests: the id of a session is a secret. An entry of a stream's log may also say that an event
+//! of this number does not exist (it is empty), or that it was too long to be stored.
 
 mod changes;
 
@@ -18,17 +21,26 @@ use changes::Changes;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
 use linchpin_core::{ServerChange, SessionRecord};
-use linchpin_store::{Append, Error, Expect, Fence, Read, Store};
+use linchpin_store::{Append, Error, ErrorKind, Expect, Fence, Read, Store, VALUE_BYTES_MAX};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::{JoinError, JoinSet};
 
 /// The most numbers in a row that may be missing among the events of a stream.
 const GAP_MAX: u64 = 1_024;
 /// How many bytes of events are read at once.
 const READ_BYTES: usize = 1 << 20;
-/// How many streams are deleted at once.
+/// How many bytes of events are written at once, but for a single longer one.
+const WRITE_BYTES: usize = 1 << 20;
+/// How many streams are looked up at once, and how many are deleted at once.
 const PAGE: usize = 256;
+const DELETES: usize = 16;
+/// The longest event that is stored: sealing adds to it.
+const EVENT_BYTES_MAX: usize = VALUE_BYTES_MAX - 64;
+/// The content of an event that was too long.
+const TOO_LONG: &[u8] = b"\0";
 
 /// Keeps the sessions of a server, the events of its streams, and its changes in a [`Store`], so that other processes, or
 /// this one after a restart, go on with them.
@@ -39,7 +51,9 @@ const PAGE: usize = 256;
 /// `Store::sqlite`, processes of one machine share a file; with `Store::redis`, processes of several machines share a
 /// server.
 ///
-/// A change reaches the other processes if they can reach the store within two minutes.
+/// Changes wait while the store cannot be reached, and are kept for an hour, 4,096 of each process. A process that missed some
+/// tells its subscribers that all lists changed. Events of more than 8 MiB are not stored: a stream cannot be resumed before
+/// one.
 ///
 /// ```
 /// use linchpin_server::store::Store;
@@ -107,10 +121,18 @@ impl SessionStore for SharedState {
     fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
         let key = self.session_key(id);
         Box::pin(async move {
-            match self.0.store.sealed().get(&key).await.map_err(StoreError::new)? {
-                Some(record) => serde_json::from_slice(&record.value).map(Some).map_err(StoreError::new),
-                None => Ok(None),
-            }
+            let found = match self.0.store.sealed().get(&key).await {
+                Ok(found) => found.map(|record| serde_json::from_slice(&record.value)).transpose(),
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    tracing::warn!(%error, "a session cannot be opened; its client begins a new one");
+                    return Ok(None);
+                }
+                Err(error) => return Err(StoreError::new(error)),
+            };
+            Ok(found.unwrap_or_else(|error| {
+                tracing::warn!(%error, "a stored session cannot be read; its client begins a new one");
+                None
+            }))
         })
     }
 
@@ -144,7 +166,7 @@ impl EventStore for SharedState {
             let Some((first, entries)) = self.entries(&log, &events) else { return Ok(()) };
             let store = &self.0.store;
             store.kv().put(&record, Bytes::new(), Expect::Any, ttl).await.map(drop).map_err(StoreError::new)?;
-            self.append_entries(&log, first, entries, ttl).await.map_err(StoreError::new)
+            self.append_all(&log, first, entries, ttl).await.map_err(StoreError::new)
         })
     }
 
@@ -175,16 +197,42 @@ impl SharedState {
     fn entries(&self, log: &str, events: &[StoredEvent]) -> Option<(u64, Vec<Bytes>)> {
         let (mut first, mut entries) = (seq(events.first()?.number), Vec::with_capacity(events.len()));
         for event in events {
-            let missing = seq(event.number).saturating_sub(first + entries.len() as u64);
+            let next = first + entries.len() as u64;
+            let missing = seq(event.number).saturating_sub(next);
             if missing > GAP_MAX {
                 (first, entries) = (seq(event.number), Vec::new());
             } else {
-                entries.resize(entries.len() + missing as usize, Bytes::new());
+                entries.extend(self.missing(log, next..next + missing));
             }
-            let place = place(log, seq(event.number));
-            entries.push(self.0.store.seal().seal("events", place.as_bytes(), &event.bytes).into());
+            let bytes = if event.bytes.len() > EVENT_BYTES_MAX { TOO_LONG } else { &event.bytes };
+            entries.push(self.sealed(log, seq(event.number), bytes));
         }
         Some((first, entries))
+    }
+
+    fn sealed(&self, log: &str, seq: u64, bytes: &[u8]) -> Bytes {
+        self.0.store.seal().seal("events", place(log, seq).as_bytes(), bytes).into()
+    }
+
+    /// The entries of events that do not exist.
+    fn missing<'a>(&'a self, log: &'a str, seqs: Range<u64>) -> impl Iterator<Item = Bytes> + use<'a> {
+        seqs.map(|seq| self.sealed(log, seq, b""))
+    }
+
+    /// Appends entries in parts.
+    async fn append_all(&self, key: &str, mut first: u64, mut rest: Vec<Bytes>, ttl: Duration) -> Result<(), Error> {
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |entry: &&Bytes| {
+                bytes += entry.len();
+                bytes <= WRITE_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let later = rest.split_off(count);
+            self.append_entries(key, first, std::mem::replace(&mut rest, later), ttl).await?;
+            first += count as u64;
+        }
+        Ok(())
     }
 
     async fn append_entries(&self, key: &str, first: u64, entries: Vec<Bytes>, ttl: Duration) -> Result<(), Error> {
@@ -197,7 +245,7 @@ impl SharedState {
             log.delete(key).await?;
             return log.append(key, first, entries, Fence::NONE, ttl).await.map(drop);
         }
-        let mut all = vec![Bytes::new(); missing as usize];
+        let mut all: Vec<_> = self.missing(key, next..first).collect();
         all.extend(entries);
         log.append(key, next, all, Fence::NONE, ttl).await.map(drop)
     }
@@ -209,10 +257,16 @@ impl SharedState {
                 return Ok(None);
             };
             for (seq, entry) in &entries {
-                if !entry.is_empty() {
-                    let bytes = self.0.store.seal().open("events", place(key, *seq).as_bytes(), entry)?;
-                    let number = u32::try_from(seq - 1).unwrap_or(u32::MAX);
-                    events.push(StoredEvent::new(number, bytes));
+                let bytes = match self.0.store.seal().open("events", place(key, *seq).as_bytes(), entry) {
+                    Ok(bytes) if bytes == TOO_LONG => return Ok(None),
+                    Ok(bytes) => bytes,
+                    Err(error) => {
+                        tracing::warn!(%error, "an event cannot be opened; its stream cannot be resumed");
+                        return Ok(None);
+                    }
+                };
+                if !bytes.is_empty() {
+                    events.push(StoredEvent::new(u32::try_from(seq - 1).unwrap_or(u32::MAX), bytes));
                 }
             }
             match entries.last() {
@@ -223,19 +277,38 @@ impl SharedState {
     }
 
     async fn delete_streams(&self, name: &str) -> Result<(), Error> {
-        let (kv, log) = (self.0.store.kv(), self.0.store.log());
         let prefix = format!("stream/{name}");
         loop {
-            let page = kv.scan(&prefix, None, PAGE).await?;
-            for (key, _) in &page {
-                let stream = key.strip_prefix(&prefix).unwrap_or_default();
-                log.delete(&format!("events/{name}{stream}")).await?;
-                let _ = kv.delete(key, Expect::Any).await?;
+            let page = self.0.store.kv().scan(&prefix, None, PAGE).await?;
+            let count = page.len();
+            let mut deletes = JoinSet::new();
+            for (record, _) in page {
+                let stream = record.strip_prefix(&prefix).unwrap_or_default();
+                let (store, log) = (self.0.store.clone(), format!("events/{name}{stream}"));
+                if deletes.len() >= DELETES {
+                    joined(deletes.join_next().await)?;
+                }
+                deletes.spawn(async move {
+                    store.log().delete(&log).await?;
+                    store.kv().delete(&record, Expect::Any).await.map(drop)
+                });
             }
-            if page.len() < PAGE {
+            while let Some(done) = deletes.join_next().await {
+                joined(Some(done))?;
+            }
+            if count < PAGE {
                 return Ok(());
             }
         }
+    }
+}
+
+/// What a task of ours returned.
+fn joined(done: Option<Result<Result<(), Error>, JoinError>>) -> Result<(), Error> {
+    match done {
+        Some(Ok(result)) => result,
+        Some(Err(_)) => Err(Error::unavailable("the runtime ends")),
+        None => Ok(()),
     }
 }
 

@@ -28,8 +28,17 @@ async fn count(cx: &Cx) -> &'static str {
     "counted"
 }
 
+async fn slow(cx: &Cx) -> &'static str {
+    for n in 1..=3 {
+        cx.progress(f64::from(n), None);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    "counted"
+}
+
 fn server() -> Server {
     Server::new("s", "1")
+        .tool("slow", slow)
         .tool("log", log)
         .tool("count", count)
         .resource("memo://a", || "text")
@@ -399,9 +408,9 @@ async fn a_store_that_is_away_refuses_sessions_and_loses_no_event() {
     assert!(!logged.text().contains(&id), "the id of a session is a secret");
 }
 
-/// A store that keeps events, and what it was told to forget.
+/// A store that keeps events but for one of this number, and what it was told to forget.
 #[derive(Clone)]
-struct Trimmed(MemoryStore, Arc<std::sync::atomic::AtomicU32>);
+struct Trimmed(MemoryStore, Arc<std::sync::atomic::AtomicU32>, Option<u32>);
 
 impl EventStore for Trimmed {
     fn append(
@@ -411,6 +420,9 @@ impl EventStore for Trimmed {
         events: Vec<StoredEvent>,
         ttl: Duration,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
+        if self.2.is_some_and(|number| events.iter().any(|event| event.number == number)) {
+            return away();
+        }
         self.0.append(session, stream, events, ttl)
     }
 
@@ -436,7 +448,7 @@ impl EventStore for Trimmed {
 #[tokio::test]
 async fn events_that_are_not_kept_here_are_not_kept_in_the_store() {
     let memory = MemoryStore::default();
-    let store = Trimmed(memory.clone(), Arc::default());
+    let store = Trimmed(memory.clone(), Arc::default(), None);
     let server = server().limits(|limits| limits.messages.queued_max = 16);
     let handle = server.handle();
     let options = HttpOptions::default().with(|options| {
@@ -463,4 +475,32 @@ async fn events_that_are_not_kept_here_are_not_kept_in_the_store() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("trimmed through {:?} of 300", store.1);
+}
+
+#[tokio::test]
+async fn a_stream_is_not_resumed_elsewhere_past_an_event_that_could_not_be_stored() {
+    let memory = MemoryStore::default();
+    let with = |events: Trimmed| {
+        server().into_service_with(HttpOptions::default().with(|options| {
+            options.sessions = Some(Arc::new(memory.clone()));
+            options.events = Some(Arc::new(events));
+        }))
+    };
+    let (store, healthy) =
+        (Trimmed(memory.clone(), Arc::default(), Some(2)), Trimmed(memory.clone(), Arc::default(), None));
+    let (a, b) = (with(store.clone()).unwrap(), with(healthy).unwrap());
+    let id = open(&a, None).await;
+    let handle = json!({ "name": "slow", "_meta": { "progressToken": 1 } });
+    let whole = ask(&a, &id, "tools/call", handle).await;
+    let events = whole.events();
+    for _ in 0..1_000 {
+        if store.1.load(std::sync::atomic::Ordering::Relaxed) >= 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let by = Caller { session: Some(&id), user: None };
+    let status = async |event: &str| send(&b, Method::GET, &by, &[("last-event-id", event)], &Value::Null).await.status;
+    assert_eq!(status(events[0]).await, StatusCode::BAD_REQUEST, "{events:?}");
+    assert_eq!(status(events[events.len() - 2]).await, StatusCode::OK, "{events:?}");
 }

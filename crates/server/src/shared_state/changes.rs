@@ -1,40 +1,55 @@
-//! Changes, as records that the other processes read when a topic says that there are some.
+//! Changes, as the entries of a log for each process. The others read them when a topic says that there are some, and know by
+//! the numbers whether they missed any.
 
-use crate::digest::digest;
 use linchpin_core::ServerChange;
-use linchpin_store::{Error, Expect, Rev, Store};
+use linchpin_store::{Append, Error, Expect, Fence, Read, Store};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 
-/// How long a change is kept for those who cannot reach the store.
-const KEPT: Duration = Duration::from_secs(120);
-/// The most different changes that wait for the store.
+/// How long changes are kept, and how many.
+const KEPT: Duration = Duration::from_secs(3_600);
+const KEPT_MAX: u64 = 4_096;
+/// How long it is remembered which number a process has reached.
+const KNOWN: Duration = Duration::from_secs(86_400);
+/// The most different updates of resources that wait for the store.
 const WAITING_MAX: usize = 65_536;
-/// How many changes are read at once.
+/// The longest URI that can be subscribed to, in bytes.
+const URI_BYTES_MAX: usize = 8 << 10;
+/// How many changes are written at once.
+const BATCH: usize = 64;
+/// How many processes, and how many bytes of changes, are read at once.
 const PAGE: usize = 256;
+const READ_BYTES: usize = 256 << 10;
+/// The pause between two looks at what others have written, and the time after which it is looked in any case.
+const PAUSE: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_secs(60);
 /// The pauses between two attempts to reach the store.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 type Deliver = Arc<dyn Fn(ServerChange) -> bool + Send + Sync>;
 
-/// See the module's documentation. The tasks end when it is dropped.
+/// See the module's documentation. When it is dropped, what waits is still written.
 pub(crate) struct Changes {
     node: Arc<Node>,
-    tasks: Mutex<Vec<AbortHandle>>,
+    reader: Mutex<Option<AbortHandle>>,
 }
 
+/// This process, among those of the server.
 struct Node {
     store: Store,
-    topic: String,
-    /// What the keys of changes begin with: those of all processes, and those of this one.
-    prefixes: [String; 2],
+    id: String,
+    /// A digest of the server's name.
+    server: String,
     waiting: Mutex<Waiting>,
     published: Notify,
+    is_closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -42,60 +57,64 @@ struct Waiting {
     /// In the order in which they were published, each once.
     texts: VecDeque<String>,
     known: HashSet<String>,
-    /// How many were written.
-    written: u64,
 }
 
 impl Changes {
-    pub(crate) fn new(store: Store, server: &str, node: String) -> Changes {
-        let all = format!("change/{server}/");
-        let own = format!("{all}{node}/");
+    pub(crate) fn new(store: Store, server: &str, id: String) -> Changes {
         let node = Node {
             store,
-            topic: format!("change/{server}"),
-            prefixes: [all, own],
+            id,
+            server: server.to_owned(),
             waiting: Mutex::default(),
             published: Notify::new(),
+            is_closed: AtomicBool::new(false),
         };
-        Changes { node: Arc::new(node), tasks: Mutex::default() }
+        Changes { node: Arc::new(node), reader: Mutex::default() }
     }
 
     pub(crate) fn publish(&self, change: &ServerChange) {
         let Some(text) = written(change) else { return };
         let mut waiting = self.node.lock();
-        if waiting.texts.len() >= WAITING_MAX {
-            return tracing::warn!("the store cannot be reached: a change is not told to other processes");
+        if waiting.known.contains(&text) {
+            return;
         }
-        if waiting.known.insert(text.clone()) {
-            waiting.texts.push_back(text);
+        if waiting.texts.len() >= WAITING_MAX && matches!(change, ServerChange::Updated(_)) {
+            return tracing::debug!("too many updates wait for the store: one is not told to other processes");
         }
+        waiting.known.insert(text.clone());
+        waiting.texts.push_back(text);
         drop(waiting);
         self.node.published.notify_one();
     }
 
     pub(crate) fn start(&self, deliver: Deliver) {
         let (writes, reads) = (self.node.clone().write(), self.node.clone().read(deliver));
-        let tasks = match Handle::try_current() {
-            Ok(runtime) => vec![runtime.spawn(writes).abort_handle(), runtime.spawn(reads).abort_handle()],
+        let reader = match Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(writes);
+                runtime.spawn(reads).abort_handle()
+            }
             // Started outside of a runtime: they get one of their own.
             Err(_) => match runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
                     let (writes, reads) = (runtime.spawn(writes), runtime.spawn(reads));
-                    let tasks = vec![writes.abort_handle(), reads.abort_handle()];
-                    std::thread::spawn(move || runtime.block_on(async { (writes.await.is_ok(), reads.await.is_ok()) }));
-                    tasks
+                    let reader = reads.abort_handle();
+                    std::thread::spawn(move || runtime.block_on(async { (reads.await.is_ok(), writes.await.is_ok()) }));
+                    reader
                 }
                 Err(error) => return tracing::warn!(%error, "changes are not told to other processes"),
             },
         };
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 }
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
-        tasks.iter().for_each(AbortHandle::abort);
+        let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        reader.iter().for_each(AbortHandle::abort);
+        self.node.is_closed.store(true, Ordering::Release);
+        self.node.published.notify_one();
     }
 }
 
@@ -104,108 +123,191 @@ impl Node {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is published.
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn topic(&self) -> String {
+        format!("changes/{}", self.server)
+    }
+
+    fn log_of(&self, node: &str) -> String {
+        format!("changes/{}/{node}", self.server)
+    }
+
+    /// The space of records of the last numbers of all processes.
+    fn nodes(&self) -> String {
+        format!("node/{}/", self.server)
+    }
+
+    /// Writes what is published, until the server has ended.
     async fn write(self: Arc<Self>) {
+        let mut first = 1;
         loop {
-            let mut wrote = false;
-            while let Some((number, text)) = self.take() {
-                let key = format!("{}{}", self.prefixes[1], digest(&text));
-                let value = format!("{number}\n{text}");
-                let put = || async { self.store.sealed().put(&key, value.clone().into(), Expect::Any, KEPT).await };
-                let _ = until_done(put).await;
-                wrote = true;
-            }
-            if wrote {
-                until_done(|| self.store.topic().publish(&self.topic)).await;
-            }
             self.published.notified().await;
+            while let Some(texts) = self.take() {
+                let mut pause = RETRY[0];
+                while let Err(error) = self.write_batch(first, &texts).await {
+                    tracing::warn!(%error, "changes cannot be told to other processes at the moment");
+                    if self.is_closed() {
+                        return;
+                    }
+                    // New ones, and the end, cut the pause short.
+                    let _ = timeout(pause, self.published.notified()).await;
+                    pause = (pause * 2).min(RETRY[1]);
+                }
+                first += texts.len() as u64;
+            }
+            if self.is_closed() {
+                return;
+            }
         }
     }
 
-    fn take(&self) -> Option<(u64, String)> {
+    /// Takes some of the changes that wait. `None` if there are none.
+    fn take(&self) -> Option<Vec<String>> {
         let mut waiting = self.lock();
-        let text = waiting.texts.pop_front()?;
-        waiting.known.remove(&text);
-        waiting.written += 1;
-        Some((waiting.written, text))
+        let count = waiting.texts.len().min(BATCH);
+        let texts: Vec<_> = waiting.texts.drain(..count).collect();
+        for text in &texts {
+            waiting.known.remove(text);
+        }
+        (!texts.is_empty()).then_some(texts)
+    }
+
+    /// Writes changes of which the first has this number. The same ones again change nothing.
+    async fn write_batch(&self, first: u64, texts: &[String]) -> Result<(), Error> {
+        let (key, seal) = (self.log_of(&self.id), self.store.seal());
+        let numbered = (first..).zip(texts);
+        let entries =
+            numbered.map(|(number, text)| seal.seal("changes", place(&key, number).as_bytes(), text.as_bytes()));
+        let entries: Vec<bytes::Bytes> = entries.map(Into::into).collect();
+        let last = first + entries.len() as u64 - 1;
+        let log = self.store.log();
+        if let Append::Gap { .. } = log.append(&key, first, entries.clone(), Fence::NONE, KEPT).await? {
+            // The store has lost some. The readers see that from the numbers.
+            log.delete(&key).await?;
+            let _ = log.append(&key, first, entries, Fence::NONE, KEPT).await?;
+        }
+        log.trim(&key, last.saturating_sub(KEPT_MAX)).await?;
+        let record = format!("{}{}", self.nodes(), self.id);
+        let _ = self.store.kv().put(&record, last.to_string().into(), Expect::Any, KNOWN).await?;
+        self.store.topic().publish(&self.topic()).await
     }
 
     /// Reads what others have written.
     async fn read(self: Arc<Self>, deliver: Deliver) {
-        let topics = [self.topic.as_str()];
+        let topic = self.topic();
+        let topics = [topic.as_str()];
         let mut watch = until_done(|| self.store.topic().watch(&topics)).await;
-        // What is there already is delivered too: it may be newer than this process.
-        let mut seen = HashMap::new();
+        let deliver = |change| {
+            // A panic of the server's own code must not make this process deaf.
+            catch_unwind(AssertUnwindSafe(|| deliver(change))).unwrap_or(true)
+        };
+        // The number of the last change that was read of each process.
+        let mut seen: Option<HashMap<String, u64>> = None;
         loop {
-            let asked = Instant::now();
-            let found = until_done(|| self.others()).await;
-            if asked.elapsed() > KEPT {
-                // Some may have come and gone meanwhile.
-                for change in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
-                    deliver(change);
+            let nodes = until_done(|| self.others()).await;
+            let mut now = HashMap::with_capacity(nodes.len());
+            let mut has_missed = false;
+            for (node, last) in nodes {
+                let known = seen.as_ref().map(|seen| seen.get(&node).copied().unwrap_or(0));
+                let after = known.unwrap_or(0);
+                if last > after {
+                    let (changes, is_whole) = until_done(|| self.read_log(&node, after)).await;
+                    // What was written before this process began is no loss.
+                    has_missed |= !is_whole && known.is_some();
+                    if !changes.into_iter().all(deliver) {
+                        return;
+                    }
                 }
+                now.insert(node, last.max(after));
             }
-            let news = |change: &&Change| seen.get(&change.key) != Some(&change.rev);
-            if !found.iter().filter(news).filter_map(|change| read(&change.text)).all(|change| deliver(change)) {
+            seen = Some(now);
+            let lists = [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources];
+            if has_missed && !lists.into_iter().all(deliver) {
                 return;
             }
-            seen = found.into_iter().map(|change| (change.key, change.rev)).collect();
-            watch.next().await;
+            sleep(PAUSE).await;
+            let _ = timeout(LOOK, watch.next()).await;
         }
     }
 
-    /// The changes of other processes, those of each in order.
-    async fn others(&self) -> Result<Vec<Change>, Error> {
-        let [all, own] = &self.prefixes;
+    /// The other processes, with the numbers of their last changes.
+    async fn others(&self) -> Result<Vec<(String, u64)>, Error> {
+        let prefix = self.nodes();
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store.sealed().scan(all, after.as_deref(), PAGE).await?;
+            let page = self.store.kv().scan(&prefix, after.as_deref(), PAGE).await?;
+            for (key, record) in &page {
+                let node = key.strip_prefix(&prefix).filter(|node| *node != self.id);
+                let last = std::str::from_utf8(&record.value).ok().and_then(|last| last.parse().ok());
+                found.extend(node.map(str::to_owned).zip(last));
+            }
+            if page.len() < PAGE {
+                return Ok(found);
+            }
             after = page.last().map(|(key, _)| key.clone());
-            let is_last = page.len() < PAGE;
-            for (key, record) in page.into_iter().filter(|(key, _)| !key.starts_with(own)) {
-                let value = String::from_utf8_lossy(&record.value).into_owned();
-                if let Some((number, text)) = value.split_once('\n') {
-                    let (number, text) = (number.parse().unwrap_or(0), text.to_owned());
-                    found.push(Change { key, rev: record.rev, number, text });
+        }
+    }
+
+    /// The changes of a process after this number, and whether they are all.
+    async fn read_log(&self, node: &str, mut after: u64) -> Result<(Vec<ServerChange>, bool), Error> {
+        let (key, seal) = (self.log_of(node), self.store.seal());
+        let (mut changes, mut is_whole) = (Vec::new(), true);
+        loop {
+            let (entries, next) = match self.store.log().read(&key, after, READ_BYTES).await? {
+                Read::Entries { entries, next } => (entries, next),
+                Read::Trimmed { through } => {
+                    (after, is_whole) = (through, false);
+                    continue;
+                }
+                Read::Unknown => return Ok((changes, false)),
+            };
+            for (number, entry) in &entries {
+                let opened = seal.open("changes", place(&key, *number).as_bytes(), entry);
+                let text = opened.ok().and_then(|text| String::from_utf8(text.to_vec()).ok());
+                match text.as_deref().map(read) {
+                    Some(change) => changes.extend(change),
+                    None => {
+                        tracing::warn!("a change of another process cannot be read: have they the same secrets?");
+                        is_whole = false;
+                    }
                 }
             }
-            if is_last {
-                break;
+            match entries.last() {
+                Some((number, _)) if number + 1 < next => after = *number,
+                _ => return Ok((changes, is_whole)),
             }
         }
-        found.sort_by_key(|change| change.number);
-        Ok(found)
     }
 }
 
-/// A change of another process.
-struct Change {
-    key: String,
-    rev: Rev,
-    number: u64,
-    text: String,
+/// Where a sealed change is, so that it opens nowhere else.
+fn place(log: &str, number: u64) -> String {
+    format!("{log}/{number}")
 }
 
 /// Repeats an operation of the store until it succeeds.
 async fn until_done<T, F: Future<Output = Result<T, Error>>>(operation: impl Fn() -> F) -> T {
-    let mut pause = PAUSES[0];
+    let mut pause = RETRY[0];
     loop {
         match operation().await {
             Ok(done) => return done,
             Err(error) => tracing::warn!(%error, "changes cannot be told to other processes at the moment"),
         }
         sleep(pause).await;
-        pause = (pause * 2).min(PAUSES[1]);
+        pause = (pause * 2).min(RETRY[1]);
     }
 }
 
-/// A change as text. `None` for what concerns one session only.
+/// A change as text. `None` for what concerns one session only, and for resources that cannot be subscribed to.
 fn written(change: &ServerChange) -> Option<String> {
     Some(match change {
         ServerChange::Tools => "tools".to_owned(),
         ServerChange::Prompts => "prompts".to_owned(),
         ServerChange::Resources => "resources".to_owned(),
-        ServerChange::Updated(uri) => format!("updated {uri}"),
+        ServerChange::Updated(uri) if uri.len() <= URI_BYTES_MAX => format!("updated {uri}"),
         _ => return None,
     })
 }

@@ -35,17 +35,19 @@ impl Stores {
         let stores = self.clone();
         Box::pin(async move {
             let id = id_of(key);
+            // The session first: without it, its events cannot be asked for.
+            let deleted = match &stores.sessions {
+                Some(sessions) => sessions.delete(&id).await.map(drop),
+                None => Ok(()),
+            };
             if let Some(events) = &stores.events
                 && let Err(error) = events.delete(&id).await
             {
                 tracing::warn!(%error, "the events of a session cannot be deleted");
             }
-            match &stores.sessions {
-                Some(sessions) => match sessions.delete(&id).await {
-                    Ok(_) => answer::empty(StatusCode::NO_CONTENT),
-                    Err(error) => unavailable(None, &error),
-                },
-                None => answer::empty(StatusCode::NO_CONTENT),
+            match deleted {
+                Ok(()) => answer::empty(StatusCode::NO_CONTENT),
+                Err(error) => unavailable(None, &error),
             }
         })
     }

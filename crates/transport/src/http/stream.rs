@@ -42,6 +42,8 @@ struct Inner {
     lost: u32,
     /// The last event that may be sent: all are, unless they must be stored first.
     stored: u32,
+    /// The last event that could not be stored, until the store was told to forget those up to it; 0 for none.
+    unstored: u32,
     /// The last event that the store was told to forget.
     trimmed: u32,
     /// Whether a task stores events.
@@ -190,20 +192,32 @@ impl EventStream {
                     events
                 };
                 let Some(last) = events.last().map(|event| event.number) else { return };
-                if let Err(error) = store.append(&id, stream.number, events, ttl).await {
+                let appended = store.append(&id, stream.number, events, ttl).await;
+                if let Err(error) = &appended {
                     tracing::warn!(%error, "events cannot be stored; they cannot be resumed elsewhere");
                 }
                 let (waker, old) = {
                     let mut inner = stream.lock();
                     inner.stored = last;
-                    (inner.waker.take(), inner.old())
+                    if appended.is_err() {
+                        inner.unstored = last;
+                    }
+                    // What is not kept here cannot be resumed elsewhere either, and neither can what precedes an event that
+                    // was not stored.
+                    (inner.waker.take(), inner.old().max(Some(inner.unstored).filter(|lost| *lost > 0)))
                 };
                 waker.into_iter().for_each(Waker::wake);
-                // What is not kept here cannot be resumed elsewhere either.
-                if let Some(old) = old
-                    && let Err(error) = store.trim(&id, stream.number, old).await
-                {
-                    tracing::debug!(%error, "events that are not kept stay in the store until they expire");
+                if let Some(old) = old {
+                    match store.trim(&id, stream.number, old).await {
+                        Ok(()) if appended.is_ok() => {
+                            let mut inner = stream.lock();
+                            inner.unstored = if inner.unstored <= old { 0 } else { inner.unstored };
+                        }
+                        Ok(()) => {}
+                        Err(error) => {
+                            tracing::debug!(%error, "events that are not kept stay in the store until they expire");
+                        }
+                    }
                 }
             }
         });
