@@ -1,7 +1,7 @@
 //! MCP Apps (the extension `io.modelcontextprotocol/ui`): pages of servers that show the results of tools, and the checks that a
 //! host needs to show them safely.
 //!
-//! Use it through the crate `linchpin`, feature `apps`. A server adds an [`App`] and refers to it in a tool:
+//! Use it through the crate `linchpin`, feature `apps`. A server adds an `App` and refers to it in a tool:
 //!
 //! ```
 //! use linchpin::apps::App;
@@ -58,5 +58,4 @@ mod view;
 pub use app::App;
 pub use definition::{Csp, PAGE_BYTES_MAX, PAGE_TYPE, PageMeta, Permissions, is_page};
 pub use grant::Grant;
-pub use policy::{Policy, Source};
 pub use view::{Act, View};

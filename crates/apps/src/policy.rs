@@ -8,8 +8,7 @@ use crate::grant::Grant;
 
 /// The purpose for which a page declares an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
+pub(crate) enum Source {
     /// Requests and WebSockets.
     Connect,
     /// Scripts, styles, images, fonts, media.
@@ -21,22 +20,14 @@ pub enum Source {
 }
 
 /// The content security policy of a page, and the declarations that were dropped from it.
-///
-/// ```
-/// use linchpin_apps::{Grant, PageMeta, View};
-///
-/// let view = View::new(&PageMeta::default(), Grant::new());
-/// assert!(view.csp().starts_with("default-src 'none'"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Policy {
+pub(crate) struct Policy {
     /// The value of the header `Content-Security-Policy`.
-    pub text: String,
+    pub(crate) text: String,
     /// The value of the frame's attribute `allow`.
-    pub allow: String,
+    pub(crate) allow: String,
     /// The dropped declarations with the reasons, one sentence each, for the log.
-    pub dropped: Vec<String>,
+    pub(crate) dropped: Vec<String>,
 }
 
 impl Policy {

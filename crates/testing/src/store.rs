@@ -17,6 +17,7 @@ use bytes::Bytes;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::store::{ChangeRelay, EventStore, SessionStore, StoreError, StoredEvent};
 use linchpin_core::{Features, ServerChange, SessionRecord};
+use linchpin_types::version::Revision;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -207,8 +208,7 @@ const LONG: Duration = Duration::from_secs(600);
 /// # Panics
 /// If the store does not behave as documented.
 pub async fn check_sessions(store: &dyn SessionStore) {
-    let revision = Features::all().filter(|features| features.has_sessions).map(|features| features.revision).last();
-    let revision = revision.expect("a revision with sessions");
+    let revision = with_sessions();
     let record = |level| {
         let capabilities = r#"{"roots":{},"x":{"big":12345678901234567890123}}"#.to_owned();
         let capabilities = serde_json::value::RawValue::from_string(capabilities).expect("JSON");
@@ -234,6 +234,12 @@ pub async fn check_sessions(store: &dyn SessionStore) {
     assert!(loaded(store, "contract-a").await.is_none(), "a deleted session does not exist");
     assert!(loaded(store, "contract-b").await.is_some(), "another session stays");
     store.delete("contract-b").await.expect("deleted");
+}
+
+/// The latest revision with sessions.
+fn with_sessions() -> Revision {
+    let revisions = Features::all().filter(|features| features.has_sessions).map(|features| features.revision);
+    revisions.last().expect("a revision with sessions")
 }
 
 async fn loaded(store: &dyn SessionStore, id: &str) -> Option<SessionRecord> {
@@ -276,7 +282,7 @@ async fn events(store: &dyn EventStore, session: &str, stream: u64, after: u32) 
 /// If a store does not behave as documented.
 pub async fn check_expiry(sessions: &dyn SessionStore, events: &dyn EventStore, pass: impl AsyncFn(Duration)) {
     let (ttl, part) = (Duration::from_secs(5), Duration::from_secs(3));
-    let record = || SessionRecord::bare(linchpin_types::version::Revision::V2025_11_25);
+    let record = || SessionRecord::bare(with_sessions());
     let event = |number: u32| vec![StoredEvent::new(number, "data: x\n\n".into())];
     for id in ["contract-kept", "contract-left"] {
         sessions.save(id, record(), ttl).await.expect("saved");
