@@ -1,6 +1,6 @@
 //! `subscriptions/listen`: a request that is acknowledged, then sends notifications until either side ends it.
 
-use crate::notification::Watch;
+use crate::notification::{self, Watch};
 use crate::running_call::Flag;
 use crate::running_server::RunningServer;
 #[cfg(feature = "tasks")]
@@ -46,7 +46,10 @@ pub(crate) fn open(core: &RunningServer, request: &Request, context: &RequestCon
     let Some(feed) = core.subscription(filter, &request.caller, context) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
-    if resources {
+    if resources && !wanted.resource_subscriptions.is_empty() {
+        if let Err(busy) = notification::admit(core, &request.id) {
+            return CallStart::Done(busy);
+        }
         for uri in &wanted.resource_subscriptions {
             if let Err(reply) = core.may_subscribe(uri, request, context) {
                 return CallStart::Done(reply);
@@ -112,9 +115,8 @@ fn watch(
     let watching = watch.clone();
     let opening = Box::pin(async move {
         for uri in uris {
-            if let Err(refused) = watching.subscribe(&core, &id, &caller, &uri).await {
+            if let Err(refused) = watching.ask(&uri, &feed).run(&core, &id, &caller).await {
                 tracing::debug!(error = refused.body(), "a subscription was refused");
-                feed.unsubscribe(&uri);
             }
         }
     });

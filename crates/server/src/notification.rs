@@ -1,7 +1,8 @@
 //! Notifications of clients and subscriptions to resources: their handlers, and how they run.
 //!
 //! A handler is polled once in place: one that is ready at once is over before the next message is read. Others go on in
-//! tasks, which are limited like calls.
+//! tasks, which are limited like calls. What is over the limit is dropped, except for the handlers that hear the end of a
+//! subscription: they always run, and new subscriptions are refused while too many of them do.
 
 use crate::custom_method::parameters;
 use crate::cx::Cx;
@@ -13,15 +14,16 @@ use crate::target::Target;
 use linchpin_core::json::write_str;
 use linchpin_core::message::{MethodName, Notification, Params, Request};
 use linchpin_core::service::{BoxFuture, RequestContext};
-use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, Session, Span};
+use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, Session, Span, Subscription};
 use linchpin_types::error::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
 /// Runs the handlers of a notification.
 pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, context: Arc<RequestContext>) {
@@ -83,21 +85,43 @@ fn failed(target: &Target, reply: &Reply) {
     }
 }
 
-/// Polls `work` once, and moves it to a task if it is not ready.
+/// Starts `work`, unless too many handlers of notifications run.
 fn launch(core: &RunningServer, work: impl Future<Output = ()> + Send + 'static) {
+    if running(&core.background).len() >= core.limits.calls.concurrent_max {
+        return tracing::warn!("too many handlers of notifications run at once; a notification is dropped");
+    }
+    start(&core.background, work);
+}
+
+/// Polls `work` once, and moves it to a task if it is not ready.
+fn start(tasks: &Mutex<JoinSet<()>>, work: impl Future<Output = ()> + Send + 'static) {
     let Ok(runtime) = Handle::try_current() else {
         return tracing::debug!("a handler of notifications needs a runtime");
     };
-    let mut tasks = core.background.lock().unwrap_or_else(PoisonError::into_inner);
-    while tasks.try_join_next().is_some() {}
-    if tasks.len() >= core.limits.calls.concurrent_max {
-        return tracing::warn!("too many handlers of notifications run at once; a notification is dropped");
-    }
-    drop(tasks);
     let mut work: BoxFuture<'static, ()> = Box::pin(work);
     if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-        core.background.lock().unwrap_or_else(PoisonError::into_inner).spawn_on(work, &runtime);
+        running(tasks).spawn_on(work, &runtime);
     }
+}
+
+/// The tasks that are not over.
+fn running(tasks: &Mutex<JoinSet<()>>) -> MutexGuard<'_, JoinSet<()>> {
+    let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
+    while tasks.try_join_next().is_some() {}
+    tasks
+}
+
+/// Checks that there is room for a new subscription. The handlers of its end will run in any case, so this bounds their number.
+///
+/// # Errors
+/// The response that refuses it.
+pub(crate) fn admit(core: &RunningServer, id: &Id) -> Result<(), Reply> {
+    let limit = core.limits.calls.concurrent_max;
+    if running(&core.ends).len() < limit {
+        return Ok(());
+    }
+    let why = format!("the server is busy (limit of {limit} subscriptions that end at once); try again");
+    Err(Reply::error(Some(id), INTERNAL_ERROR, &why, None))
 }
 
 /// The subscriptions of a session or a stream, so that each ends once: its hooks run for what is left when it is dropped.
@@ -106,7 +130,19 @@ pub(crate) struct Watch {
     /// Never holds the session that holds this.
     caller: Caller,
     context: Arc<RequestContext>,
-    uris: Mutex<BTreeMap<Box<str>, Arc<Turn>>>,
+    uris: Mutex<Uris>,
+}
+
+type Uris = BTreeMap<Box<str>, Watched>;
+
+/// A URI that somebody has asked for.
+#[derive(Default)]
+struct Watched {
+    turn: Arc<Turn>,
+    /// How many requests since the client last unsubscribed were accepted or still wait.
+    wanted: usize,
+    /// How often the client has unsubscribed.
+    ended: usize,
 }
 
 /// Whether the hooks of a URI have run. Who holds it runs them: what is subscribed to and unsubscribed from at once runs one after
@@ -126,11 +162,9 @@ pub(crate) fn resumed(core: &Arc<RunningServer>, session: &Arc<Session>, context
     launch(core, async move {
         let caller = Caller::of_session(session.clone());
         for uri in uris {
-            if let (Err(refused), Some(feed)) =
-                (watch.subscribe(&running, &Id::unknown(), &caller, &uri).await, session.feed())
-            {
+            let Some(feed) = session.feed() else { return };
+            if let Err(refused) = watch.ask(&uri, feed.feed()).run(&running, &Id::unknown(), &caller).await {
                 tracing::debug!(error = refused.body(), "a subscription of a resumed session was refused");
-                feed.feed().unsubscribe(&uri);
             }
         }
     });
@@ -156,72 +190,86 @@ impl Watch {
         Watch { core, caller, context, uris: Mutex::default() }
     }
 
-    fn turn(&self, uri: &str) -> Arc<Turn> {
-        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        match uris.get(uri) {
-            Some(turn) => turn.clone(),
-            None => uris.entry(uri.into()).or_default().clone(),
-        }
+    fn uris(&self) -> MutexGuard<'_, Uris> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a URI that nobody is subscribed to and that nobody waits for.
-    fn forget(&self, uri: &str) {
-        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        let unused = |turn: &Arc<Turn>| Arc::strong_count(turn) == 1 && turn.try_lock().is_ok_and(|open| !*open);
-        if uris.get(uri).is_some_and(unused) {
-            uris.remove(uri);
-        }
+    /// Registers a request to subscribe. Its URI is in `feed`, or is added next.
+    pub(crate) fn ask(self: &Arc<Self>, uri: &str, feed: &Arc<Subscription>) -> Asked {
+        let (watch, feed, uri) = (self.clone(), feed.clone(), Box::<str>::from(uri));
+        let mut uris = self.uris();
+        let watched = uris.entry(uri.clone()).or_default();
+        watched.wanted += 1;
+        Asked { watch, feed, uri, turn: watched.turn.clone(), ended: watched.ended, accepted: false }
     }
 
-    /// Whether the hooks of a subscription have run.
-    pub(crate) fn is_open(&self, uri: &str) -> bool {
-        let uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        uris.get(uri).is_some_and(|turn| turn.try_lock().is_ok_and(|open| *open))
+    /// Runs the hooks of a subscription that ended, after those of its begin.
+    pub(crate) fn unsubscribe(self: &Arc<Self>, caller: Caller, uri: &str) {
+        let Some(core) = self.core.upgrade() else { return };
+        let mut uris = self.uris();
+        let Some(watched) = uris.get_mut(uri).filter(|watched| watched.wanted > 0) else { return };
+        watched.wanted = 0;
+        watched.ended += 1;
+        let turn = watched.turn.clone();
+        drop(uris);
+        let (watch, running, uri) = (self.clone(), core.clone(), Box::<str>::from(uri));
+        start(&core.ends, async move {
+            let was_open = std::mem::replace(&mut *turn.lock().await, false);
+            if was_open {
+                unsubscribed(&running, caller, watch.context.clone(), &uri);
+            }
+            forget(&mut watch.uris(), &uri, turn);
+        });
     }
+}
 
+/// Forgets a URI that nobody is subscribed to, once nobody waits for it. `turn` is that of who leaves.
+fn forget(uris: &mut Uris, uri: &str, turn: Arc<Turn>) {
+    drop(turn);
+    if uris.get(uri).is_some_and(|watched| watched.wanted == 0 && Arc::strong_count(&watched.turn) == 1) {
+        uris.remove(uri);
+    }
+}
+
+/// A request to subscribe. If it is refused or dropped, the URI is removed from the feed, unless another request still wants it.
+pub(crate) struct Asked {
+    watch: Arc<Watch>,
+    feed: Arc<Subscription>,
+    uri: Box<str>,
+    turn: Arc<Turn>,
+    /// [`Watched::ended`] at the time of the request. Once the client has unsubscribed, this request no longer counts.
+    ended: usize,
+    accepted: bool,
+}
+
+impl Asked {
     /// Runs the hooks of a new subscription. If one of them refuses, or this is dropped meanwhile, those that have run hear that it
     /// has ended.
     ///
     /// # Errors
     /// The response that refuses it.
-    pub(crate) async fn subscribe(
-        &self,
-        core: &Arc<RunningServer>,
-        id: &Id,
-        caller: &Caller,
-        uri: &str,
-    ) -> Result<(), Reply> {
-        let turn = self.turn(uri);
-        let outcome = {
-            let mut open = turn.lock().await;
-            let mut begun = Begun { watch: self, core, caller, uri, hooks: 0 };
-            match *open {
-                true => Ok(()),
-                false => {
-                    let outcome = begun.run(id).await;
-                    *open = outcome.is_ok();
-                    outcome
-                }
-            }
-        };
-        drop(turn);
-        self.forget(uri);
-        outcome
+    pub(crate) async fn run(mut self, core: &Arc<RunningServer>, id: &Id, caller: &Caller) -> Result<(), Reply> {
+        let mut open = self.turn.lock().await;
+        if !*open {
+            Begun { watch: &self.watch, core, caller, uri: &self.uri, hooks: 0 }.run(id).await?;
+            *open = true;
+        }
+        self.accepted = true;
+        Ok(())
     }
+}
 
-    /// Runs the hooks of a subscription that ended, after those of its begin.
-    pub(crate) fn unsubscribe(self: &Arc<Self>, caller: Caller, uri: &str) {
-        let known = self.uris.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
-        let (Some(turn), Some(core)) = (known, self.core.upgrade()) else { return };
-        let (watch, running, uri) = (self.clone(), core.clone(), Box::<str>::from(uri));
-        launch(&core, async move {
-            let was_open = std::mem::replace(&mut *turn.lock().await, false);
-            if was_open {
-                unsubscribed(&running, caller, watch.context.clone(), &uri);
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let mut uris = self.watch.uris();
+        let own = uris.get_mut(&self.uri).filter(|watched| !self.accepted && watched.ended == self.ended);
+        if let Some(watched) = own {
+            watched.wanted -= 1;
+            if watched.wanted == 0 {
+                self.feed.unsubscribe(&self.uri);
             }
-            drop(turn);
-            watch.forget(&uri);
-        });
+        }
+        forget(&mut uris, &self.uri, std::mem::take(&mut self.turn));
     }
 }
 
@@ -258,8 +306,8 @@ impl Drop for Begun<'_> {
 impl Drop for Watch {
     fn drop(&mut self) {
         let Some(core) = self.core.upgrade() else { return };
-        for (uri, turn) in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            if turn.try_lock().is_ok_and(|open| *open) {
+        for (uri, watched) in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            if watched.turn.try_lock().is_ok_and(|open| *open) {
                 unsubscribed(&core, self.caller.clone(), self.context.clone(), &uri);
             }
         }
@@ -271,7 +319,7 @@ fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, context: Arc<RequestC
         return;
     }
     let (running, request) = (core.clone(), about(Id::unknown(), Method::ResourcesUnsubscribe, caller, uri));
-    launch(core, async move {
+    start(&core.ends, async move {
         for target in &running.hooks.unsubscribe {
             if let Err(reply) = run(&running, target, &request, &context).await {
                 failed(target, &reply);

@@ -47,6 +47,8 @@ pub(crate) struct RunningServer {
     pub(crate) low_level: Option<LowLevel>,
     /// Handlers of notifications that were not ready at once.
     pub(crate) background: Mutex<JoinSet<()>>,
+    /// Those that hear the ends of subscriptions.
+    pub(crate) ends: Mutex<JoinSet<()>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Where tasks are kept, as the server was told, and the tasks once there are any.
     #[cfg(feature = "tasks")]

@@ -123,6 +123,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             hooks,
             low_level,
             background: Default::default(),
+            ends: Default::default(),
             #[cfg(feature = "tasks")]
             task_settings: tasks,
             #[cfg(feature = "tasks")]

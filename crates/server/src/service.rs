@@ -30,7 +30,7 @@ use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, SubscriptionHandle,
+    Budget, Caller, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability, extension,
@@ -39,7 +39,6 @@ use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::page::CacheScope;
 use serde::Deserialize;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,7 +117,9 @@ impl Service for RunningServer {
     }
 
     fn ended(&self) -> BoxFuture<'static, ()> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        for tasks in [&self.background, &self.ends] {
+            tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        }
         let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
         #[cfg(feature = "tasks")]
         let tasks = (self.task_storage.get().cloned(), Duration::from_millis(self.limits.calls.drain_ms_max));
@@ -504,25 +505,23 @@ impl RunningServer {
         context: Arc<RequestContext>,
         task: &mut Context<'_>,
     ) -> CallStart {
+        let session = request.caller.session().and_then(|session| Some((session, session.feed()?)));
+        let (uri, core) = (request.string(request.params.uri), self.this.upgrade());
+        let (Some((session, feed)), Some(uri), Some(core)) = (session, uri, core) else {
+            return CallStart::Done(self.answer(&request, &context));
+        };
+        if let Err(busy) = notification::admit(&core, &request.id) {
+            return CallStart::Done(busy);
+        }
+        // Nobody hears of changes who was refused, has cancelled, or has waited too long.
+        let subscription = Watch::of(session, &core, &context).ask(&uri, feed.feed());
         let reply = self.answer(&request, &context);
-        let (Some(session), Some(core)) = (request.caller.session().cloned(), self.this.upgrade()) else {
+        if reply.is_error() {
             return CallStart::Done(reply);
-        };
-        let Some(uri) = request.string(request.params.uri).filter(|_| !reply.is_error()).map(Cow::into_owned) else {
-            return CallStart::Done(reply);
-        };
-        let watch = Watch::of(&session, &core, &context);
+        }
         let (this, asked) = (core.clone(), request.clone());
         let future = Box::pin(async move {
-            // Nobody hears of changes who was refused, has cancelled, or has waited too long.
-            let mut unless_open = UnlessOpen { session, watch, uri, is_done: false };
-            match unless_open.watch.subscribe(&this, &asked.id, &asked.caller, &unless_open.uri).await {
-                Ok(()) => {
-                    unless_open.is_done = true;
-                    reply
-                }
-                Err(refused) => refused,
-            }
+            subscription.run(&this, &asked.id, &asked.caller).await.map_or_else(|refused| refused, |()| reply)
         });
         running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
     }
@@ -556,22 +555,6 @@ impl RunningServer {
             return self.subscribe_refused(&request.id, why);
         }
         self.writer(request).finish(ReplyKind::Complete)
-    }
-}
-
-/// Unsubscribes from a resource when it is dropped before the hooks have run.
-struct UnlessOpen {
-    session: Arc<Session>,
-    watch: Arc<Watch>,
-    uri: String,
-    is_done: bool,
-}
-
-impl Drop for UnlessOpen {
-    fn drop(&mut self) {
-        if let Some(feed) = self.session.feed().filter(|_| !self.is_done && !self.watch.is_open(&self.uri)) {
-            feed.feed().unsubscribe(&self.uri);
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use linchpin::types::version::Revision;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const SAVED: &str = "notifications/example.com/saved";
@@ -350,6 +351,126 @@ async fn who_cancels_a_subscription_or_waits_too_long_hears_of_no_changes() {
     }
     peer.quiet().await;
     assert!(heard.try_recv().is_err());
+}
+
+/// A server whose hook is slow and refuses the first subscription of all.
+fn refuses_the_first() -> Server<AtomicUsize> {
+    Server::new("notes", "1.0")
+        .resource("note://{name}", |cx: &Cx| cx.uri().unwrap_or_default().to_owned())
+        .state(AtomicUsize::new(0))
+        .on_subscribe(async |asked: &AtomicUsize| {
+            let first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if first { Err(Error::protocol(-32602, "not yet")) } else { Ok(()) }
+        })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_subscription_leaves_those_that_wait_behind_it() {
+    let server = refuses_the_first();
+    let handle = server.handle();
+    let service = linchpin::transport::IntoService::into_shared(server).unwrap();
+    let mut peer = Peer::of(service, "2025-06-18", json!({})).await;
+    let note = json!({ "uri": "note://a" });
+    let refused = peer.request("resources/subscribe", note.clone()).await;
+    let accepted = peer.request("resources/subscribe", note).await;
+    assert_eq!(peer.answer(refused).await["error"]["code"], -32602);
+    assert!(peer.answer(accepted).await["result"].is_object());
+    handle.resource_updated("note://a");
+    assert_eq!(peer.said("notifications/resources/updated").await["params"]["uri"], "note://a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cancels_while_waiting_for_a_hook_leaves_the_subscriptions_of_others_and_revives_none() {
+    let (server, mut heard) = slow();
+    let handle = server.handle();
+    let mut peer = Peer::of(service_of(server), "2025-06-18", json!({})).await;
+    for (uri, ended) in [("note://a", false), ("note://b", true)] {
+        let first = peer.request("resources/subscribe", json!({ "uri": uri })).await;
+        if ended {
+            peer.ask("resources/unsubscribe", json!({ "uri": uri })).await;
+        }
+        let second = peer.request("resources/subscribe", json!({ "uri": uri })).await;
+        let cancelled = json!({ "requestId": second });
+        peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled })).await;
+        assert!(peer.answer(first).await["result"].is_object());
+        handle.resource_updated(uri);
+        if !ended {
+            assert_eq!(peer.said("notifications/resources/updated").await["params"]["uri"], uri);
+        }
+        peer.quiet().await;
+    }
+    drop(peer);
+    for line in ["+note://a", "+note://b", "-note://b", "-note://a"] {
+        expect(&mut heard, line).await;
+    }
+}
+
+/// A server that runs `max` handlers of notifications at once. Those of [`SAVED`] never end, those of ends of subscriptions when told.
+fn crowded(max: usize) -> (Server<Log>, UnboundedReceiver<String>, &'static Notify) {
+    static GO: Notify = Notify::const_new();
+    let (log, heard) = unbounded_channel();
+    let server = Server::new("notes", "1.0")
+        .resource("note://{name}", |cx: &Cx| cx.uri().unwrap_or_default().to_owned())
+        .limits(|limits| limits.calls.concurrent_max = max)
+        .state(Log(log))
+        .on_notification(SAVED, async |log: &Log| {
+            log.line("saved".to_owned());
+            std::future::pending::<()>().await;
+        })
+        .on_subscribe(|_: Subscription| ())
+        .on_unsubscribe(async |log: &Log, to: Subscription| {
+            log.line(format!("-{}", to.uri));
+            GO.notified().await;
+            log.line(format!("over: {}", to.uri));
+        });
+    (server, heard, &GO)
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_of_ended_subscriptions_run_while_too_many_handlers_of_notifications_do() {
+    let (server, mut heard, _) = crowded(1);
+    let service = service_of(server);
+    let mut peers = Vec::new();
+    for uri in ["note://a", "note://b", "note://c"] {
+        let mut peer = Peer::of(service.clone(), "2025-06-18", json!({})).await;
+        assert!(peer.ask("resources/subscribe", json!({ "uri": uri })).await["result"].is_object());
+        peers.push(peer);
+    }
+    peers[0].send(json!({ "jsonrpc": "2.0", "method": SAVED })).await;
+    expect(&mut heard, "saved").await;
+    peers[1].ask("resources/unsubscribe", json!({ "uri": "note://b" })).await;
+    expect(&mut heard, "-note://b").await;
+    // The end of its session ends the last one.
+    peers.truncate(2);
+    expect(&mut heard, "-note://c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_subscribes_while_the_hooks_of_too_many_ended_subscriptions_run() {
+    let (server, mut heard, go) = crowded(2);
+    let handle = server.handle();
+    let mut peer = Peer::of(service_of(server), "2025-06-18", json!({})).await;
+    let about = |uri: &str| json!({ "uri": uri });
+    let uris = ["note://a", "note://b", "note://c"];
+    for uri in uris {
+        assert!(peer.ask("resources/subscribe", about(uri)).await["result"].is_object());
+    }
+    for uri in uris {
+        assert!(peer.ask("resources/unsubscribe", about(uri)).await["result"].is_object());
+        expect(&mut heard, &format!("-{uri}")).await;
+    }
+    let busy = peer.ask("resources/subscribe", about("note://d")).await;
+    assert_eq!(busy["error"]["code"], -32603, "{busy}");
+    handle.resource_updated("note://d");
+    peer.quiet().await;
+    go.notify_waiters();
+    for uri in uris {
+        expect(&mut heard, &format!("over: {uri}")).await;
+    }
+    assert!(peer.ask("resources/subscribe", about("note://d")).await["result"].is_object());
+    handle.resource_updated("note://d");
+    peer.said("notifications/resources/updated").await;
 }
 
 /// What a server asks outside of calls is never dropped for what it logs.
