@@ -302,8 +302,20 @@ impl Link {
     }
 }
 
-/// Keeps the connection until nobody watches or the store is gone.
+/// Says that [`keep`] has ended, if its runtime ended before it did: the next one that watches starts another.
+struct KeepEnds(Option<Weak<Link>>);
+
+impl Drop for KeepEnds {
+    fn drop(&mut self) {
+        if let Some(link) = self.0.as_ref().and_then(Weak::upgrade) {
+            link.is_kept.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Keeps the connection until nothing is watched or the store is dropped.
 async fn keep(link: Weak<Link>, lost: Arc<Notify>) {
+    let mut ends = KeepEnds(Some(link.clone()));
     loop {
         let _ = timeout(PING, lost.notified()).await;
         let Some(link) = link.upgrade() else { return };
@@ -311,6 +323,7 @@ async fn keep(link: Weak<Link>, lost: Arc<Notify>) {
             link.is_kept.store(false, Ordering::Release);
             // Somebody may have begun to watch before this was said.
             if link.hub.watched().is_empty() || link.is_kept.swap(true, Ordering::AcqRel) {
+                ends.0 = None;
                 return;
             }
         }
