@@ -211,7 +211,7 @@ impl SharedState {
     }
 
     fn sealed(&self, log: &str, seq: u64, bytes: &[u8]) -> Bytes {
-        self.0.store.seal().seal("events", place(log, seq).as_bytes(), bytes).into()
+        self.0.store.seal().seal("events", place(log, seq).as_bytes(), bytes)
     }
 
     /// The entries of events that do not exist.

@@ -181,7 +181,7 @@ impl Node {
         let numbered = (first..).zip(texts);
         let entries =
             numbered.map(|(number, text)| seal.seal("changes", place(&key, number).as_bytes(), text.as_bytes()));
-        let entries: Vec<bytes::Bytes> = entries.map(Into::into).collect();
+        let entries: Vec<_> = entries.collect();
         let last = first + entries.len() as u64 - 1;
         let log = self.store.log();
         if let Append::Gap { .. } = log.append(&key, first, entries.clone(), Fence::NONE, KEPT).await? {
