@@ -358,6 +358,24 @@ impl Caller {
         caller
     }
 
+    /// The same caller in memory of its own. A caller as received is described by slices of the transport's read buffer and
+    /// keeps the whole buffer alive (8 KiB over HTTP), which is too much for one that is kept for long.
+    ///
+    /// ```
+    /// # use linchpin_core::Caller;
+    /// fn keep(caller: &Caller, subscribers: &mut Vec<Caller>) {
+    ///     subscribers.push(caller.detached());
+    /// }
+    /// ```
+    #[must_use]
+    pub fn detached(&self) -> Caller {
+        let Source::Request { features, frame, capabilities, info, log } = &self.0 else { return self.clone() };
+        let (declared, named) = (capabilities.of(frame), info.map(|info| info.of(frame)));
+        let text = [declared, named.unwrap_or_default()].concat();
+        let info = named.map(|_| Span::new(declared.len(), text.len()));
+        Caller::of_request(features, text.into(), Span::new(0, declared.len()), info, *log)
+    }
+
     /// A caller described by its own request.
     pub fn of_request(
         features: &'static Features,

@@ -110,7 +110,7 @@ fn watch(
 ) -> Option<(Arc<Watch>, BoxFuture<'static, ()>)> {
     let uris = feed.subscriptions();
     let core = core.this.upgrade().filter(|core| core.hooks.subscriptions() && !uris.is_empty())?;
-    let (id, caller, feed) = (request.id.clone(), request.caller.clone(), feed.clone());
+    let (id, caller, feed) = (request.id.clone(), request.caller.detached(), feed.clone());
     let watch = Arc::new(Watch::new(core.this.clone(), caller.clone(), context));
     let watching = watch.clone();
     let opening = Box::pin(async move {

@@ -206,7 +206,7 @@ impl Subscriber {
     pub(crate) fn erased(caller: &Caller, context: &RequestContext) -> Arc<dyn Any + Send + Sync> {
         let source = match caller.session() {
             Some(session) => Source::Session(Arc::downgrade(session)),
-            None => Source::Request(Box::new(caller.clone())),
+            None => Source::Request(Box::new(caller.detached())),
         };
         Arc::new(Subscriber {
             principal: Mutex::new(context.principal.clone()),

@@ -510,3 +510,39 @@ async fn a_request_outside_of_calls_waits_for_its_reader_behind_any_number_of_lo
         text.push_str(&String::from_utf8_lossy(&frame.unwrap().unwrap().into_data().unwrap()));
     }
 }
+
+/// A transport's read buffer is 8 KiB, and a stream may be open for days.
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn an_open_stream_keeps_nothing_of_the_transports_buffer() {
+    use http_body_util::{BodyExt as _, Full};
+    let server = Server::new("s", "1").tool("one", || "1").resource("memo://a", || "text");
+    let handle = server.handle();
+    let service = server.into_service_with(linchpin::transport::HttpOptions::default()).unwrap();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "0" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["memo://a"] });
+    let params = json!({ "notifications": wanted, "_meta": meta });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }).to_string();
+    let head = bytes::Bytes::from(b"kept".to_vec());
+    let body = bytes::Bytes::from(message.into_bytes());
+    let request = http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "subscriptions/listen")
+        .header("x-mark", http::HeaderValue::from_maybe_shared(head.clone()).unwrap())
+        .body(Full::new(body.clone()))
+        .unwrap();
+    let mut stream = service.handle(request).await.unwrap_or_else(|never| match never {}).into_body();
+    let opened = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&opened).contains("acknowledged"), "{opened:?}");
+    assert!(body.is_unique() && head.is_unique());
+    handle.resource_updated("memo://a");
+    let told = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&told).contains("memo://a"), "{told:?}");
+}
