@@ -50,7 +50,7 @@ impl ServerRequest {
 /// fn explain(error: &ServerRequestError) -> String {
 ///     match error {
 ///         ServerRequestError::Rpc(code, message) => format!("error {code} of the client: {message}"),
-///         ServerRequestError::Disconnected => "the client has disconnected".to_owned(),
+///         _ => "the client has disconnected".to_owned(),
 ///     }
 /// }
 /// let error = ServerRequestError::Rpc(-32603, "no display".into());
