@@ -223,7 +223,7 @@ impl Watch {
     }
 }
 
-/// Forgets a URI that nobody is subscribed to, once nobody waits for it. `turn` is that of who leaves.
+/// Forgets a URI without subscriptions, once no request waits for it. `turn` is that of the request that ends.
 fn forget(uris: &mut Uris, uri: &str, turn: Arc<Turn>) {
     drop(turn);
     if uris.get(uri).is_some_and(|watched| watched.wanted == 0 && Arc::strong_count(&watched.turn) == 1) {

@@ -1,6 +1,6 @@
 //! Extends Linchpin from outside of its workspace, with public names only: a method, a notification, a store, an observer and
-//! a gate of its own, used by a client. Exits with an error if one of them is not
-//! reached, or if a second server does not go on with the sessions of the first.
+//! a gate of its own, used by a client. Exits with an error if one of them is not reached, or if a second server does not go on
+//! with the sessions of the first.
 
 use http::header::AUTHORIZATION;
 use http::request;
