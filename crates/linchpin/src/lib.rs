@@ -90,7 +90,7 @@
 //! | `keyring` | | tokens in the keyring of the operating system |
 //! | `anyhow` | | conversions between the error of handlers and `anyhow::Error` |
 //! | `web` | | the HTTP client with address rules, for servers that fetch |
-//! | `decompress` | | compressed responses for `web`: gzip, br, deflate, zstd |
+//! | `decompress` | | compressed responses for `web`: gzip, deflate |
 //! | `forward-proxy` | | a proxy with the rules of `web`, for browsers and other programs |
 //! | `testing` | | a client for tests of servers, transcripts, a clock that tests control |
 //!

@@ -487,11 +487,7 @@ impl Inner {
             .http2_max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
             .connect_timeout(Duration::from_millis(options.connect_ms_max));
         #[cfg(feature = "decompress")]
-        let builder = builder
-            .gzip(options.decompress)
-            .brotli(options.decompress)
-            .deflate(options.decompress)
-            .zstd(options.decompress);
+        let builder = builder.gzip(options.decompress).deflate(options.decompress);
         let explicit = options.proxy.as_ref().filter(|_| proxies);
         proxy::apply(builder, explicit, proxies && options.proxies)
             .and_then(reqwest::ClientBuilder::build)

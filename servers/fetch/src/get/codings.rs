@@ -14,7 +14,7 @@ pub(crate) const CODINGS_MAX: usize = 3;
 pub(crate) enum Packed {
     /// Too many content codings.
     Often,
-    /// A coding that is supported only as the only one.
+    /// `br` or `zstd`, which are not asked for.
     Unread,
     Broken,
     TooLong,
@@ -74,8 +74,8 @@ pub(crate) fn packed(begin: &str, why: Packed) -> ToolError {
     let most = CODINGS_MAX;
     let error = match why {
         Packed::Often => ToolError::new(format!("{begin}: it has more than {most} content codings")),
-        Packed::Unread => ToolError::new(format!("{begin}: it has several content codings, including br or zstd"))
-            .hint(format!("gzip and deflate are decoded up to {most} times, br and zstd only as the only coding.")),
+        Packed::Unread => ToolError::new(format!("{begin}: its content coding is not supported"))
+            .hint(format!("gzip and deflate are decoded, up to {most} times.")),
         Packed::Broken => ToolError::new(format!("{begin}: its content does not match its Content-Encoding")),
         Packed::TooLong => ToolError::new(format!("{begin}: it exceeds the size limit when decoded"))
             .hint("The operator can raise the limit with --max-bytes."),
