@@ -15,7 +15,7 @@ fuzz_target!(|sql: &str| {
     assert!(name.len() >= 2 && name[1..name.len() - 1].replace("\"\"", "").find('"').is_none());
     let Some(look) = Outline::at(sql) else { return };
     assert!(look.verb().chars().all(|c| !c.is_ascii_lowercase()));
-    // Panics where it is no place between characters.
+    // Panics where it is not a place between characters.
     let rest = &sql[look.start..];
     let again = Outline::at(&format!(" /* ; */ ;-- x\n{rest}")).expect("a statement");
     assert_eq!((again.verb(), again.more), (look.verb(), look.more));

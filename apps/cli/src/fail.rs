@@ -58,7 +58,7 @@ impl Failure {
     }
 }
 
-/// Writing to standard output failed. A reader that has had enough, like `head`, is no failure.
+/// Writing to standard output failed. A reader that has had enough, like `head`, is not a failure.
 impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Failure {
         match e.kind() {

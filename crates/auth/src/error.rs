@@ -161,6 +161,6 @@ mod tests {
     fn what_peers_say_is_quoted_without_secrets_and_control_characters() {
         assert_eq!(quote("no \"abcdef\"\r\n\u{1b}[31mhere", &["abcdef"]), "no \"•••\"   [31mhere");
         assert_eq!(quote(&"x".repeat(1000), &[]).len(), 300);
-        assert_eq!(quote("abc", &["", "abc"]), "abc", "short strings are no secrets worth hiding everything for");
+        assert_eq!(quote("abc", &["", "abc"]), "abc", "short strings are not secrets worth hiding everything for");
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn begin(instance: &Arc<Instance>, outlet: &Arc<Outlet>) -> Result<Pe
     instance.begin(outlet.clone()).ok_or(Failure::Forgotten)
 }
 
-/// Sends a request and waits for its answer, as long as something comes from the upstream; 0 milliseconds are no limit.
+/// Sends a request and waits for its answer, as long as something comes from the upstream; 0 milliseconds mean no limit.
 pub(crate) async fn exchange(
     limit_ms: u64,
     instance: &Arc<Instance>,

@@ -177,7 +177,7 @@ async fn translated(
                 return Ok(visits::refused(request));
             }
             if let Some(level) = request.caller.log_level() {
-                // A refusal is no reason not to call.
+                // A refusal is not a reason not to call.
                 let _ = listen::least(core, instance, level).await?;
             }
             let mut pauses = visits::pauses().filter(|_| matches!(visited, Visited::All));

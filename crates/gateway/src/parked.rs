@@ -93,7 +93,7 @@ impl Inner {
 
 impl Parking {
     /// The call that this request continues. An error, as a sentence, if its state is of a call that is not there, or is
-    /// somebody else's; `None` if it is no state of this bridge.
+    /// somebody else's; `None` if it is not a state of this bridge.
     pub(crate) fn find(
         &self,
         request: &Request,
@@ -135,7 +135,7 @@ fn identity(context: &RequestContext) -> &str {
     context.principal.as_ref().map_or("", |principal| principal.identity())
 }
 
-/// The answers of a request. What is no object is no answer: it is asked for again.
+/// The answers of a request. What is not an object is not an answer: it is asked for again.
 fn responses(request: &Request) -> BTreeMap<String, Box<RawValue>> {
     let text = request.params.input_responses.map_or("{}", |span| request.text(span));
     let mut all: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();

@@ -184,7 +184,7 @@ async fn asked(
             continue;
         }
         if question.elicitation.is_some() && !url.as_deref().is_some_and(visits::is_for_a_browser) {
-            tracing::warn!("the upstream wants its user to visit what is no page");
+            tracing::warn!("the upstream asks its user to visit something that is not a web page");
             if refused.insert(question.key.clone()) {
                 continue;
             }

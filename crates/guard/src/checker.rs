@@ -192,7 +192,7 @@ impl Checker {
             let checker = self.clone();
             return Admit::Later(Box::pin(async move { checker.after_learning(presented, hash, at).await }));
         }
-        // A JWT is no business of those who are asked about other tokens.
+        // A JWT is not the business of those who are asked about other tokens.
         let opaque = jws.is_err() && !presented.token.starts_with("eyJ");
         let asked = self.issuers.iter().any(|issuer| issuer.trusted.introspection.is_some());
         if !opaque || !asked || presented.token.len() > Jws::BYTES_MAX {

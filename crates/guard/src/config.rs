@@ -68,7 +68,7 @@ impl Config {
         for scope in self.require.iter().chain(&self.ask_for).chain(implied) {
             if Scopes::from_iter([scope]).is_empty() {
                 return Some(format!(
-                    "{scope:?} is no scope: use printable ASCII without spaces, quotes and backslashes"
+                    "{scope:?} is not a scope: use printable ASCII without spaces, quotes and backslashes"
                 ));
             }
         }
@@ -80,7 +80,7 @@ impl Config {
 fn wrong_url(url: &str) -> Option<&'static str> {
     let uri = match url.parse::<http::Uri>() {
         Ok(uri) if uri.scheme().is_some() && uri.host().is_some_and(|host| !host.is_empty()) => uri,
-        _ => return Some("is no URL; write https://HOST/PATH"),
+        _ => return Some("is not a URL; write https://HOST/PATH"),
     };
     if url.contains('#') {
         return Some("has a fragment, which the specification forbids");

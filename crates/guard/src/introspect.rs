@@ -158,7 +158,7 @@ async fn claims(issuer: &Issuer, endpoint: &str, token: &str) -> Result<Claims, 
             ));
         }
     }
-    let request = request.body(Bytes::from(form)).map_err(|_| format!("{endpoint:?} is no URL"))?;
+    let request = request.body(Bytes::from(form)).map_err(|_| format!("{endpoint:?} is not a URL"))?;
     let answer = fetch.fetch(request, ANSWER_BYTES_MAX).await?;
     if answer.status() != StatusCode::OK {
         return Err(format!("{endpoint} answers with status {}", answer.status().as_u16()));

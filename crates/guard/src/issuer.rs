@@ -361,7 +361,7 @@ impl Issuer {
 
     async fn key_set(&self, url: &str) -> Result<(Arc<JwkSet>, u64), String> {
         let answer = self.get(url).await?;
-        let keys = JwkSet::parse(answer.body()).ok_or_else(|| format!("{url} is no key set of a sensible size"))?;
+        let keys = JwkSet::parse(answer.body()).ok_or_else(|| format!("{url} is not a key set, or too large"))?;
         for why in keys.skipped().iter().take(3) {
             tracing::info!(issuer = self.trusted.url, %why, "skipped a key of an issuer");
         }
@@ -399,7 +399,7 @@ impl Issuer {
     async fn get(&self, url: &str) -> Result<Response<Bytes>, String> {
         let fetch = self.fetch.as_ref().ok_or("there is no HTTP client")?;
         let request = Request::get(url).header(ACCEPT, "application/json").body(Bytes::new());
-        let answer = fetch.fetch(request.map_err(|_| format!("{url:?} is no URL"))?, JwkSet::BYTES_MAX).await?;
+        let answer = fetch.fetch(request.map_err(|_| format!("{url:?} is not a URL"))?, JwkSet::BYTES_MAX).await?;
         match answer.status() {
             StatusCode::OK if answer.body().len() <= JwkSet::BYTES_MAX => Ok(answer),
             status => Err(format!("{url} answers with status {}", status.as_u16())),

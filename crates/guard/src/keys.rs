@@ -110,7 +110,7 @@ pub struct NewKey {
 /// use linchpin_guard::{Keys, Scopes};
 ///
 /// let error = Keys::create("Ada's laptop", &Scopes::new(), None, "").unwrap_err();
-/// assert!(error.to_string().contains("use small letters, digits and hyphens"));
+/// assert!(error.to_string().contains("use lowercase letters, digits and hyphens"));
 /// ```
 #[derive(Debug)]
 pub struct KeysError(String);
@@ -175,7 +175,9 @@ impl Keys {
     /// If the operating system provides no random bytes.
     pub fn create(name: &str, scopes: &Scopes, expires: Option<SystemTime>, note: &str) -> Result<NewKey, KeysError> {
         if !is_name(name) {
-            return Err(KeysError(format!("{name:?} is no name for a key: use small letters, digits and hyphens")));
+            return Err(KeysError(format!(
+                "{name:?} is not a name for a key: use lowercase letters, digits and hyphens"
+            )));
         }
         let secret = random_text();
         let list: Vec<String> = scopes.iter().map(quoted).collect();
@@ -290,7 +292,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Key>, KeysError> {
 fn key(name: &str, entry: &Entry) -> Result<Key, KeysError> {
     let wrong = |why: &str| KeysError(format!("key {name}: {why}"));
     if !is_name(name) {
-        return Err(wrong("a name has small letters, digits and hyphens"));
+        return Err(wrong("a name has lowercase letters, digits and hyphens"));
     }
     let hash = unhex(&entry.sha256).ok_or_else(|| wrong("sha256 is not a hash in hexadecimal"))?;
     let scopes: Scopes = entry.scopes.iter().collect();
@@ -390,7 +392,7 @@ mod tests {
             ("[a]\nsha256 = \"00\"".into(), "key a: sha256"),
             (format!("[a]\nsha256 = \"{hash}\"\nsecret = \"x\""), "unknown field"),
             (format!("[a]\nsha256 = \"{hash}\"\nscopes = [\"two words\"]"), "key a: a scope"),
-            (format!("[A_B]\nsha256 = \"{hash}\""), "small letters"),
+            (format!("[A_B]\nsha256 = \"{hash}\""), "lowercase letters"),
             (format!("[a]\nsha256 = \"{hash}\"\nexpires = 07:32:00"), "key a: expires"),
         ];
         for (text, expected) in rows {

@@ -74,7 +74,7 @@ pub(crate) fn json_answer(status: StatusCode, body: &Value) -> Answer {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Clients may be pages. What they send is no cookie, so this gives nobody's rights away.
+    // Clients may be pages. What they send is not a cookie, so this gives nobody's rights away.
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     answer
 }

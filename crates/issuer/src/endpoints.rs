@@ -46,7 +46,7 @@ pub(crate) async fn register(shared: &Shared, incoming: &Incoming) -> Answer {
     }
 }
 
-/// Revokes a token (RFC 7009). A token that is unknown, or another client's, is no error.
+/// Revokes a token (RFC 7009). A token that is unknown, or another client's, is not an error.
 pub(crate) async fn revoke(shared: &Shared, incoming: &Incoming) -> Answer {
     match revoked(shared, incoming).await {
         Ok(()) => json_answer(StatusCode::OK, &json!({})),

@@ -388,12 +388,12 @@ fn start(options: Options) -> Result<Arc<Started>, SetupError> {
     for resource in resources.iter().chain(&options.also_at) {
         let fine = Url::parse(resource).is_ok_and(|url| url.has_host() && url.fragment().is_none());
         if !fine {
-            return Err(SetupError::new(format!("the resource {resource:?} is no URL of a server")));
+            return Err(SetupError::new(format!("the resource {resource:?} is not a URL of a server")));
         }
     }
     for scheme in &options.schemes {
         if ["javascript", "data", "file", "http", "blob", "about"].contains(&scheme.to_ascii_lowercase().as_str()) {
-            return Err(SetupError::new(format!("{scheme}: is no scheme of a program")));
+            return Err(SetupError::new(format!("{scheme}: is not a scheme that a program can register")));
         }
     }
     options.workloads.iter().try_for_each(Workload::check)?;

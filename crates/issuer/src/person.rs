@@ -158,7 +158,7 @@ impl Allow {
     }
 }
 
-/// Google's issuer: a Google account with somebody's mail address is no account of that domain.
+/// Google's issuer: a Google account with somebody's mail address is not an account of that domain.
 pub(crate) const GOOGLE: &str = "https://accounts.google.com";
 
 impl FromStr for Allow {
@@ -220,7 +220,7 @@ impl SetupError {
     }
 
     fn allow(text: &str) -> SetupError {
-        SetupError(format!("{text:?} is no rule: use @domain, user:NAME, org:NAME, group:NAME or tenant:ID"))
+        SetupError(format!("{text:?} is not a rule: use @domain, user:NAME, org:NAME, group:NAME or tenant:ID"))
     }
 }
 

@@ -557,7 +557,8 @@ fn token_error(answer: &Map<String, Value>) -> UpstreamError {
 }
 
 fn sensitive(text: &str) -> Result<HeaderValue, UpstreamError> {
-    let mut value = HeaderValue::try_from(text).map_err(|_| UpstreamError::Refused("a token is no header value"))?;
+    let mut value =
+        HeaderValue::try_from(text).map_err(|_| UpstreamError::Refused("a token is not a valid header value"))?;
     value.set_sensitive(true);
     Ok(value)
 }

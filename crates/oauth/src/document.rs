@@ -1,7 +1,7 @@
 //! Metadata documents that describe resources, authorization servers and clients.
 //!
 //! They are read leniently, member by member: a member of the wrong type is treated as absent, because a mistake in,
-//! for example, a logo is no reason to fail a login. Members that are not set are not written.
+//! for example, a logo is not a reason to fail a login. Members that are not set are not written.
 
 use crate::scope::Scopes;
 use serde::Serialize;

@@ -81,7 +81,7 @@ impl<'a> Jws<'a> {
         }
         let (message, signature) = text.rsplit_once('.').ok_or(Malformed)?;
         let (header, claims) = message.split_once('.').ok_or(Malformed)?;
-        // A fourth dot, as encrypted tokens have it, is no base64url.
+        // A fourth dot, as encrypted tokens have it, is not base64url.
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Malformed);
         let object = |part: &str| parse_object(&decode(part)?).ok_or(Malformed);
         Ok(Jws {

@@ -337,7 +337,7 @@ mod tests {
         let limits = Limits::default();
         assert_eq!(run("cat; echo; env | grep -v -e PWD -e SHLVL -e _= || :", &limits).await.unwrap(), "the input\n");
         assert_eq!(run("cat >&2; ulimit -d; ulimit -t; ulimit -c", &limits).await.unwrap(), "262144\n31\n0\n");
-        // What it does not read is no error.
+        // What it does not read is not an error.
         let long = vec![b'x'; 1 << 20];
         assert_eq!(shell("echo done").run(&[&long], &limits).await.unwrap(), b"done\n");
     }

@@ -226,7 +226,7 @@ impl Members {
     /// A member that is serialised.
     ///
     /// # Errors
-    /// When the value cannot be JSON, for example a map whose keys are no text. The member is then left out.
+    /// When the value cannot be JSON, for example a map whose keys are not text. The member is then left out.
     pub fn value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), serde_json::Error> {
         let before = self.out.len();
         write_str(&mut self.out, name);

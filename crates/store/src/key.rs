@@ -86,7 +86,10 @@ const SEQ_MAX: u64 = 1 << 53;
 /// Checks the entries of an append and their numbers.
 pub(crate) fn sequence(first: u64, entries: &[Bytes]) -> Result<(), Error> {
     if first == 0 || first.saturating_add(entries.len() as u64) > SEQ_MAX {
-        return Err(Error::invalid(format!("{first} is no number for {} entries: they count from 1", entries.len())));
+        return Err(Error::invalid(format!(
+            "{first} is not a number for {} entries: they count from 1",
+            entries.len()
+        )));
     }
     entries.iter().try_for_each(|entry| value(entry))
 }

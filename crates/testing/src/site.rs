@@ -164,7 +164,7 @@ impl Site {
                 let number = connections.fetch_add(1, Ordering::Relaxed);
                 let (script, log) = (script.clone(), log.clone());
                 tokio::spawn(async move {
-                    // A peer that is gone is no failure of the site.
+                    // A peer that is gone is not a failure of the site.
                     let _ = serve(stream, number, &log, &*script).await;
                 });
             }

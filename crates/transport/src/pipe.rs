@@ -191,7 +191,7 @@ struct Peer {
     engine: Engine,
     sender: mpsc::Sender<Waiting>,
     out: Vec<u8>,
-    /// Withdrawals of questions, which are no part of the answer to a batch.
+    /// Withdrawals of questions, which are not part of the answer to a batch.
     withdrawn: Vec<u8>,
     /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,

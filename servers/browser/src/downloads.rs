@@ -53,7 +53,7 @@ impl Downloads {
     }
 }
 
-/// An id is no path.
+/// An id is not a path.
 fn is_id(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

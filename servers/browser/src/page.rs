@@ -203,7 +203,7 @@ impl Page {
         if let Some(why) = answer["errorText"].as_str() {
             if answer["isDownload"] == true || why == "net::ERR_ABORTED" {
                 return Err(ToolError::new(format!("{why} at {}", shown(url)))
-                    .hint("The response is no page: nothing was shown, and it was not saved unless the operator allows downloads."));
+                    .hint("The response is not a page: nothing was shown, and it was not saved unless the operator allows downloads."));
             }
             let failed = ToolError::new(format!("{why} at {}", shown(url)));
             return Err(match egress.refusal(url).filter(|_| REFUSALS.contains(&why)) {
@@ -316,7 +316,7 @@ impl Page {
         self.cdp().call("Input.insertText", json!({"text": text})).await.map(drop).map_err(page_error)
     }
 
-    /// Presses and releases a key that is no character: its name, its code, its number in Windows.
+    /// Presses and releases a key that is not a character: its name, its code, its number in Windows.
     ///
     /// # Errors
     /// When the page is gone.

@@ -72,7 +72,7 @@ impl StorageState {
         }
         let text = std::fs::read(file).map_err(|e| failed(io_text(&e)))?;
         serde_json::from_slice(&text).map_err(|e| {
-            failed(format!("it is no storage state (line {}, column {})", e.line(), e.column()))
+            failed(format!("it is not a storage state (line {}, column {})", e.line(), e.column()))
                 .hint("Playwright writes one with `context.storageState({ path })`.")
         })
     }

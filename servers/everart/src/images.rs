@@ -132,7 +132,7 @@ impl Own {
                         left = left.saturating_sub(bytes.len());
                         blocks.push(ContentBlock::image(&bytes, kind));
                     }
-                    None => blocks.push(ContentBlock::text("[What is at the image's address is no image.]")),
+                    None => blocks.push(ContentBlock::text("[What is at the image's address is not an image.]")),
                 },
                 Err(error) => {
                     blocks.push(ContentBlock::text(format!("[The image could not be loaded: {}]", error.message())))

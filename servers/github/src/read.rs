@@ -45,7 +45,7 @@ pub(crate) async fn contents(rest: &Rest, args: Args) -> Result<Answer, ToolErro
     Ok(decoded(value, rest.config().key.as_ref()))
 }
 
-/// The file with its text. Bytes that are no text are left out; an image is shown.
+/// The file with its text. Bytes that are not text are left out; an image is shown.
 fn decoded(mut file: Value, key: Option<&Secret>) -> Answer {
     let Some(encoded) = file["content"].as_str().filter(|_| file["encoding"] == "base64") else { return file.into() };
     let encoded: String = encoded.split_ascii_whitespace().collect();

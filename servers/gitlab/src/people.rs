@@ -1,4 +1,4 @@
-//! Whose words are left out with `--lockdown`: people who are no developers of the project. It is a filter and no boundary:
+//! Whose words are left out with `--lockdown`: people who are not developers of the project. It is a filter, not a boundary:
 //! what developers quote is theirs.
 
 use linchpin_kit::ToolError;

@@ -23,7 +23,7 @@ const DOWNLOAD_MAX: u64 = 1 << 30;
 pub(crate) async fn read(rest: &Rest, args: Args) -> Result<Answer, ToolError> {
     let file = File::find(rest, args.text("file_id"), args.get("format").and_then(Value::as_str)).await?;
     if !file.is_text() {
-        let error = ToolError::invalid("It is no text").detail(format!("{}: {}", file.name, file.media_type));
+        let error = ToolError::invalid("It is not text").detail(format!("{}: {}", file.name, file.media_type));
         return Err(error.hint("Read the resource gdrive:///ID, use gdrive_download, or another format."));
     }
     let number = |name: &str| u64::try_from(args.int(name).unwrap_or_default()).unwrap_or_default();
@@ -66,7 +66,7 @@ async fn bytes(rest: &Rest, file: &File, part: Option<(u64, u64)>) -> Result<(Re
     Ok((reply, begins))
 }
 
-/// The text, and how many characters that cannot be seen were left out. What is no text is shown as far as it is one.
+/// The text, and how many characters that cannot be seen were left out. What is not text is shown as far as it is one.
 fn text_of(rest: &Rest, bytes: &[u8]) -> (String, usize) {
     let lossy = |bytes: Vec<u8>| file_text(String::from_utf8_lossy(&bytes).replace('\0', "").into_bytes(), None);
     let key = rest.config().key.as_ref();
@@ -79,7 +79,7 @@ fn window(body: &[u8], begins: u64, offset: u64, max: u64) -> (&[u8], u64) {
     let inside = |at: usize| body.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
     let (first, last) = (index(offset), index(offset.saturating_add(max)));
     let (mut from, mut to) = (first, last);
-    // A character has at most four bytes; where there are more like them, it is no text.
+    // A character has at most four bytes; where there are more like them, it is not text.
     for _ in 0..3 {
         from += usize::from(from < to && inside(from));
         to -= usize::from(from < to && inside(to));
@@ -171,7 +171,7 @@ impl Drop for Unfinished {
 /// The download directory, as it is without symlinks.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf, ToolError> {
     let real = path.canonicalize().map_err(|e| cannot_write(path, &e))?;
-    if real.is_dir() { Ok(real) } else { Err(ToolError::new(format!("{} is no directory", path.display()))) }
+    if real.is_dir() { Ok(real) } else { Err(ToolError::new(format!("{} is not a directory", path.display()))) }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> ToolError {
@@ -196,7 +196,7 @@ mod tests {
             }
             assert_eq!(text, whole);
         }
-        assert_eq!(window(&[0xbf; 9], 0, 2, 4), (&[0xbf; 4][..], 6), "what is no text has an end too");
+        assert_eq!(window(&[0xbf; 9], 0, 2, 4), (&[0xbf; 4][..], 6), "what is not text has an end too");
         assert_eq!(window(b"abc", 0, 9, 4), (&[][..], 3));
     }
 }

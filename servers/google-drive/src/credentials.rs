@@ -178,7 +178,7 @@ fn keys(config: &Config) -> Result<Option<Members>, ToolError> {
     };
     let Some(members) = members else { return Ok(None) };
     let client = ["installed", "web"].iter().find_map(|kind| members.get(*kind)?.as_object());
-    let bad = || ToolError::new(format!("{what} is no OAuth client")).hint(format!("{OBTAIN}, and save its JSON."));
+    let bad = || ToolError::new(format!("{what} is not an OAuth client")).hint(format!("{OBTAIN}, and save its JSON."));
     client.cloned().filter(|client| !text(client, "client_id").is_empty()).map(Some).ok_or_else(bad)
 }
 
@@ -189,7 +189,7 @@ fn server(config: &Config, client: &Members) -> Result<KnownServer, ToolError> {
         given => given.to_owned(),
     };
     let (authorize, token) = (or("auth_uri", AUTHORIZE), or("token_uri", TOKEN));
-    let url = Url::parse(&token).map_err(|_| ToolError::new("token_uri of the credentials is no URL"))?;
+    let url = Url::parse(&token).map_err(|_| ToolError::new("token_uri of the credentials is not a URL"))?;
     let web = config.api.web(std::iter::once(&url))?;
     let server = KnownServer::new(ISSUER, authorize, token).web(&web);
     let secret = Some(text(client, "client_secret")).filter(|secret| !secret.is_empty());
@@ -259,8 +259,8 @@ fn account(config: &Config, members: &Members) -> Result<Source, ToolError> {
     if let Some(subject) = &config.subject {
         claims["sub"] = json!(subject);
     }
-    let Value::Object(claims) = claims else { return Err(bad("it is no object".to_owned())) };
-    // What signs for itself is no client.
+    let Value::Object(claims) = claims else { return Err(bad("it is not an object".to_owned())) };
+    // What signs for itself is not a client.
     let plain = Members::from_iter([("token_uri".to_owned(), json!(audience))]);
     let signer = signer.kid(text(members, "private_key_id"));
     Ok(Source::Account { server: Box::new(server(config, &plain)?), signer, claims })

@@ -35,7 +35,7 @@ pub(crate) fn write(path: &Path, members: &Map<String, Value>) -> Result<(), Too
         Ok(about) if about.is_symlink() => {
             return Err(failed("it is a symlink").hint("Name the file that it leads to."));
         }
-        Ok(about) if !about.is_file() => return Err(failed("it is no file")),
+        Ok(about) if !about.is_file() => return Err(failed("it is not a file")),
         _ => {}
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -121,7 +121,7 @@ fn only_auth(log_in: &mut bool, word: &str) -> Result<(), ToolError> {
     if *log_in {
         Ok(())
     } else {
-        Err(ToolError::new(format!("{word} is no command of this server")).hint("Write auth."))
+        Err(ToolError::new(format!("{word} is not a command of this server")).hint("Write auth."))
     }
 }
 

@@ -5,7 +5,7 @@ use linchpin_kit::ToolError;
 use linchpin_rest::{Ask, Rest};
 use serde_json::{Value, json};
 
-/// Before the cursors of Drive, which are no cursors of this process.
+/// Before the cursors of Drive, which are not cursors of this process.
 const MARK: &str = "gdrive.";
 
 /// How many files are on a page, as at the published server.

@@ -72,7 +72,7 @@ pub fn switch() -> Flag<bool> {
     switch_with(|on, given| *on = given)
 }
 
-/// The same for what is no `bool`.
+/// The same for what is not a `bool`.
 #[must_use]
 pub fn switch_with<T: 'static>(set: fn(&mut T, bool)) -> Flag<T> {
     let mut flag = with("", |_, _| Ok(()));

@@ -12,7 +12,7 @@ pub trait Options: Default + 'static {
     /// The options in the order of help texts, with this prefix of variables.
     fn options(variables: &str) -> Vec<ConfigOption<Self>>;
 
-    /// Reads what is no option of its own, after all options: variables that other programs define.
+    /// Reads what is not an option of its own, after all options: variables that other programs define.
     ///
     /// # Errors
     /// When a variable is invalid.
@@ -211,7 +211,7 @@ impl<C: 'static> ConfigOption<C> {
 ///
 /// The first paragraph of a field's documentation is its help text. A field `max_rows` is the flag `--max-rows` and, after
 /// `: "MCP_X"`, the variable `MCP_X_MAX_ROWS`. The struct gets `Default`, `with` and (with a prefix of variables) `from_env`;
-/// with the crate's feature `cli` it is a `clap::Args`. After `then`, a method of the struct reads what is no option of its
+/// with the crate's feature `cli` it is a `clap::Args`. After `then`, a method of the struct reads what is not an option of its
 /// own.
 ///
 /// ```

@@ -260,7 +260,7 @@ impl Call {
         Call { form: true, ..self }
     }
 
-    /// Says that it only reads, although it is no GET: a search whose question is a body.
+    /// Says that it only reads, although it is not a GET: a search whose question is a body.
     #[must_use]
     pub const fn reads(self) -> Call {
         let ToolSpec { name, title, description, toolset, .. } = self.spec;

@@ -41,7 +41,7 @@ pub(crate) fn without_key(text: &str, key: Option<&str>) -> String {
 /// breaks stay as they are, so that a file that is written back has those it had.
 ///
 /// # Errors
-/// The bytes, when they are no text.
+/// The bytes, when they are not text.
 pub fn file_text(bytes: Vec<u8>, key: Option<&Secret>) -> Result<(String, usize), Vec<u8>> {
     let text = String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)?;
     if text.contains('\0') {
@@ -146,7 +146,7 @@ fn decoded(text: &str) -> String {
 /// Takes markup out of all texts of a value, see [`without_markup`]: for [`Call::tidy`](crate::Call::tidy).
 pub fn tidy_markup(value: &mut Value) {
     match value {
-        // An address is no markup, and `&lt=1` in it no entity.
+        // An address is not markup, and `&lt=1` in it is not an entity.
         Value::String(text) if text.starts_with("http://") || text.starts_with("https://") => {}
         Value::String(text) if text.contains(['<', '&']) => *text = without_markup(text),
         Value::Array(items) => items.iter_mut().for_each(tidy_markup),

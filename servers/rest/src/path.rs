@@ -59,7 +59,7 @@ pub(crate) fn extend(url: &mut Url, template: &str, values: &[(&str, Slashes, St
     Ok(())
 }
 
-/// Whether a text is the path of a file, none of whose names leads elsewhere: for [`Arg::like`], where a path is no part of the
+/// Whether a text is the path of a file, none of whose names leads elsewhere: for [`Arg::like`], where a path is not part of the
 /// URL.
 ///
 /// ```
@@ -71,7 +71,7 @@ pub fn is_path(text: &str) -> bool {
     text.len() <= VALUE_BYTES_MAX && text.split('/').all(|name| safe(name, false).is_ok())
 }
 
-/// Why a value is no segment. It is checked as it is and as a server that decodes it, once or several times, would see it.
+/// Why a value is not a segment. It is checked as it is and as a server that decodes it, once or several times, would see it.
 fn safe(value: &str, slashes: bool) -> Result<(), &'static str> {
     let mut seen = value.to_owned();
     loop {

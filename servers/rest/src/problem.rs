@@ -109,7 +109,7 @@ impl Problems {
     }
 }
 
-/// The kind of a status that is no limit.
+/// The kind of a status that is not a limit.
 pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 | 403 | 402 | 451 => ErrorKind::Denied,

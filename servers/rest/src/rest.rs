@@ -68,7 +68,7 @@ struct Place {
     key: KeyPlace,
 }
 
-/// Signs requests in a way that is no key: AWS, or tokens that are renewed.
+/// Signs requests in a way that is not a key: AWS, or tokens that are renewed.
 pub trait Authorize: Send + Sync + 'static {
     /// Adds what proves who is asking. Called for every attempt, with the request as it will be sent.
     fn authorize<'a>(&'a self, request: &'a mut Request<Bytes>) -> BoxFuture<'a, Result<(), ToolError>>;

@@ -21,7 +21,7 @@ pub(crate) enum Issue {
     Shared(String),
 }
 
-/// Subdomains that are no organization.
+/// Subdomains that are not organizations.
 const REGIONS: [&str; 3] = ["us", "de", "www"];
 
 /// Reads a text; URLs are of this host.

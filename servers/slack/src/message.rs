@@ -79,7 +79,7 @@ fn may_end(c: char) -> bool {
     ends(c) || "'()[]{},`*~".contains(c) || !c.is_ascii() && !c.is_alphanumeric()
 }
 
-/// Whether names of hosts are made of it. Some dots are no ASCII.
+/// Whether names of hosts are made of it. Some dots are not ASCII.
 fn in_host(c: char) -> bool {
     c.is_alphanumeric() || "-_.".contains(c) || is_dot(c)
 }

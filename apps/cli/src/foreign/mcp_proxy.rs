@@ -103,7 +103,7 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             "--env" => made.flag("--env", values.join("=")),
             "--cwd" => made.flag("--cwd", value),
             "--pass-environment" => {
-                // A name that is no text cannot be passed on.
+                // A name that is not text cannot be passed on.
                 for variable in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
                     made.flag("--env", variable);
                 }

@@ -286,7 +286,7 @@ impl Accepted {
 fn is_local(addr: &str) -> bool {
     let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    // What has no port is no address at all, which is said elsewhere.
+    // What has no port is not an address at all, which is said elsewhere.
     host == "localhost" || !addr.contains(':') || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 impl Entry {
-    /// The server that the program was called as: `mcp-server-NAME`. A name of that form that is no server's is an error.
+    /// The server that the program was called as: `mcp-server-NAME`. A name of that form that is not a server's is an error.
     pub(crate) fn called_as(program: &OsStr) -> Result<Option<&'static Entry>, Failure> {
         let file = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
         let file = file.strip_suffix(".exe").unwrap_or(file);

@@ -247,7 +247,7 @@ async fn cancel(conn: &Connection, tool: &str, args: Value, stopped: Option<&str
 async fn count(conn: &Connection, tool: Option<&str>) -> Outcome<u64> {
     let Some(tool) = tool else { return Ok(0) };
     let text = conn.call(tool, ()).await.and_then(|result| result.ok()).map_err(told)?.text();
-    text.trim().parse().map_err(|_| format!("`{text}` is no count"))
+    text.trim().parse().map_err(|_| format!("`{text}` is not a count"))
 }
 
 async fn timeout(conn: &Connection, tool: &str, args: Value) -> Outcome {

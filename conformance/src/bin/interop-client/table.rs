@@ -217,7 +217,7 @@ impl Lane {
         self.vars.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
     }
 
-    /// The same in every text of a value. Nothing is no arguments.
+    /// The same in every text of a value. Without a text there are no arguments.
     pub(crate) fn fill_all(&self, value: &Value) -> Value {
         match value {
             Value::Null => Value::Object(serde_json::Map::new()),

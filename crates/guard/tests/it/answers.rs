@@ -195,13 +195,13 @@ fn a_guard_that_cannot_work_says_what_to_do() {
     let rows = [
         (new(SERVER), "lets nobody in"),
         (Guard::for_keys().keys(keys.clone()).issuer(ISSUER), "Guard::new(URL)"),
-        (new("mcp.example.com").issuer(ISSUER), "is no URL"),
+        (new("mcp.example.com").issuer(ISSUER), "is not a URL"),
         (new("https://a/b#c").issuer(ISSUER), "fragment"),
         (new("http://mcp.example.com/mcp").issuer(ISSUER), "this machine only"),
         (new(SERVER).issuer("http://login.example.com"), "this machine only"),
         (new(SERVER).issuer("ftp://login.example.com"), "neither https nor http"),
         (new(SERVER).issuer(ISSUER).issuer(ISSUER), "twice"),
-        (new(SERVER).issuer(ISSUER).require(["two words"]), "is no scope"),
+        (new(SERVER).issuer(ISSUER).require(["two words"]), "is not a scope"),
         (new(SERVER).issuer(ISSUER).implies("a", ["b"]).implies("b", ["c"]).implies("c", ["a"]), "implies itself"),
     ];
     for (guard, expected) in rows {

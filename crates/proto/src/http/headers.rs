@@ -134,7 +134,7 @@ fn annotations<'s>(
                     path.pop();
                 }
             }
-            // Maps from names to schemas: the names are no keywords.
+            // Maps from names to schemas: the names are not keywords.
             ("patternProperties" | "$defs" | "definitions" | "dependentSchemas", Value::Object(schemas)) => {
                 schemas.values().try_for_each(|schema| annotations(schema, path, false, found))?;
             }

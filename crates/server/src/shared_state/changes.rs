@@ -215,7 +215,7 @@ impl Node {
                 let after = known.unwrap_or(0);
                 if last > after {
                     let (changes, is_whole) = until_done(|| self.read_log(&node, after)).await;
-                    // What was written before this process began is no loss.
+                    // What was written before this process began is not a loss.
                     has_missed |= !is_whole && known.is_some();
                     if !changes.into_iter().all(deliver) {
                         return;

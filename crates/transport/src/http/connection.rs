@@ -83,7 +83,7 @@ async fn handshake(tls: &TlsAcceptor, tcp: TcpStream, stats: &Arc<ConnectionStat
     let stream = tls.accept(Watched { tcp, stats: stats.clone() }).await.inspect_err(|error| {
         tracing::debug!(%error, "a TLS handshake failed");
     })?;
-    // What was read is no part of a request.
+    // What was read is not part of a request.
     stats.partial.store(false, Ordering::Relaxed);
     let speaks_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((Socket::Secure(Box::new(stream)), speaks_h2))

@@ -389,11 +389,11 @@ async fn fill(page: &Page, element: &Element, value: &str) -> Result<bool, ToolE
         "locked" => return Err(ToolError::conflict("The field is disabled or read-only")),
         "refused" => {
             let kind = prepared["type"].as_str().unwrap_or("special");
-            return Err(ToolError::invalid(format!("That is no value of a field of type {kind}"))
+            return Err(ToolError::invalid(format!("That is not a value for a field of type {kind}"))
                 .hint("A date is YYYY-MM-DD, a time HH:MM, a colour #rrggbb."));
         }
         _ => {
-            return Err(ToolError::invalid("It is no field for text")
+            return Err(ToolError::invalid("It is not a text field")
                 .hint("Use puppeteer_select for a list, puppeteer_click for a button or a check box."));
         }
     }

@@ -60,7 +60,7 @@ async fn the_seven_tools_answer_as_published_and_better_where_that_was_wrong() {
             "Failed to click #h: Node is either not clickable or not an Element",
         ),
         ("puppeteer_click", json!({"selector": "##"}), "Failed to click ##: ## is not a valid selector"),
-        ("puppeteer_fill", json!({"selector": "#c", "value": "x"}), "Failed to fill #c: It is no field for text"),
+        ("puppeteer_fill", json!({"selector": "#c", "value": "x"}), "Failed to fill #c: It is not a text field"),
         (
             "puppeteer_select",
             json!({"selector": "#s", "value": "nope"}),

@@ -55,7 +55,7 @@ fn what_is_wrong_is_said_without_showing_secrets() {
     let config = Config { url: Some(Secret::new("postgres://u:hunter2@h/d")), ..Config::default() };
     assert!(!format!("{config:?} {:?}", config.targets().unwrap()).contains("hunter2"));
     assert!(!config.targets().unwrap().0[0].authority.contains("hunter2"));
-    // What others put into URLs is no reason not to start.
+    // What others put into URLs is not a reason not to start.
     let config = Config { url: Some(Secret::new("postgres://u@h/d?pgbouncer=true")), ..Config::default() };
     assert!(config.targets().unwrap().1[0].contains("pgbouncer"));
 }

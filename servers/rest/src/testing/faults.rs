@@ -161,7 +161,7 @@ impl Suite {
             let in_time = if slow { first <= most } else { first == most };
             assert!(in_time, "{what}: sent {first} times, not {most}");
         } else if told.failed {
-            // It could not go on without what is missing; that is no crash, and it says so.
+            // It could not go on without what is missing; that is not a crash, and it says so.
             assert!(!told.kind.is_empty(), "{what}: {}", told.result);
         }
         connection.close().await;

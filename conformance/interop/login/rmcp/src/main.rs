@@ -103,7 +103,7 @@ async fn step_up(lane: &mut Lane, client: &AuthClient<reqwest::Client>) -> Resul
         Ok(_) => return Err("it needs no other scope".into()),
         Err(error) => format!("{error:?}"),
     };
-    is(&refused, "it is no challenge", refused.contains("InsufficientScope"))?;
+    is(&refused, "it is not a challenge", refused.contains("InsufficientScope"))?;
     let url = client.auth_manager.lock().await.request_scope_upgrade("notes:write").await?;
     is(&url, "it does not ask for it", url.contains("notes%3Awrite"))?;
     let back = lane.ask(&url).await?;
@@ -127,7 +127,7 @@ async fn revocation(lane: &mut Lane, client: &AuthClient<reqwest::Client>) -> Re
         Ok(who) => return Err(format!("{who} comes in").into()),
         Err(error) => format!("{error:?}"),
     };
-    is(&refused, "it is no challenge", refused.contains("AuthRequired"))?;
+    is(&refused, "it is not a challenge", refused.contains("AuthRequired"))?;
     let again = lane.log_in().await?;
     let who = lane.call(&again, "whoami").await?;
     is(&who, "it is somebody else", who == "ada")

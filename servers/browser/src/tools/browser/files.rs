@@ -9,7 +9,7 @@ const FILES_MAX: usize = 50;
 /// The files at these paths, links resolved, if all of them are in the directories that may be uploaded from.
 ///
 /// # Errors
-/// When one is not, or is no file.
+/// When one is not, or is not a file.
 pub(crate) fn allowed(directories: &[PathBuf], paths: &[String]) -> Result<Vec<PathBuf>, ToolError> {
     if paths.is_empty() {
         return Ok(Vec::new());
