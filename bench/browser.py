@@ -5,7 +5,8 @@
 
 Both sides evaluate `1 + 1` in a page of the same browser program, one at a time: `puppeteer_evaluate` through the server over
 stdio, and `Runtime.evaluate` by this program. Rounds are interleaved; figures are medians of all calls. The difference holds
-two pipes more, the server's work, and the commands that it sends besides.
+two pipes more, the server's work, and the commands that it sends besides. Memory is that of the program with everything, and of one
+with this server alone: most of it are pages of the program's file that the kernel maps around those that are used.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
-from peers import BROWSERS, LOAD_CORE, REPO, ours  # noqa: E402
+from peers import BROWSERS, LOAD_CORE, REPO, ours, small_target  # noqa: E402
 from pipe import Pipe  # noqa: E402
 from samples import median  # noqa: E402
 
@@ -78,40 +79,56 @@ def samples(call, count):
     return took
 
 
-def own_kib(pid):
-    """Resident memory of the process alone."""
+def resident(pid):
+    """Resident memory of the process alone, and what of it is not a file's, in MiB."""
     with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
+        kib = dict(line.split()[:2] for line in f if line.startswith(("VmRSS:", "RssAnon:")))
+    return int(kib["VmRSS:"]) / 1024, int(kib["RssAnon:"]) / 1024
+
+
+def built(opt):
+    """The program with everything, and the one with this server alone."""
+    name, path = "linchpin", os.path.join(small_target(), "dist", "linchpin")
+    if not opt.no_build:
+        cargo = ["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"]
+        subprocess.run(cargo, cwd=REPO, check=True)
+        alone = dict(os.environ, CARGO_TARGET_DIR=small_target())
+        subprocess.run([*cargo, "--no-default-features", "--features", "browser"], cwd=REPO, env=alone, check=True)
+    return os.environ.get("BENCH_LINCHPIN") or ours(name), os.environ.get("BENCH_LINCHPIN_ALONE") or path
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--rounds", type=int, default=5)
-    ap.add_argument("--no-build", action="store_true", help="use what was built before (BENCH_LINCHPIN names another binary)")
+    ap.add_argument("--no-build", action="store_true", help="use what was built before (BENCH_LINCHPIN and BENCH_LINCHPIN_ALONE name other binaries)")
     opt = ap.parse_args()
     program = next((path for path in map(shutil.which, BROWSERS) if path), None)
     if program is None:
         raise SystemExit("there is no browser here")
-    if not opt.no_build:
-        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
-    binary = os.environ.get("BENCH_LINCHPIN") or ours("linchpin")
+    whole, alone = built(opt)
     os.sched_setaffinity(0, {int(LOAD_CORE)})
-    command = [binary, "serve", "browser", "--toolsets", "puppeteer", "--no-sandbox", "--executable", program]
-    raw, server, rss = [], [], []
+    serve = ["serve", "browser", "--toolsets", "puppeteer", "--no-sandbox", "--executable", program]
+    raw, server, memory = [], [], {whole: [], alone: []}
     for number in range(1, opt.rounds + 1):
         browser = Raw(program)
         try:
             plain = samples(browser.evaluate, CALLS)
         finally:
             browser.stop()
-        with Pipe(command, {}) as pipe:
-            pipe.call("puppeteer_navigate", {"url": "about:blank"}, "Navigated")
-            with_ours = samples(lambda: pipe.call("puppeteer_evaluate", {"script": "1 + 1"}, "result:\n2"), CALLS)
-            rss.append(own_kib(pipe.proc.pid) / 1024)
+        for binary in (whole, alone):
+            with Pipe([binary, *serve], {}) as pipe:
+                pipe.call("puppeteer_navigate", {"url": "about:blank"}, "Navigated")
+                took = samples(lambda: pipe.call("puppeteer_evaluate", {"script": "1 + 1"}, "result:\n2"), CALLS)
+                memory[binary].append(resident(pipe.proc.pid))
+            if binary == whole:
+                with_ours = took
         raw, server = raw + plain, server + with_ours
-        print(f"round {number}: raw {median(plain):.2f} ms, server {median(with_ours):.2f} ms, {rss[-1]:.1f} MiB", flush=True)
+        print(f"round {number}: raw {median(plain):.2f} ms, server {median(with_ours):.2f} ms", flush=True)
     added = median(server) - median(raw)
-    print(f"\nraw {median(raw):.2f} ms, server {median(server):.2f} ms: {added:.2f} ms more; {median(rss):.1f} MiB beside the browser's")
+    print(f"\nraw {median(raw):.2f} ms, server {median(server):.2f} ms: {added:.2f} ms more")
+    for name, binary in (("with everything", whole), ("with this server alone", alone)):
+        all_of_it, anonymous = (median(column) for column in zip(*memory[binary]))
+        print(f"beside the browser's memory, {name}: {all_of_it:.1f} MiB, {anonymous:.1f} of them not the program's file")
     return 0
 
 
