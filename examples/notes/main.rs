@@ -1,5 +1,5 @@
 //! State, several tools, a resource template, a prompt, an elicitation during a call, and progress. The
-//! same functions serve clients of every revision. `cargo run … --example notes -- http` serves HTTP.
+//! same functions serve clients of every revision. `cargo run -p linchpin-examples --example notes -- http` serves HTTP.
 
 use linchpin::prelude::*;
 use std::collections::BTreeMap;

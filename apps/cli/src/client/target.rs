@@ -156,6 +156,12 @@ impl TargetArgs {
         if self.is_said() && !words.is_empty() {
             return Err(Failure::usage(format!("server given twice: `{}`", words.join(" "))));
         }
+        if let [one] = self.command.as_slice()
+            && is_address(one)
+            && self.transport != Transport::Stdio
+        {
+            return self.web(one, Vec::new(), false);
+        }
         if !self.command.is_empty() || (self.transport == Transport::Stdio && !words.is_empty()) {
             let words = if words.is_empty() { self.command.clone() } else { words };
             return self.program(&words);
@@ -394,6 +400,13 @@ mod tests {
         ] {
             assert_eq!(meant(word).as_deref(), address, "{word}");
         }
+    }
+
+    #[test]
+    fn an_address_after_the_dashes_is_a_server_too() {
+        let args = TargetArgs { command: vec!["https://example.com/mcp".to_owned()], ..TargetArgs::default() };
+        let target = args.restrict_to(&mut vec!["echo".to_owned(), "a=b".to_owned()]).expect("it is a target");
+        assert!(matches!(target.kind, Kind::Web(url, _) if url == "https://example.com/mcp"));
     }
 
     #[test]

@@ -251,8 +251,9 @@ type Mistake = fn(&str, &mut Answer);
 #[test]
 fn the_check_names_each_mistake() {
     let home = tempfile::tempdir().unwrap();
-    let rows: [(&str, Mistake); 12] = [
+    let rows: [(&str, Mistake); 13] = [
         ("the server is not protected", |path, a| a.status = if path == "/mcp" { 200 } else { a.status }),
+        ("status 400: the server is not protected", |path, a| a.status = if path == "/mcp" { 400 } else { a.status }),
         ("with status 403 instead of 401", |path, a| a.status = if path == "/mcp" { 403 } else { a.status }),
         ("names no resource_metadata", |path, a| {
             if path == "/mcp" {

@@ -53,11 +53,14 @@ The last example uses the flags of the MCP Inspector's command line.
 ")]
     Inspect(Deferred<inspect::InspectArgs>),
     /// List tools.
-    #[command(before_help = "\
+    #[command(
+        alias = "list",
+        before_help = "\
 Examples:
   linchpin tools -- npx -y some-server
   linchpin tools --long https://example.com/mcp
-")]
+"
+    )]
     Tools(Deferred<tools::ToolsArgs>),
     /// Call a tool.
     #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\

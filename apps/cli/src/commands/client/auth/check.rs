@@ -77,7 +77,8 @@ async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<Stri
     let challenge = Challenge::of(&answer.parts.headers);
     match status {
         401 => found.good("a request without a token is answered with status 401")?,
-        200..=299 => found
+        // 400 is that of a server that asks for a session instead.
+        200..=299 | 400 => found
             .bad(format!("a request without a token is answered with status {status}: the server is not protected"))?,
         _ => found.bad(format!("a request without a token is answered with status {status} instead of 401"))?,
     }
@@ -86,7 +87,9 @@ async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<Stri
         match (named, &challenge.other) {
             (Some(place), _) => found.good(format!("the challenge names the metadata: {place}"))?,
             (None, Some(other)) => found.bad(format!("the challenge is {other}, not Bearer or DPoP"))?,
-            (None, None) => found.bad("the challenge (WWW-Authenticate: Bearer) names no resource_metadata")?,
+            (None, None) => found.bad(
+                "the challenge (WWW-Authenticate: Bearer) names no resource_metadata; a server that takes fixed tokens has none",
+            )?,
         }
         if challenge.error.is_some() {
             found.warn("the challenge has an error although no token was sent; RFC 6750 wants none")?;
