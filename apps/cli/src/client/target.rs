@@ -129,11 +129,16 @@ impl TargetArgs {
     /// Takes the target out of the words of a command; the others remain.
     pub(crate) fn restrict_to(&self, words: &mut Vec<String>) -> Result<Target, Failure> {
         let target = self.take(words);
-        let named = words.first().filter(|word| target.is_empty() && !self.is_said() && config::has(word));
+        let first = words.first().filter(|_| target.is_empty() && !self.is_said());
         let target = self.resolve(target);
-        match named {
-            Some(name) => target.map_err(|failure| failure.hint(format!("did you mean --server {name}?"))),
-            None => target,
+        match first {
+            Some(name) if config::has(name) => {
+                target.map_err(|failure| failure.hint(format!("did you mean --server {name}?")))
+            }
+            Some(path) if path.contains('/') && Path::new(path).is_file() => {
+                target.map_err(|failure| failure.hint(format!("did you mean `-- {path}` at the end?")))
+            }
+            _ => target,
         }
     }
 
@@ -400,6 +405,13 @@ mod tests {
         ] {
             assert_eq!(meant(word).as_deref(), address, "{word}");
         }
+    }
+
+    #[test]
+    fn a_program_in_the_place_of_a_tool_is_pointed_out() {
+        let program = std::env::current_exe().unwrap().display().to_string();
+        let failure = TargetArgs::default().restrict_to(&mut vec![program.clone(), "add".to_owned()]).err().unwrap();
+        assert!(format!("{failure:?}").contains(&format!("did you mean `-- {program}` at the end?")), "{failure:?}");
     }
 
     #[test]
