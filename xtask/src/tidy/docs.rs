@@ -36,7 +36,7 @@ fn lines_with_machine_paths(text: &str) -> Vec<usize> {
     let names = |line: &str| {
         MACHINE_PATHS.iter().any(|beginning| {
             line.match_indices(beginning).any(|(at, _)| {
-                // `https://host/home/x` and `./root/x` are no absolute paths.
+                // `https://host/home/x` and `./root/x` are not absolute paths.
                 let before = line[..at].chars().next_back();
                 let user = &line[at + beginning.len()..];
                 let somebody = !NOBODY.iter().any(|nobody| user.starts_with(nobody));

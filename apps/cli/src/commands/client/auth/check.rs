@@ -77,8 +77,11 @@ async fn resource(web: &Web, url: &str, found: &mut Findings) -> Result<Vec<Stri
     let challenge = Challenge::of(&answer.parts.headers);
     match status {
         401 => found.good("a request without a token is answered with status 401")?,
-        // 400 is that of a server that asks for a session instead.
-        200..=299 | 400 => found
+        // What a server without authorization says of a request without a session.
+        400 => found.bad(
+            "a request without a token is answered with status 400: the server is not protected, or reads it before it asks for a token",
+        )?,
+        200..=299 => found
             .bad(format!("a request without a token is answered with status {status}: the server is not protected"))?,
         _ => found.bad(format!("a request without a token is answered with status {status} instead of 401"))?,
     }
