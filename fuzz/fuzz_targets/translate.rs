@@ -7,7 +7,6 @@ use linchpin_core::{Caller, ClientCaps, ClientLimits, Features, Id, Limits, Sess
 use linchpin_proto::engine::open;
 use linchpin_proto::frame;
 use linchpin_proto::translate::{self, Claims, ask, notice, result};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -78,7 +77,8 @@ fuzz_target!(|data: &[u8]| {
             let there = result::to_stateless(&request, &message, span, Some("{}"));
             let back = result::to_session(&request, &message, span);
             for reply in [there, back, result::same(&request.id, &message, span)] {
-                assert!(serde_json::from_slice::<Value>(&reply.frame()).is_ok() || !json(message.text(span).as_bytes()));
+                // `RawValue`, not `Value`: numbers that no `f64` holds are JSON, and are passed on as they are written.
+                assert!(json(&reply.frame()) || !json(message.text(span).as_bytes()));
             }
         }
     });
