@@ -294,6 +294,10 @@ pub struct TaskLimits {
     pub argument_bytes_max: usize,
     /// Longest result of a task. Default 4 MiB. With a longer one the task fails.
     pub result_bytes_max: usize,
+    /// How long a task waits for an answer before it is suspended. Default 60,000; 0 means never. A suspended task takes no
+    /// memory: its handler is dropped, and started again once there is an answer. Only `resumable` tasks in a store that
+    /// outlives the process are suspended, between two steps, and not while a session is told of their progress.
+    pub suspend_ms: u64,
     /// Longest `statusMessage`. Default 1 KiB. A longer one is truncated.
     pub status_bytes_max: usize,
     /// Interval between two changes of a task's `statusMessage`. Default 1,000. Of several changes in between, the last one is
@@ -327,6 +331,7 @@ impl Default for TaskLimits {
             step_bytes_max: 4 << 20,
             argument_bytes_max: 1 << 20,
             result_bytes_max: 4 << 20,
+            suspend_ms: 60_000,
             status_bytes_max: 1 << 10,
             status_ms_min: 1_000,
             polls_per_second_max: 20,

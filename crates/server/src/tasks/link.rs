@@ -9,7 +9,11 @@ use linchpin_core::service::BoxFuture;
 use serde_json::value::RawValue;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How often a step that may not begin looks whether it may.
+const LEAVING_AGAIN: Duration = Duration::from_millis(50);
 
 /// A task that runs, as its handler sees it.
 pub(crate) trait RunningTask: Send + Sync {
@@ -68,21 +72,29 @@ pub(crate) struct RunningSteps {
 }
 
 impl RunningSteps {
-    /// A step begins. It never does in a process that ends: whoever goes on with the task does it.
+    /// A step begins. It never does in a process that ends, or once the task is suspended: whoever goes on with the task does
+    /// it.
     pub(crate) async fn begin(self: &Arc<Self>) -> RunningStep {
-        // Counted first: who leaves looks at both in the other order.
-        let step = RunningStep(self.clone());
-        self.count.fetch_add(1, Ordering::SeqCst);
-        if self.is_leaving.load(Ordering::SeqCst) {
+        loop {
+            // Counted first: who leaves looks at both in the other order.
+            let step = RunningStep(self.clone());
+            self.count.fetch_add(1, Ordering::SeqCst);
+            if !self.is_leaving.load(Ordering::SeqCst) {
+                return step;
+            }
             drop(step);
-            return std::future::pending().await;
+            tokio::time::sleep(LEAVING_AGAIN).await;
         }
-        step
     }
 
     /// No other step begins.
     pub(crate) fn leave(&self) {
         self.is_leaving.store(true, Ordering::SeqCst);
+    }
+
+    /// Others begin after all.
+    pub(crate) fn stay(&self) {
+        self.is_leaving.store(false, Ordering::SeqCst);
     }
 
     pub(crate) fn are_done(&self) -> bool {

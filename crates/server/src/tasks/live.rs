@@ -212,8 +212,45 @@ impl Handled {
                     continue;
                 }
             }
-            changed.await;
+            if !self.live.can_be_suspended() {
+                changed.await;
+                continue;
+            }
+            let wait = Duration::from_millis(self.live.storage.limits.tasks.suspend_ms);
+            if tokio::time::timeout(wait, changed).await.is_err() && self.suspend(name, nth).await {
+                // The runner drops the handler where it waits.
+                return std::future::pending().await;
+            }
         }
+    }
+
+    /// Nobody has answered for long: whoever takes the answer starts the task again. `false` if there is one, or a step runs.
+    async fn suspend(&self, name: &str, nth: u32) -> bool {
+        self.live.finish_steps();
+        let mut suspended = Ok(Change::None);
+        if self.live.is_between_steps() {
+            let message = self.take_message();
+            let mut edit = |record: &mut Record| {
+                if record.state.question(name, nth).is_none_or(|question| !question.is_open()) {
+                    return Change::None;
+                }
+                if let Some(message) = &message {
+                    let _ = record.state.apply(&Event::Message(message), self.live.storage.now_ms());
+                }
+                record.suspended = Some(record.state.open().count());
+                record.suspensions += 1;
+                record.runner = None;
+                Change::Changed
+            };
+            suspended = self.live.change_as_runner(&mut edit).await;
+        }
+        let is_suspended = matches!(suspended, Ok(Change::Changed));
+        match is_suspended {
+            true => tracing::debug!(target: "linchpin::task", task = &*self.live.id, "task suspended"),
+            false if self.live.storage.is_closing() => {}
+            false => self.live.go_on_with_steps(),
+        }
+        is_suspended
     }
 
     async fn ask_first(&self, name: &str, nth: u32, method: &str, params: &RawValue) -> Result<(), RequestError> {

@@ -4,6 +4,7 @@ use crate::running_server::RunningServer;
 use crate::shared::clip;
 use crate::tasks::owner::Owner;
 use crate::tasks::record::Record;
+use crate::tasks::recovery;
 use crate::tasks::storage::{Storage, TaskError, ask_again};
 use crate::validate;
 use base64::Engine as _;
@@ -146,11 +147,28 @@ impl Asks {
         if let Err(refused) = self.admit(&record) {
             return refused;
         }
-        match answer(&self.storage, &self.owner, id, &answers, Given::Result).await {
+        match self.answer(id, &answers, Given::Result).await {
             Ok(None) => self.core.shared.writer(&self.request).finish(ReplyKind::Complete),
             Ok(Some(why)) => refuse(&why),
             Err(error) => self.error(id, &error),
         }
+    }
+
+    /// Gives answers to a task, and starts it again if it is suspended. Returns why all are refused, if they are.
+    pub(crate) async fn answer(
+        &self,
+        id: &str,
+        answers: &[(String, Box<RawValue>)],
+        given: Given,
+    ) -> Result<Option<String>, TaskError> {
+        // Before an answer is acknowledged: should this process die now, another one starts the task.
+        recovery::ensure(&self.core);
+        self.storage.be_listed().await?;
+        let (refused, answered) = answer(&self.storage, &self.owner, id, answers, given).await?;
+        if let Some(record) = answered {
+            recovery::resume(&self.core, &self.owner, id, record);
+        }
+        Ok(refused)
     }
 
     pub(crate) async fn list(&self) -> Reply {
@@ -234,20 +252,20 @@ pub(crate) enum Given {
 }
 
 /// Gives answers to a task: those that do not fit are asked again. Keys that are not open are ignored. Returns why all are
-/// refused, if they are.
-pub(crate) async fn answer(
+/// refused, if they are, and the record if the task is to be started again.
+async fn answer(
     storage: &Storage,
     owner: &Owner,
     id: &str,
     answers: &[(String, Box<RawValue>)],
     given: Given,
-) -> Result<Option<String>, TaskError> {
+) -> Result<(Option<String>, Option<Record>), TaskError> {
     let limits = &storage.limits.tasks;
     let limit = limits.answer_bytes_max;
-    let mut refused = None;
+    let (mut refused, mut answered) = (None, None);
     storage
         .change(owner, id, &mut |record| {
-            refused = None;
+            (refused, answered) = (None, None);
             let mut all = Change::None;
             for (key, value) in answers {
                 let Some(question) = record.state.open().find(|question| question.key == *key) else { continue };
@@ -267,10 +285,11 @@ pub(crate) async fn answer(
                     all = event;
                 }
             }
+            answered = record.is_answered().then(|| record.clone());
             all
         })
         .await?;
-    Ok(refused)
+    Ok((refused, answered))
 }
 
 /// Why an answer does not fit its question.

@@ -21,8 +21,19 @@ pub(crate) struct Record {
     /// Whether it may be started again.
     #[serde(default)]
     pub(crate) resumable: bool,
+    /// Its handler was dropped while it waited for an answer: the number of questions that were open then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) suspended: Option<usize>,
+    /// How many times it was suspended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) suspensions: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) end: Option<Kept>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Where the end is.
@@ -46,6 +57,21 @@ impl Record {
     pub(crate) fn features(&self) -> &'static Features {
         let made = usize::from(self.revision);
         Features::all().find(|features| features.index == made).unwrap_or_else(newest)
+    }
+
+    /// Whether it is suspended and nobody has answered since.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.suspended.is_some_and(|open| self.state.open().count() >= open)
+    }
+
+    /// Whether it is suspended and has an answer: whoever has given it starts the task again.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.suspended.is_some() && !self.is_idle() && !self.state.status.is_end()
+    }
+
+    /// How many times it was started, without those after it was suspended.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.state.attempt.saturating_sub(self.suspensions)
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Record, serde_json::Error> {

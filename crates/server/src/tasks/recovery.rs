@@ -164,7 +164,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
         return Ok(());
     };
     let mut all = storage.scan(None).await?;
-    all.retain(|(_, _, record)| !record.state.status.is_end() && is_of(record, node));
+    all.retain(|(_, _, record)| !record.state.status.is_end() && is_of(record, node) && !record.is_idle());
     all.sort_by_key(|(_, _, record)| record.state.created_ms);
     let mut is_done = true;
     for (owner, id, record) in all {
@@ -176,6 +176,23 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
     }
     let _ = storage.store.lease().release(&turn, fence).await?;
     Ok(())
+}
+
+/// A suspended task has an answer: it is started again here, once there is room.
+pub(crate) fn resume(core: &Arc<RunningServer>, owner: &Owner, id: &str, found: Record) {
+    let (core, storage) = (Arc::downgrade(core), core.tasks().clone());
+    let (owner, id) = (owner.clone(), id.to_owned());
+    tokio::spawn(async move {
+        let mut pause = PAUSE_MIN;
+        while let Some(core) = core.upgrade().filter(|_| !storage.is_closing()) {
+            if take(&core, &storage, "", (owner.clone(), id.clone()), &found).await {
+                return;
+            }
+            drop(core);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    });
 }
 
 /// Whether a task was run by a process, or was left for anybody.
@@ -225,17 +242,17 @@ impl Taking {
             if record.runner.as_ref() == Some(&self.runner) {
                 return Change::Changed;
             }
-            if !is_of(record, &self.node) {
+            if !is_of(record, &self.node) || record.is_idle() {
                 return Change::None;
             }
-            let why = match record.state.attempt {
+            let why = match record.attempts() {
                 _ if storage.now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
                 _ if !record.resumable => LOST.to_owned(),
                 attempt if attempt >= ATTEMPTS_MAX => {
                     format!("the server stopped while the task ran; it was started {attempt} times and not once more")
                 }
                 _ => {
-                    record.runner = Some(self.runner.clone());
+                    (record.runner, record.suspended) = (Some(self.runner.clone()), None);
                     return record.state.apply(&Event::Restart, storage.now_ms());
                 }
             };

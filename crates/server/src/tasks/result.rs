@@ -4,7 +4,7 @@ use crate::cx::{Cx, Out};
 use crate::mrtr::RoundTrips;
 use crate::running_call;
 use crate::target::CallStart as Started;
-use crate::tasks::methods::{self, Asks, Given};
+use crate::tasks::methods::{Asks, Given};
 use crate::tasks::storage::{Storage, TaskError};
 use linchpin_core::service::CallStart;
 use linchpin_core::{Reply, ReplyKind, ServerRequest, ServerRequestError};
@@ -86,7 +86,7 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
                 }
             };
             if let Some(value) = value {
-                methods::answer(storage, &asks.owner, id, &[(key.clone(), value)], given).await?;
+                asks.answer(id, &[(key.clone(), value)], given).await?;
             }
             asked.remove(&key);
         }

@@ -260,6 +260,8 @@ impl Storage {
             revision: new.revision,
             runner: Some(runner.clone()),
             resumable: new.again.is_some(),
+            suspended: None,
+            suspensions: 0,
             end: None,
         };
         let key = self.key("task", &new.owner, &id);
@@ -683,6 +685,23 @@ impl Live {
         self.steps.get().into_iter().for_each(|steps| steps.leave());
     }
 
+    /// Steps may begin again.
+    pub(crate) fn go_on_with_steps(&self) {
+        self.steps.get().into_iter().for_each(|steps| steps.stay());
+    }
+
+    /// Whether its handler may be dropped while it waits for an answer.
+    pub(crate) fn can_be_suspended(&self) -> bool {
+        let storage = &self.storage;
+        let is_told = self.session.get().is_some_and(|session| session.strong_count() > 0);
+        // Who may be revoked is looked at while the task runs.
+        storage.limits.tasks.suspend_ms > 0
+            && storage.outlives()
+            && storage.is_revoked.is_none()
+            && !is_told
+            && self.look(|record| record.resumable)
+    }
+
     /// Whether none of its steps runs.
     pub(crate) fn is_between_steps(&self) -> bool {
         self.steps.get().is_none_or(|steps| steps.are_done())
@@ -705,7 +724,12 @@ impl Live {
 
     /// Nobody runs it here any more.
     pub(crate) fn leave(&self) {
-        self.storage.live().remove(&self.key);
+        let mut running = self.storage.live();
+        // A suspended task may run here again already.
+        if running.get(&self.key).is_some_and(|live| std::ptr::eq(&raw const **live, self)) {
+            running.remove(&self.key);
+        }
+        drop(running);
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (has_ended, deleted_ms) = self.look(|record| (record.state.status.is_end(), record.state.deleted_ms()));
         if has_ended {

@@ -95,7 +95,8 @@ async fn survive(tasks: usize, kills: usize) {
     }
     eprintln!("{tasks} tasks, {kills} kills: {done} done, {given_up} given up, {failed} not started again");
     assert!(counts(folder, "once").values().all(|count| *count == 1), "what is not resumable ran once");
-    assert!(counts(folder, "starts").values().all(|count| *count <= 3), "nothing is started more often than promised");
+    // Three times, and once more after it was suspended.
+    assert!(counts(folder, "starts").values().all(|count| *count <= 4), "nothing is started more often than promised");
     // A step is repeated only if the process died between its effect and its entry: at most once a kill.
     let effects = counts(folder, "effects");
     let repeated: usize = effects.values().map(|count| count - 1).sum();

@@ -14,6 +14,7 @@ mod node;
 mod processes;
 #[cfg(unix)]
 mod redis;
+mod suspended;
 
 use crate::common::{MODERN, Peer};
 use linchpin::Principal;

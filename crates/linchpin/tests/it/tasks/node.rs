@@ -60,7 +60,7 @@ fn server(folder: &Path, store: Store) -> Server<PathBuf> {
     };
     Server::new("killed", "1")
         .limits(|limits| {
-            limits.tasks.lease_ms = LEASE_MS;
+            (limits.tasks.lease_ms, limits.tasks.suspend_ms) = (LEASE_MS, 100);
             limits.tasks.running_per_owner_max = 2_000;
             limits.tasks.running_max = 2_000;
             limits.tasks.kept_per_owner_max = 5_000;
