@@ -355,6 +355,11 @@ impl ResultWriter {
         }
     }
 
+    /// Gives back the memory that is reserved for the result: for a call that takes long, and may wait with many others.
+    pub fn shrink_to_fit(&mut self) {
+        self.frame.shrink_to_fit();
+    }
+
     /// The features of the caller's revision.
     pub fn features(&self) -> &'static Features {
         self.features

@@ -314,6 +314,10 @@ impl Cx {
 
     /// Returns the HTTP request headers; empty on other transports. Not verified.
     pub fn headers(&self) -> &http::HeaderMap {
+        #[cfg(feature = "tasks")]
+        if let Some(link) = self.link() {
+            return link.headers();
+        }
         &self.0.context.headers
     }
 

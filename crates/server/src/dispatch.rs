@@ -97,7 +97,12 @@ fn invoke(
     cx: Option<Cx>,
     owner: Option<Owner>,
 ) -> CallStart {
-    let out = shared.writer(request);
+    #[cfg_attr(not(feature = "tasks"), allow(unused_mut))]
+    let mut out = shared.writer(request);
+    #[cfg(feature = "tasks")]
+    if cx.as_ref().is_some_and(|cx| cx.link().is_some()) {
+        out.shrink_to_fit();
+    }
     let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone(), owner };
     let future = match (layers, &cx) {
         (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).start(Call::new(invocation, cx.clone())),

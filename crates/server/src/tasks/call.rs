@@ -18,7 +18,7 @@ use crate::tasks::recovery;
 use crate::tasks::runner;
 use crate::tasks::storage::{NewTask, Storage, TaskError};
 use crate::tool::Registered;
-use http::HeaderValue;
+use http::HeaderMap;
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
 use linchpin_core::{CallEvent, Cancel, Reply, ReplyKind, RunningCall};
@@ -110,9 +110,9 @@ pub(crate) fn start(
         again: again.map(|_| call_again(request, context, &args, tool)),
         answered: Vec::new(),
     };
-    let link = Arc::new(Link::new(mode));
+    let link = Arc::new(Link::new(mode, &context.headers));
     // A task keeps all of this for its whole life.
-    let (request, context) = &(Arc::new(request.detached()), owned_context(context));
+    let (request, context) = &(Arc::new(request.detached()), without_headers(context));
     let args = args.of(request);
     let layers = core.layers(&tool.target.layers);
     let started = match dispatch::start_linked(
@@ -159,16 +159,17 @@ fn sleep_ms(ms: u64) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
 }
 
-/// What is known about the request, with headers in memory of their own: as they came they keep the transport's read buffer.
-fn owned_context(context: &RequestContext) -> Arc<RequestContext> {
-    let mut owned = context.clone();
-    for value in owned.headers.values_mut() {
-        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
-            copy.set_sensitive(value.is_sensitive());
-            *value = copy;
-        }
-    }
-    Arc::new(owned)
+/// What is known about the request. The link has its headers.
+fn without_headers(context: &RequestContext) -> Arc<RequestContext> {
+    let RequestContext { headers: _, extensions, principal, scoped, peer, connection } = context;
+    Arc::new(RequestContext {
+        headers: HeaderMap::new(),
+        extensions: extensions.clone(),
+        principal: principal.clone(),
+        scoped: *scoped,
+        peer: *peer,
+        connection: connection.clone(),
+    })
 }
 
 /// What is needed to start the call again. Of `_meta` only what the protocol defines is kept: the rest may be secret.

@@ -24,7 +24,7 @@ struct Counts {
 }
 
 struct Entry {
-    id: Box<str>,
+    id: Arc<str>,
     deleted_ms: u64,
     has_ended: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Slot {
 pub(crate) struct Place(u64);
 
 /// A task that goes for a new one.
-pub(crate) type Victim = (Owner, Box<str>);
+pub(crate) type Victim = (Owner, Arc<str>);
 
 impl Capacity {
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -66,7 +66,7 @@ impl Capacity {
     pub(crate) fn keep(
         &self,
         owner: &Owner,
-        id: &str,
+        id: &Arc<str>,
         deleted_ms: u64,
         now: u64,
         limits: &TaskLimits,
@@ -86,7 +86,7 @@ impl Capacity {
             (true, _) => Some(counts.evict(Some(owner)).ok_or_else(|| busy(limits.kept_per_owner_max, "tasks kept"))?),
             (false, true) => Some(counts.evict(None).ok_or_else(|| busy(limits.kept_max, "tasks kept"))?),
         };
-        Ok((counts.add(owner, id, deleted_ms, false), victim))
+        Ok((counts.add(owner, id.clone(), deleted_ms, false), victim))
     }
 
     /// Counts a task that another process has made.
@@ -97,7 +97,7 @@ impl Capacity {
             (entry.deleted_ms, entry.has_ended) = (deleted_ms, has_ended);
             return Place(*place);
         }
-        counts.add(owner, id, deleted_ms, has_ended)
+        counts.add(owner, id.into(), deleted_ms, has_ended)
     }
 
     /// A kept task has ended.
@@ -119,9 +119,9 @@ fn busy(max: usize, what: &str) -> String {
 }
 
 impl Counts {
-    fn add(&mut self, owner: &Owner, id: &str, deleted_ms: u64, has_ended: bool) -> Place {
+    fn add(&mut self, owner: &Owner, id: Arc<str>, deleted_ms: u64, has_ended: bool) -> Place {
         self.made += 1;
-        let entry = Entry { id: id.into(), deleted_ms, has_ended };
+        let entry = Entry { id, deleted_ms, has_ended };
         self.kept.entry(owner.clone()).or_default().insert(self.made, entry);
         self.kept_all += 1;
         Place(self.made)
@@ -146,7 +146,7 @@ impl Counts {
     }
 
     /// Takes the oldest task that has ended, of one owner or of all.
-    fn evict(&mut self, owner: Option<&Owner>) -> Option<(Owner, Box<str>)> {
+    fn evict(&mut self, owner: Option<&Owner>) -> Option<Victim> {
         let of = |own: &BTreeMap<u64, Entry>| own.iter().find(|(_, entry)| entry.has_ended).map(|(place, _)| *place);
         let (owner, place) = match owner {
             Some(owner) => (owner.clone(), of(self.kept.get(owner)?)?),

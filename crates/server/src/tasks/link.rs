@@ -2,8 +2,10 @@
 
 use crate::error::Result;
 use crate::request_error::RequestError;
+use crate::tasks::kept_headers::KeptHeaders;
 use crate::tasks::options::Mode;
 use bytes::Bytes;
+use http::HeaderMap;
 use linchpin_core::json::write_str;
 use linchpin_core::service::BoxFuture;
 use serde_json::value::RawValue;
@@ -53,6 +55,8 @@ enum Fate {
 /// See the module's documentation.
 pub(crate) struct Link {
     pub(crate) mode: Mode,
+    /// The headers of its request.
+    headers: KeptHeaders,
     fate: Mutex<Fate>,
     decided: Notify,
     /// The handler wants the task now.
@@ -112,9 +116,10 @@ impl Drop for RunningStep {
 }
 
 impl Link {
-    pub(crate) fn new(mode: Mode) -> Link {
+    pub(crate) fn new(mode: Mode, headers: &HeaderMap) -> Link {
         Link {
             mode,
+            headers: KeptHeaders::new(headers),
             fate: Mutex::default(),
             decided: Notify::new(),
             wanted: AtomicBool::new(mode == Mode::Must),
@@ -122,6 +127,11 @@ impl Link {
             steps: Mutex::default(),
             running: Arc::default(),
         }
+    }
+
+    /// The headers of the call's request.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.headers.map()
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {

@@ -10,7 +10,7 @@ use linchpin_proto::task::{Change, Event, cut};
 use linchpin_store::{Append, Fence, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ pub(crate) struct Handled {
 #[derive(Default)]
 struct Inner {
     /// How many times this run has asked under a name.
-    asked: HashMap<String, u32>,
+    asked: BTreeMap<String, u32>,
     /// The message that is not written yet, and whether somebody is going to write it.
     message: Option<String>,
     is_writing: bool,
-    steps: HashMap<String, Box<RawValue>>,
+    steps: BTreeMap<String, Box<RawValue>>,
     step_bytes: usize,
     steps_kept: u64,
 }

@@ -1,9 +1,10 @@
 //! Tasks: calls that answer later, and outlive their connection.
 //!
-//! `options` and `link` are below the context of calls, the rest is above it.
+//! `options`, `link` and `kept_headers` are below the context of calls, the rest is above it.
 
 pub(crate) mod call;
 pub(crate) mod capacity;
+pub(crate) mod kept_headers;
 pub(crate) mod link;
 pub(crate) mod listen;
 pub(crate) mod live;

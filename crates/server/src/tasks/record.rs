@@ -1,5 +1,6 @@
 //! What the store keeps of a task.
 
+use bytes::Bytes;
 use linchpin_core::Features;
 use linchpin_proto::task::{End, State};
 use serde::{Deserialize, Serialize};
@@ -78,9 +79,9 @@ impl Record {
         serde_json::from_slice(bytes)
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Bytes {
         // Numbers, strings and checked JSON.
-        serde_json::to_vec(self).unwrap_or_default()
+        serde_json::to_vec(self).unwrap_or_default().into_boxed_slice().into()
     }
 }
 

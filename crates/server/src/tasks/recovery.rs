@@ -285,7 +285,7 @@ impl Taking {
             tracing::info!(target: "linchpin::task", task = id, tool, "task of another process failed");
             return;
         }
-        let live = storage.run_here(id.as_str().into(), self.owner.clone(), self.runner.clone(), held, place, slot);
+        let live = storage.run_here(id.as_str().into(), self.owner.clone(), self.runner.run, held, place, slot);
         tracing::info!(target: "linchpin::task", task = id, tool, "task started again");
         tokio::spawn(start_or_fail(Arc::downgrade(core), live));
     }
@@ -391,7 +391,7 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
     });
     let handled = Handled::new(live.clone());
     handled.recall().await?;
-    let link = Arc::new(Link::new(Mode::Must));
+    let link = Arc::new(Link::new(Mode::Must, &context.headers));
     link.set_moved(true);
     live.runs(link.running.clone(), None);
     link.decide(Some(Arc::new(Handle(handled.clone()))));

@@ -21,33 +21,51 @@ use std::time::Duration;
 const REVOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Runs a task. `cx` is the context of its call.
-pub(crate) async fn run(handled: Arc<Handled>, mut future: BoxFuture<'static, Reply>, cx: Cx) {
-    let live = handled.live.clone();
-    let end = until_end(&live, &mut future, cx.principal()).await;
-    // What the handler holds goes first, as it does when a call ends.
-    drop(future);
-    if let Some(end) = end {
+#[allow(clippy::manual_async_fn, reason = "an async function would keep its arguments twice, and a task is to be small")]
+pub(crate) fn run(
+    handled: Arc<Handled>,
+    mut future: BoxFuture<'static, Reply>,
+    cx: Cx,
+) -> impl Future<Output = ()> + Send + 'static {
+    async move {
+        let mut deadline = pin!(tokio::time::sleep_until(handled.live.deadline()));
+        let mut revoked = revocation(&handled.live, &cx);
+        let end = poll_fn(|task| {
+            if handled.live.poll_stopped(task).is_ready() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(end) = poll_handler(&handled.live, &mut future, task) {
+                return Poll::Ready(Some(end));
+            }
+            // It stops once it is cancelled.
+            if let Some(revoked) = &mut revoked {
+                let Poll::Pending = revoked.as_mut().poll(task);
+            }
+            deadline.as_mut().poll(task).map(|()| Some(failed(EXPIRED)))
+        })
+        .await;
+        // What the handler holds goes first, as it does when a call ends.
+        drop(future);
         // Boxed: while the handler runs, a task is no larger for how it will end.
-        Box::pin(finish(&handled, end)).await;
-    } else if live.stopped() == Some(Stop::Leave) {
-        Box::pin(release(&live)).await;
+        Box::pin(finish_or_release(&handled, end)).await;
+        cx.0.close();
+        handled.live.leave();
+        tracing::debug!(target: "linchpin::task", task = &*handled.live.id, "task left");
     }
-    cx.0.close();
-    live.leave();
-    tracing::debug!(target: "linchpin::task", task = &*live.id, "task left");
 }
 
-/// How the handler ended. `None` if it was stopped.
-async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>, principal: Option<&Principal>) -> Option<End> {
-    let mut stopped = pin!(async {
-        while live.stopped().is_none() {
-            live.wake.notified().await;
-        }
-    });
-    let mut deadline = pin!(tokio::time::sleep_until(live.deadline()));
-    let watched = live.storage.is_revoked.as_ref().zip(principal);
-    let mut revoked = watched.map(|(is_revoked, principal)| Box::pin(cancel_when_revoked(live, is_revoked, principal)));
-    let mut handler = |task: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
+/// What follows on the handler. `end` is how it ended; `None` if it was stopped.
+async fn finish_or_release(handled: &Handled, end: Option<End>) {
+    match end {
+        Some(end) => finish(handled, end).await,
+        None if handled.live.stopped() == Some(Stop::Leave) => release(&handled.live).await,
+        None => {}
+    }
+}
+
+/// Polls the handler, and catches its panics.
+fn poll_handler(live: &Live, future: &mut BoxFuture<'static, Reply>, task: &mut Context<'_>) -> Poll<End> {
+    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled.map(|reply| of_reply(live, &reply)),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -55,21 +73,21 @@ async fn until_end(live: &Live, future: &mut BoxFuture<'static, Reply>, principa
             tracing::error!(task = &*live.id, panic = text.as_deref(), "a handler panicked");
             Poll::Ready(failed("the task stopped unexpectedly because of a bug in the server"))
         }
-    };
-    poll_fn(|task| {
-        if stopped.as_mut().poll(task).is_ready() {
-            return Poll::Ready(None);
+    }
+}
+
+/// Looks whether the principal of a task is revoked, if that ends tasks.
+fn revocation(live: &Arc<Live>, cx: &Cx) -> Option<BoxFuture<'static, Infallible>> {
+    let (live, cx) = (live.clone(), cx.clone());
+    if live.storage.is_revoked.is_none() || cx.principal().is_none() {
+        return None;
+    }
+    Some(Box::pin(async move {
+        match live.storage.is_revoked.as_ref().zip(cx.principal()) {
+            Some((is_revoked, principal)) => cancel_when_revoked(&live, is_revoked, principal).await,
+            None => std::future::pending().await,
         }
-        if let Poll::Ready(end) = handler(task) {
-            return Poll::Ready(Some(end));
-        }
-        // It stops once it is cancelled.
-        if let Some(revoked) = &mut revoked {
-            let Poll::Pending = revoked.as_mut().poll(task);
-        }
-        deadline.as_mut().poll(task).map(|()| Some(failed(EXPIRED)))
-    })
-    .await
+    }))
 }
 
 /// Cancels a task once its principal is revoked.

@@ -21,7 +21,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::{Notify, OnceCell};
 
@@ -79,7 +79,7 @@ pub(crate) struct Storage {
     pub(crate) has_clock: OnceCell<()>,
     pub(crate) is_listed: OnceCell<()>,
     runs: AtomicU64,
-    live: Mutex<HashMap<String, Arc<Live>>>,
+    live: Mutex<HashMap<Arc<str>, Arc<Live>>>,
     pub(crate) capacity: Arc<Capacity>,
     polls: Mutex<Polls>,
     /// Questions that some `tasks/result` is asking, by task and key.
@@ -112,17 +112,18 @@ pub(crate) struct NewTask {
 /// A task that runs in this process.
 pub(crate) struct Live {
     pub(crate) storage: Arc<Storage>,
-    pub(crate) id: Box<str>,
+    pub(crate) id: Arc<str>,
     pub(crate) owner: Owner,
-    key: String,
-    runner: Runner,
+    key: Arc<str>,
+    /// The number of this run among those of this process.
+    run: u64,
     held: Mutex<(Record, Rev)>,
     /// Changes of this process are made one after the other.
     turn: tokio::sync::Mutex<()>,
     /// The record has changed.
     pub(crate) changed: Notify,
-    /// The runner has to look why it should stop.
-    pub(crate) wake: Notify,
+    /// Wakes the runner, so that it looks why it should stop.
+    waker: Mutex<Option<Waker>>,
     stopped: AtomicU8,
     place: Place,
     slot: Mutex<Option<Slot>>,
@@ -177,7 +178,7 @@ impl Storage {
         self.store.kind() != "memory"
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -247,7 +248,8 @@ impl Storage {
         self.be_listed().await?;
         let now = self.now_ms();
         let limits = &self.limits.tasks;
-        let (id, runner) = (owner::new_id(), self.next_runner());
+        let (id, runner): (Arc<str>, _) = (owner::new_id().into(), self.next_runner());
+        let run = runner.run;
         let state = begun(State::new(now, new.ttl_ms), &new.answered, limits);
         let kept = self.capacity.keep(&new.owner, &id, state.deleted_ms(), now, limits);
         let (place, victim) = kept.map_err(TaskError::Busy)?;
@@ -258,7 +260,7 @@ impl Storage {
             state,
             tool: new.tool,
             revision: new.revision,
-            runner: Some(runner.clone()),
+            runner: Some(runner),
             resumable: new.again.is_some(),
             suspended: None,
             suspensions: 0,
@@ -273,7 +275,7 @@ impl Storage {
             self.kv.put(&key, bytes.into(), Expect::Any, ttl).await.map(drop)
         });
         // Both are on the disk before anybody is told.
-        let stored = both(again, self.kv.put(&key, record.bytes().into(), Expect::Absent, ttl));
+        let stored = both(again, self.kv.put(&key, record.bytes(), Expect::Absent, ttl));
         let rev = match stored.await {
             Ok(Put::Stored(rev)) => rev,
             Ok(Put::Conflict(_)) => {
@@ -286,30 +288,30 @@ impl Storage {
             }
         };
         tracing::debug!(target: "linchpin::task", task = %id, tool = &*record.tool, "task created");
-        Ok(self.run_here(id.into(), new.owner, runner, (record, rev), place, slot))
+        Ok(self.run_here(id, new.owner, run, (record, rev), place, slot))
     }
 
     /// A task runs here from now on.
     pub(crate) fn run_here(
         self: &Arc<Self>,
-        id: Box<str>,
+        id: Arc<str>,
         owner: Owner,
-        runner: Runner,
+        run: u64,
         held: (Record, Rev),
         place: Place,
         slot: Slot,
     ) -> Arc<Live> {
-        let key = self.key("task", &owner, &id);
+        let key: Arc<str> = self.key("task", &owner, &id).into();
         let live = Arc::new(Live {
             storage: self.clone(),
             id,
             owner,
             key: key.clone(),
-            runner,
+            run,
             held: Mutex::new(held),
             turn: tokio::sync::Mutex::new(()),
             changed: Notify::new(),
-            wake: Notify::new(),
+            waker: Mutex::default(),
             stopped: AtomicU8::new(0),
             place,
             slot: Mutex::new(Some(slot)),
@@ -367,7 +369,7 @@ impl Storage {
             return Err(TaskError::Unknown);
         }
         let key = self.key("task", owner, id);
-        let live = self.live().get(&key).cloned();
+        let live = self.live().get(&*key).cloned();
         if let Some(live) = live {
             return live.change(edit).await;
         }
@@ -378,7 +380,7 @@ impl Storage {
         if change != Change::None {
             self.told(id, &held.0).await;
             // It may run here since, with the record of before (`take` looks once more when it has begun).
-            let begun = self.live().get(&key).cloned();
+            let begun = self.live().get(&*key).cloned();
             if let Some(live) = begun {
                 live.refresh().await;
             }
@@ -395,7 +397,7 @@ impl Storage {
                 return Ok(change);
             }
             let ttl = Duration::from_millis(new.state.deleted_ms().saturating_sub(self.now_ms()).max(1));
-            match self.kv.put(key, new.bytes().into(), Expect::Rev(held.1), ttl).await? {
+            match self.kv.put(key, new.bytes(), Expect::Rev(held.1), ttl).await? {
                 Put::Stored(rev) => {
                     *held = (new, rev);
                     return Ok(change);
@@ -581,6 +583,14 @@ impl Live {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn runner(&self) -> Runner {
+        Runner { node: self.storage.node.clone(), run: self.run }
+    }
+
+    fn is_runner(&self, record: &Record) -> bool {
+        record.runner.as_ref().is_some_and(|runner| runner.run == self.run && runner.node == self.storage.node)
+    }
+
     /// Looks at the newest record that is known here.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Record) -> T) -> T {
         look(&self.held().0)
@@ -605,7 +615,7 @@ impl Live {
 
     /// Changes the task, as its runner: nothing happens if it is another one now.
     pub(crate) async fn change_as_runner(&self, edit: &mut Edit<'_>) -> Result<Change, TaskError> {
-        self.change(&mut |record| match record.runner.as_ref() == Some(&self.runner) {
+        self.change(&mut |record| match self.is_runner(record) {
             true => edit(record),
             false => Change::None,
         })
@@ -621,14 +631,14 @@ impl Live {
             return Ok(Kept::Here(end.clone()));
         }
         let bytes = serde_json::to_vec(end).map_err(corrupt)?;
-        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner());
         let _ = self.storage.kv.put(&key, bytes.into(), Expect::Any, self.kept()).await?;
-        Ok(Kept::Apart(self.runner.clone()))
+        Ok(Kept::Apart(self.runner()))
     }
 
     /// Forgets a long end that is not the task's: another one came first, or another run.
     pub(crate) async fn drop_end(&self) -> Result<(), TaskError> {
-        let key = self.storage.end_key(&self.owner, &self.id, &self.runner);
+        let key = self.storage.end_key(&self.owner, &self.id, &self.runner());
         let _ = self.storage.kv.delete(&key, Expect::Any).await?;
         Ok(())
     }
@@ -650,7 +660,7 @@ impl Live {
 
     /// Takes a newer record: who waits for changes looks again, and who runs it stops if it is over.
     fn took(&self, held: (Record, Rev)) {
-        let is_over = held.0.state.status.is_end() || held.0.runner.as_ref() != Some(&self.runner);
+        let is_over = held.0.state.status.is_end() || !self.is_runner(&held.0);
         self.tell_session(&held.0);
         *self.held() = held;
         self.changed.notify_waiters();
@@ -710,7 +720,14 @@ impl Live {
     /// Stops the run.
     pub(crate) fn stop(&self, why: Stop) {
         let _ = self.stopped.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
-        self.wake.notify_one();
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until it should stop. Only the runner does.
+    pub(crate) fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.waker().clone());
+        self.stopped().map_or(Poll::Pending, |_| Poll::Ready(()))
     }
 
     /// Why it should stop, if it should.
