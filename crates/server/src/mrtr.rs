@@ -12,12 +12,15 @@ use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The multi-round-trip state of one call. Empty, at no cost, for calls that never ask.
 #[derive(Default)]
-pub(crate) struct RoundTrips {
+pub(crate) struct RoundTrips(Option<Box<Inner>>);
+
+pub(crate) struct Inner {
     round: u32,
     /// Input of earlier round trips and of this one.
     answers: BTreeMap<String, Box<RawValue>>,
@@ -31,6 +34,37 @@ pub(crate) struct RoundTrips {
     /// What the handler asked and had an answer to, for the task that the call may become.
     #[cfg(feature = "tasks")]
     taken: BTreeMap<String, Taken>,
+}
+
+static EMPTY: Inner = Inner::new();
+
+impl Inner {
+    const fn new() -> Inner {
+        Inner {
+            round: 0,
+            answers: BTreeMap::new(),
+            memos: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            scopes: None,
+            #[cfg(feature = "tasks")]
+            taken: BTreeMap::new(),
+        }
+    }
+}
+
+impl Deref for RoundTrips {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        self.0.as_deref().unwrap_or(&EMPTY)
+    }
+}
+
+impl DerefMut for RoundTrips {
+    fn deref_mut(&mut self) -> &mut Inner {
+        self.0.get_or_insert_with(|| Box::new(Inner::new()))
+    }
 }
 
 /// What layers of all requests have memoized, in the extensions of the request's context: the state that the client is given

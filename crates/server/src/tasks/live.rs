@@ -11,13 +11,14 @@ use linchpin_store::{Append, Fence, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// See the module's documentation.
 pub(crate) struct Handled {
     pub(crate) live: Arc<Live>,
-    inner: Mutex<Inner>,
+    /// Nothing yet of a task that has said, asked and kept nothing.
+    inner: Mutex<Option<Box<Inner>>>,
     /// Steps are kept one after the other.
     turn: tokio::sync::Mutex<()>,
 }
@@ -48,8 +49,8 @@ impl Handled {
         Arc::new(Handled { live, inner: Mutex::default(), turn: tokio::sync::Mutex::new(()) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(self.inner.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
     }
 
     fn log_key(&self) -> String {
@@ -68,15 +69,17 @@ impl Handled {
             let Read::Entries { entries, .. } = log.read(&key, after, 1 << 20).await? else { return Ok(()) };
             let Some((last, _)) = entries.last() else { return Ok(()) };
             after = *last;
-            let mut inner = self.inner();
-            for (_, entry) in &entries {
-                let opened = storage.open_step(&key, entry)?;
-                if let Ok(step) = serde_json::from_slice::<Step<'_>>(&opened) {
-                    inner.step_bytes += step.result.get().len();
-                    inner.steps.insert(step.key.into_owned(), step.result.to_owned());
+            self.with(|inner| {
+                for (_, entry) in &entries {
+                    let opened = storage.open_step(&key, entry)?;
+                    if let Ok(step) = serde_json::from_slice::<Step<'_>>(&opened) {
+                        inner.step_bytes += step.result.get().len();
+                        inner.steps.insert(step.key.into_owned(), step.result.to_owned());
+                    }
                 }
-            }
-            inner.steps_kept = after;
+                inner.steps_kept = after;
+                Ok::<(), TaskError>(())
+            })?;
         }
     }
 
@@ -89,7 +92,7 @@ impl Handled {
     pub(crate) fn has_asked(&self, name: &str, times: u32) {
         let kept = |nth: &u32| self.live.look(|record| record.state.question(name, *nth).is_some());
         let times = (1..=times).take_while(kept).count();
-        self.inner().asked.insert(name.to_owned(), u32::try_from(times).unwrap_or_default());
+        self.with(|inner| inner.asked.insert(name.to_owned(), u32::try_from(times).unwrap_or_default()));
     }
 
     /// Keeps steps that were done before the task was made.
@@ -103,10 +106,7 @@ impl Handled {
     async fn keep_one(&self, key: &str, result: Box<RawValue>) -> Result<()> {
         let _turn = self.turn.lock().await;
         let (storage, limits) = (&self.live.storage, &self.live.storage.limits.tasks);
-        let (next, bytes) = {
-            let inner = self.inner();
-            (inner.steps_kept + 1, inner.step_bytes + result.get().len())
-        };
+        let (next, bytes) = self.with(|inner| (inner.steps_kept + 1, inner.step_bytes + result.get().len()));
         if next > limits.steps_max as u64 || bytes > limits.step_bytes_max {
             let why = match next > limits.steps_max as u64 {
                 true => format!("the task did more than {} steps", limits.steps_max),
@@ -129,9 +129,10 @@ impl Handled {
             }
             Err(error) => return Err(Error::internal(error)),
         }
-        let mut inner = self.inner();
-        (inner.steps_kept, inner.step_bytes) = (next, bytes);
-        inner.steps.insert(key.to_owned(), result);
+        self.with(|inner| {
+            (inner.steps_kept, inner.step_bytes) = (next, bytes);
+            inner.steps.insert(key.to_owned(), result);
+        });
         Ok(())
     }
 
@@ -148,23 +149,19 @@ impl Handled {
 
     /// Takes the message that is not written yet.
     pub(crate) fn take_message(&self) -> Option<String> {
-        self.inner().message.take()
+        self.with(|inner| inner.message.take())
     }
 
     /// Writes the newest message, and once more while there are newer ones.
     async fn write_messages(self: Arc<Self>) {
         let pause = Duration::from_millis(self.live.storage.limits.tasks.status_ms_min);
         loop {
-            let message = {
-                let mut inner = self.inner();
-                match inner.message.take().filter(|_| self.live.stopped().is_none()) {
-                    Some(message) => message,
-                    None => {
-                        inner.is_writing = false;
-                        return;
-                    }
-                }
-            };
+            let message = self.with(|inner| {
+                let message = inner.message.take().filter(|_| self.live.stopped().is_none());
+                inner.is_writing = message.is_some();
+                message
+            });
+            let Some(message) = message else { return };
             let mut edit =
                 |record: &mut Record| record.state.apply(&Event::Message(&message), self.live.storage.now_ms());
             if let Err(error) = self.live.change_as_runner(&mut edit).await {
@@ -181,12 +178,11 @@ impl Handled {
         params: &RawValue,
         refused: Option<(String, String)>,
     ) -> Result<(String, Box<RawValue>), RequestError> {
-        let nth = {
-            let mut inner = self.inner();
+        let nth = self.with(|inner| {
             let asked = inner.asked.entry(name.to_owned()).or_default();
             *asked += u32::from(refused.is_none());
             *asked
-        };
+        });
         if let Some((key, why)) = refused {
             let limits = &self.live.storage.limits.tasks;
             let storage = &self.live.storage;
@@ -328,16 +324,17 @@ impl RunningTask for Handle {
 
     fn say(&self, message: &str) {
         let max = self.0.live.storage.limits.tasks.status_bytes_max;
-        let mut inner = self.0.inner();
-        inner.message = Some(cut(message, max).to_owned());
-        if !std::mem::replace(&mut inner.is_writing, true) {
-            drop(inner);
+        let is_written = self.0.with(|inner| {
+            inner.message = Some(cut(message, max).to_owned());
+            std::mem::replace(&mut inner.is_writing, true)
+        });
+        if !is_written {
             tokio::spawn(self.0.clone().write_messages());
         }
     }
 
     fn step(&self, key: &str) -> Option<Box<RawValue>> {
-        self.0.inner().steps.get(key).cloned()
+        self.0.with(|inner| inner.steps.get(key).cloned())
     }
 
     fn keep<'a>(&'a self, key: &'a str, result: Box<RawValue>) -> BoxFuture<'a, Result<()>> {
