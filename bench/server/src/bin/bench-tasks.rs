@@ -39,6 +39,18 @@ async fn wait(_: Note) -> Text {
     std::future::pending().await
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Sure {
+    #[serde(rename = "yes")]
+    _yes: bool,
+}
+
+/// Asks somebody who never answers.
+async fn ask_and_wait(cx: &Cx, _: Note) -> Result<Text> {
+    cx.elicit::<Sure>("sure", "Really?").await?;
+    Ok("sure".into())
+}
+
 /// The server: a tool as it always was, one whose calls are tasks, and one that waits. Nobody is refused for having too many.
 fn service(tasks: Option<Tasks>) -> Result<HttpService, BoxError> {
     let server = Server::new("bench-tasks", "1").tool(("plain", "Return the text"), note);
@@ -46,12 +58,14 @@ fn service(tasks: Option<Tasks>) -> Result<HttpService, BoxError> {
         Some(tasks) => server
             .tool(Tool::new("note", "Return the text later").task_required().resumable(), note)
             .tool(Tool::new("wait", "Wait").task_required(), wait)
+            .tool(Tool::new("ask", "Ask").task_required().resumable(), ask_and_wait)
             .tasks(tasks)
             .limits(|limits| {
                 let most = 2 * IDLE;
                 (limits.tasks.running_per_owner_max, limits.tasks.running_max) = (most, most);
                 (limits.tasks.kept_per_owner_max, limits.tasks.kept_max) = (most, most);
                 (limits.calls.concurrent_max, limits.calls.per_peer_max) = (most, most);
+                limits.tasks.suspend_ms = 100;
             }),
         None => server,
     };
@@ -92,7 +106,8 @@ fn call(tool: &str) -> Bytes {
         "name": tool, "arguments": { "text": "Quick brown fox 0123456789" },
         "_meta": {
             "io.modelcontextprotocol/protocolVersion": REVISION,
-            "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+            "io.modelcontextprotocol/clientCapabilities":
+                { "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } },
         },
     });
     Bytes::from(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string())
@@ -195,6 +210,40 @@ async fn idle(service: &HttpService, tool: &str) -> (f64, f64) {
     (memory().saturating_sub(before) as f64 / IDLE as f64, us)
 }
 
+/// Bytes of each of many tasks that wait for an answer, and are suspended meanwhile.
+async fn suspended(service: &HttpService) -> Result<f64, BoxError> {
+    let make = async |made: usize| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let service = service.clone();
+                tokio::spawn(async move {
+                    let (body, mut last) = (call("ask"), String::new());
+                    for _ in 0..made / CLIENTS {
+                        last = id(&send(&service, "tools/call", "ask", body.clone()).await);
+                    }
+                    last
+                })
+            })
+            .collect();
+        let mut last = Vec::new();
+        for client in clients {
+            last.push(client.await?);
+        }
+        // The last ones ask, and are suspended.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        for id in last {
+            let task = ask(service, "tasks/get", &id, json!({ "taskId": id })).await;
+            assert_eq!(task["result"]["status"], "input_required", "{task}");
+        }
+        Ok::<(), BoxError>(())
+    };
+    // What the first ones cost is not theirs: so many run at the same time later, too.
+    make(IDLE / 4).await?;
+    let before = memory();
+    make(IDLE).await?;
+    Ok(memory().saturating_sub(before) as f64 / IDLE as f64)
+}
+
 fn main() -> Result<(), BoxError> {
     let one = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let folder = std::env::temp_dir().join(format!("linchpin-bench-tasks-{}", std::process::id()));
@@ -221,6 +270,9 @@ fn main() -> Result<(), BoxError> {
         let service = many.block_on(async { service(Some(Tasks::at(store))) })?;
         rows.push((case, many.block_on(durable(&service, clients, made))?));
     }
+    let store = Store::sqlite(folder.join("suspended.db"))?;
+    let service = many.block_on(async { service(Some(Tasks::at(store))) })?;
+    rows.push(("memory of a suspended task, bytes", many.block_on(suspended(&service))?));
     let json = std::env::args().any(|word| word == "--json");
     let mut out = std::io::stdout();
     for (case, value) in rows {

@@ -21,7 +21,10 @@ use std::time::Duration;
 const REVOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Runs a task. `cx` is the context of its call.
-#[allow(clippy::manual_async_fn, reason = "an async function would keep its arguments twice, and a task is to be small")]
+#[allow(
+    clippy::manual_async_fn,
+    reason = "an async function would keep its arguments twice, and a task is to be small"
+)]
 pub(crate) fn run(
     handled: Arc<Handled>,
     mut future: BoxFuture<'static, Reply>,
