@@ -75,6 +75,14 @@ impl Command {
         mask::command(&self.program, &self.args, known.collect())
     }
 
+    /// Returns the file that would be started.
+    ///
+    /// # Errors
+    /// If there is no such program. The message is that of [`Command::start`]. A program with a path is not looked for.
+    pub fn find(&self) -> Result<PathBuf, String> {
+        process::file(self, &self.environment.of(std::env::vars_os()))
+    }
+
     /// Starts the program, and keeps the last `stderr_bytes_max` bytes of its standard error. Must be called in a tokio
     /// runtime.
     ///

@@ -5,7 +5,10 @@ use crate::find;
 use crate::group::{Group, Watchdog};
 use crate::mask::Secrets;
 use crate::stderr::Stderr;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +98,14 @@ pub struct Process {
 /// ```
 pub type Exit = Result<ExitStatus, Arc<io::Error>>;
 
+/// The file of the program. The error is that of [`start`].
+pub(crate) fn file(child: &Command, environment: &BTreeMap<OsString, OsString>) -> Result<PathBuf, String> {
+    find::program(&child.program, find::path(environment).as_deref()).map_err(|why| {
+        let (name, secrets) = child.shown();
+        secrets.hide(format!("`{name}` could not be started: {why}"))
+    })
+}
+
 /// See [`Command::start`].
 pub(crate) fn start(
     child: &Command,
@@ -104,7 +115,7 @@ pub(crate) fn start(
     let (name, secrets) = child.shown();
     let failed = |why: String| secrets.hide(format!("`{name}` could not be started: {why}"));
     let environment = child.environment.of(std::env::vars_os());
-    let file = find::program(&child.program, find::path(&environment).as_deref()).map_err(failed)?;
+    let file = file(child, &environment)?;
     let mut command = std::process::Command::new(&file);
     command.args(&child.args).env_clear().envs(environment);
     // A relative path is one from the folder the child starts in.

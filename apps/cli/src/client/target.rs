@@ -107,6 +107,8 @@ pub(crate) struct Target {
     pub(crate) kind: Kind,
     /// Masks secrets in its messages.
     pub(crate) redactor: Redactor,
+    /// Why it cannot be started, if that is known before it is.
+    pub(crate) missing: Option<String>,
 }
 
 /// The kind of a target, for hints.
@@ -226,8 +228,8 @@ impl TargetArgs {
                 None => child = child.pass_env(variable),
             }
         }
-        let name = Connector::name(&child);
-        Ok(Target { dial: Arc::new(child), name, kind: Kind::Command(program.to_owned()), redactor })
+        let (name, missing) = (Connector::name(&child), child.find().err());
+        Ok(Target { dial: Arc::new(child), name, kind: Kind::Command(program.to_owned()), redactor, missing })
     }
 
     fn entry(&self) -> Result<Target, Failure> {
@@ -277,7 +279,7 @@ impl TargetArgs {
             place = place.auth(oauth);
         }
         let name = Connector::name(&place);
-        Ok(Target { dial: Arc::new(place), kind: Kind::Web(name.clone(), credentials), name, redactor })
+        Ok(Target { dial: Arc::new(place), kind: Kind::Web(name.clone(), credentials), name, redactor, missing: None })
     }
 
     /// The headers of `--header` and `--header-file`. What variables held is a secret.
@@ -369,7 +371,7 @@ fn meant(word: &str) -> Option<String> {
 fn socket(path: &Path) -> Target {
     let unix = linchpin::transport::unix(path);
     let name = Connector::name(&unix);
-    Target { dial: Arc::new(unix), name, kind: Kind::Socket, redactor: Redactor::default() }
+    Target { dial: Arc::new(unix), name, kind: Kind::Socket, redactor: Redactor::default(), missing: None }
 }
 
 #[cfg(not(unix))]
@@ -380,7 +382,13 @@ fn socket(_: &Path) -> Target {
 fn transcript(path: &Path) -> Result<Target, Failure> {
     let service = replay::service(Transcript::read(path)?)?;
     let dial = Arc::new(in_process(service));
-    Ok(Target { dial, name: path.display().to_string(), kind: Kind::Transcript, redactor: Redactor::default() })
+    Ok(Target {
+        dial,
+        name: path.display().to_string(),
+        kind: Kind::Transcript,
+        redactor: Redactor::default(),
+        missing: None,
+    })
 }
 
 #[cfg(test)]

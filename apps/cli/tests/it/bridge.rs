@@ -1,7 +1,7 @@
 //! `linchpin bridge`, and other bridges' command lines.
 #![cfg(all(unix, feature = "client", feature = "everything", feature = "time"))]
 
-use crate::common::{REVISIONS, Raw, Served, command, host, over_http, program, run};
+use crate::common::{REVISIONS, Raw, Served, command, finished, host, over_http, program, run};
 use linchpin::transport::Child;
 use serde_json::json;
 use std::path::Path;
@@ -257,6 +257,15 @@ fn whoever_is_killed_when_no_call_runs_twice_and_nobody_hears_anothers_answer() 
     assert!(all > 8 && words.len() == all, "a call ran twice: {noted}");
     drop(served);
     assert!(become_(home.path(), 0), "{:?}", upstreams(home.path()));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_an_error_at_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let bridge = ["bridge", "--http", "127.0.0.1:0", "--", "no-such-program"];
+    let (code, out, err) = finished(command(program(), home.path()).args(bridge));
+    assert!(code == Some(3) && out.is_empty(), "{out}");
+    assert!(err.contains("`no-such-program` could not be started: it was not found in PATH"), "{err}");
 }
 
 #[test]

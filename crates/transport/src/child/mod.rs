@@ -79,6 +79,14 @@ impl Child {
     /// them all that begin with `LC_`. They are what programs need to find their files, caches and the network.
     pub const PASSED_ENV: &'static [&'static str] = PASSED;
 
+    /// Returns the file that would be started, without starting it.
+    ///
+    /// # Errors
+    /// If there is no such program: the message says what to do. A program with a path is not looked for.
+    pub fn find(&self) -> Result<PathBuf, String> {
+        self.command.find()
+    }
+
     /// Starts this program: a path, or a name that is looked up on `PATH`. For a whole command line use [`child`].
     pub fn new(program: impl Into<OsString>) -> Child {
         Child { command: Command::new(program) }

@@ -1,6 +1,7 @@
 //! `linchpin bridge`: another server behind another transport and another revision.
 
 use crate::client::target::{Kind, TargetArgs};
+use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::log;
 use crate::record::redact::Redactor;
@@ -210,6 +211,10 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     let target = args.target.resolve(std::mem::take(&mut args.words))?;
     if target.kind == Kind::Transcript {
         return Err(Failure::usage("a transcript is served with `linchpin replay`"));
+    }
+    // A host on standard input reads the reason in the answer to its first request.
+    if let Some(why) = target.missing.as_ref().filter(|_| args.place.clients() != Clients::Parent) {
+        return Err(Failure::new(format!("cannot connect: {why}")).exit(Exit::Unreachable));
     }
     args.place.guard(&args.auth)?;
     if args.upstream.isolation == Shares::User && args.place.is_public() {
