@@ -289,14 +289,14 @@ async fn list(skills: &Skills, cx: &Cx, q: Cursor) -> Result<Answer> {
     let snapshot = skills.snapshot(cx).await?;
     let page = snapshot.page(q.cursor.as_deref().unwrap_or_default());
     let page = page.ok_or_else(|| Error::invalid_params("unknown cursor; begin again without one"))?;
-    Ok(Answer { member: "skills", value: page.entries, next: page.next, cache: Some(skills.cache) })
+    Ok(Answer { member: "skills", value: page.entries, next: page.next, cache: skills.cache })
 }
 
 async fn get(skills: &Skills, cx: &Cx, q: OfUri) -> Result<Answer> {
     let snapshot = skills.snapshot(cx).await?;
     let entry = snapshot.entry(&q.uri).cloned();
     let entry = entry.ok_or_else(|| Error::invalid_params(format!("no skill is served at {}", clip(&q.uri))))?;
-    Ok(Answer { member: "skill", value: entry, next: None, cache: Some(skills.cache) })
+    Ok(Answer { member: "skill", value: entry, next: None, cache: skills.cache })
 }
 
 async fn directory(skills: &Skills, cx: &Cx, q: OfDirectory) -> Result<Answer> {
@@ -305,7 +305,7 @@ async fn directory(skills: &Skills, cx: &Cx, q: OfDirectory) -> Result<Answer> {
     let (children, next) = children
         .ok_or_else(|| Error::invalid_params(format!("no directory of skills is served at {}", clip(&q.uri))))?;
     let value = Bytes::from(serde_json::to_vec(children)?);
-    Ok(Answer { member: "resources", value, next: next.map(str::to_owned), cache: None })
+    Ok(Answer { member: "resources", value, next: next.map(str::to_owned), cache: skills.cache })
 }
 
 async fn read(skills: &Skills, cx: &Cx) -> Result<ResourceContents> {
@@ -321,7 +321,7 @@ struct Answer {
     member: &'static str,
     value: Bytes,
     next: Option<String>,
-    cache: Option<(u64, CacheScope)>,
+    cache: (u64, CacheScope),
 }
 
 impl IntoResult for Answer {
@@ -338,7 +338,8 @@ impl IntoResult for Answer {
             out.key("nextCursor");
             out.string(next);
         }
-        if let Some((ttl_ms, scope)) = self.cache.filter(|_| out.features().cache_hints) {
+        let (ttl_ms, scope) = self.cache;
+        if out.features().cache_hints {
             out.key("ttlMs");
             out.push(ttl_ms.to_string().as_bytes());
             out.key("cacheScope");

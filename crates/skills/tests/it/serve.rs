@@ -103,6 +103,9 @@ async fn directories_are_listed_level_by_level() {
         assert_eq!(json!(found), expected, "{uri}");
         assert!(children.iter().all(|child| child.uri.starts_with(uri) && !child.uri.ends_with('/')));
     }
+    // The specification does not demand an age of this result; the TypeScript SDK does.
+    let listed = ask(&c, "resources/directory/read", json!({ "uri": "skill://acme" })).await.unwrap();
+    assert!(listed["ttlMs"].is_u64() && listed["cacheScope"].is_string(), "{listed}");
     for uri in ["skill://pdf-processing/SKILL.md", "skill://pdf-processing/", "skill://other", "skill://"] {
         assert_eq!(ask(&c, "resources/directory/read", json!({ "uri": uri })).await.unwrap_err().0, -32602, "{uri}");
     }
