@@ -7,7 +7,7 @@ use crate::tasks::record::{Kept, Record};
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, TaskError, failed};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Principal, Reply, ReplyKind};
-use linchpin_proto::task::{Change, EXPIRED, End, Event, error_parts};
+use linchpin_proto::task::{Change, EXPIRED, End, Event, cut, error_parts};
 use serde_json::value::RawValue;
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -138,23 +138,42 @@ async fn finish(handled: &Handled, end: End) {
     }
 }
 
+/// What a result with `isError` says: in 2025-11-25 the task has failed, and that is its message.
+fn failure(json: &RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Flag {
+        #[serde(default, rename = "isError")]
+        is_error: bool,
+    }
+    #[derive(serde::Deserialize)]
+    struct Said {
+        content: Vec<Block>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    serde_json::from_str::<Flag>(json.get()).ok().filter(|flag| flag.is_error)?;
+    let said = serde_json::from_str::<Said>(json.get()).ok();
+    Some(said.and_then(|said| said.content.into_iter().find_map(|block| block.text)).unwrap_or_default())
+}
+
 async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), TaskError> {
     let kept = live.keep_end(end).await?;
-    let is_error = |json: &RawValue| {
-        #[derive(serde::Deserialize)]
-        struct Flag {
-            #[serde(default, rename = "isError")]
-            is_error: bool,
-        }
-        serde_json::from_str::<Flag>(json.get()).is_ok_and(|flag| flag.is_error)
+    let failure = match end {
+        End::Result(json) => failure(json),
+        End::Error(_) => None,
     };
     let mut edit = |record: &mut Record| {
         let now = live.storage.now_ms();
         if let Some(message) = message {
             let _ = record.state.apply(&Event::Message(message), now);
         }
+        if let Some(why) = failure.as_deref().filter(|why| !why.is_empty()) {
+            let _ = record.state.apply(&Event::Message(cut(why, live.storage.limits.tasks.status_bytes_max)), now);
+        }
         let change = match end {
-            End::Result(json) => record.state.apply(&Event::Complete { tool_failed: is_error(json) }, now),
+            End::Result(_) => record.state.apply(&Event::Complete { tool_failed: failure.is_some() }, now),
             End::Error(json) => record.state.apply(&Event::Fail(&error_parts(json.get()).1), now),
         };
         if change == Change::Ended {

@@ -32,6 +32,12 @@ async fn how_a_task_ends_is_what_the_call_would_have_answered() {
         );
         let task = until(&mut old, &id, own).await;
         assert!(task.get("result").is_none() && task.get("error").is_none(), "{tool}: {task}");
+        // Whoever only polls learns why.
+        let said = &task["statusMessage"];
+        assert!(
+            if tool == "fails" { said == "no luck" } else { own != "failed" || said.is_string() },
+            "{tool}: {task}"
+        );
         let result = old.ask("tasks/result", json!({ "taskId": id })).await;
         match tool {
             "must" => assert_eq!(text(&result), "worked in true"),
