@@ -173,6 +173,7 @@ impl Drive {
             fetch: None,
             fetch_at: features.tool_execution.then_some(began),
             refused: None,
+            empty: None,
         };
         if let Some(first) = state.drive.first.take()
             && let Some(end) = state.take(first, &feed)?
@@ -261,6 +262,9 @@ struct Following<'a> {
     /// When to open it again; `None` once it was refused, until the task has ended or asks something.
     fetch_at: Option<Instant>,
     refused: Option<Error>,
+    /// An answer of `tasks/result` that has nothing of a call's result. Python's SDK answers so for a task that failed or was
+    /// cancelled: the state of the task tells.
+    empty: Option<ResultText>,
 }
 
 impl Following<'_> {
@@ -306,7 +310,10 @@ impl Following<'_> {
         self.interval = record.interval();
         let wait = if feed.is_told() { (self.interval * LISTENED).min(LOOK_AT_LEAST) } else { self.interval };
         self.next = Instant::now() + around(wait);
-        let (id, fetches) = (&*self.drive.id, self.features.tool_execution);
+        if let Some(empty) = self.empty.take_if(|_| record.status == TaskStatus::Completed) {
+            return Ok(Some(Ok(empty)));
+        }
+        let (id, fetches) = (&*self.drive.id, self.features.tool_execution && self.empty.is_none());
         match record.status {
             TaskStatus::Cancelled => return Ok(Some(Err(Error::task_cancelled(id, record.status_message.as_deref())))),
             TaskStatus::Completed | TaskStatus::Failed if fetches => {
@@ -362,6 +369,12 @@ impl Following<'_> {
         match fetched {
             Ok(response) => {
                 let text = response.into_text();
+                let members = &text.members;
+                if members.content.is_none() && members.structured_content.is_none() && members.is_error.is_none() {
+                    (self.fetch_at, self.empty) = (None, Some(text));
+                    self.next = Instant::now();
+                    return Ok(None);
+                }
                 let structured = text.members.structured_content.map(|span| span.of(&text.text));
                 let failed = text.members.is_error.is_some_and(|span| span.of(&text.text) == "true");
                 let checked = mrtr::check_known(&self.drive.core, self.drive.tool.as_deref(), structured, failed);

@@ -592,6 +592,20 @@ async fn with_sessions_ends_are_told_apart_too() {
         let (server, _) = connect(legacy(), sessions(TASKS, answer)).await;
         assert_eq!(server.call("must", ()).await.unwrap_err().kind(), kind, "{status}");
     }
+    // Python's SDK has a result of every task that has ended, with nothing in it for one that failed or was cancelled.
+    let ends = [("failed", Some(ErrorKind::Rpc)), ("cancelled", Some(ErrorKind::TaskCancelled)), ("completed", None)];
+    for (status, kind) in ends {
+        let answer = move |method: &str, _: &Value| match method {
+            "tools/call" => result(&format!(r#"{{"task":{{{}}}}}"#, old_record("working"))),
+            "tasks/get" => result(&format!(r#"{{{},"statusMessage":"so it was"}}"#, old_record(status))),
+            "tasks/result" => result(r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}"#),
+            _ => String::new(),
+        };
+        let (server, _) = connect(legacy(), sessions(TASKS, answer)).await;
+        let outcome = server.call("must", ()).await;
+        assert_eq!(outcome.as_ref().err().map(|why| why.kind()), kind, "{status}");
+        assert!(outcome.is_ok_and(|result| result.text().is_empty()) || kind.is_some(), "{status}");
+    }
     let unasked = |method: &str, _: &Value| match method {
         "tools/call" => result(&format!(r#"{{"task":{{{}}}}}"#, old_record("working"))),
         _ => String::new(),
