@@ -22,11 +22,12 @@ const BLOB = "demo://resource/dynamic/blob/";
 /** Thrown by a check that the client or the revision cannot do; the message says why. */
 class LeftOut extends Error {}
 
-function leaveOut(why) {
+export function leaveOut(why) {
   throw new LeftOut(why);
 }
 
-const text = (result) => result.content.map((block) => block.text ?? "").join("\n");
+/** The texts of a result. */
+export const text = (result) => result.content.map((block) => block.text ?? "").join("\n");
 
 async function until(condition, ms, what) {
   const end = Date.now() + ms;
@@ -37,7 +38,7 @@ async function until(condition, ms, what) {
 }
 
 /** A call that must fail: as a tool error or as a JSON-RPC error. */
-async function fails(promise) {
+export async function fails(promise) {
   let result;
   try {
     result = await promise;
@@ -376,7 +377,7 @@ export function capabilities(revision) {
 }
 
 /** Connects with `connect(lane)`, makes every check and prints one JSON line for each. */
-export async function run(connect) {
+export async function run(connect, checks = CHECKS) {
   const lane = JSON.parse(process.argv[2]);
   lane.modern = lane.revision >= "2026";
   const report = (check, status, detail = "") =>
@@ -388,7 +389,7 @@ export async function run(connect) {
     report("connect", "fail", error.stack ?? error);
     process.exit(0);
   }
-  for (const [name, check] of Object.entries(CHECKS)) {
+  for (const [name, check] of Object.entries(checks)) {
     try {
       await within(check(client, lane), CHECK_MS_MAX);
       report(name, "pass");

@@ -8,7 +8,7 @@
 // which are its makers' business.
 
 import { pathToFileURL } from "node:url";
-import { bench, recordsOf } from "./judge.mjs";
+import { askedFor, bench, recordsOf } from "./judge.mjs";
 
 const VERSION = "io.modelcontextprotocol/protocolVersion";
 
@@ -40,7 +40,7 @@ export function judgeClient(records, judgeOf, revision) {
       const opening = one?.method === "initialize" ? one.params?.protocolVersion : undefined;
       const claimed = one?.params?._meta?.[VERSION] ?? opening ?? revision;
       if (isRequest) {
-        asked[from].set(key, { method: one.method, claimed });
+        asked[from].set(key, { method: askedFor(one), claimed });
         if (from === "client" && ids.size === ids.add(key).size) blame(from, "an id is used twice", one);
       }
       const other = from === "client" ? "server" : "client";

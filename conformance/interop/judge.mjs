@@ -14,6 +14,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import vm from "node:vm";
+import { extend } from "./extensions.mjs";
 
 /** How long a server may take to end after its input ended, in milliseconds. */
 const EXIT_MS_MAX = 5_000;
@@ -22,6 +23,9 @@ const CROSSING_MS_MAX = 250;
 
 /** How a call is remembered that was asked for as a task, whose answer is the task. */
 const AS_TASK = "tools/call as a task";
+
+/** What a request asks for. */
+export const askedFor = ({ method, params }) => (method === "tools/call" && params?.task ? AS_TASK : method);
 
 /** The object literals in the suite's bundle that are schemas, by revision. */
 export function schemasIn(bundle) {
@@ -35,7 +39,9 @@ export function schemasIn(bundle) {
     const defs = schema.$defs ?? schema.definitions;
     if (!defs.JSONRPCRequest) continue;
     mend(defs);
-    found[revisionOf(defs)] = schema;
+    const revision = revisionOf(defs);
+    extend(defs, revision);
+    found[revision] = schema;
   }
   return found;
 }
@@ -170,6 +176,7 @@ export class Judge {
     let def = isTask ? "CreateTaskResult" : this.first(`${stem}Result`, "EmptyResult");
     // Where there are tasks, they are calls of tools.
     if (def === "GetTaskPayloadResult") def = "CallToolResult";
+    if (method === "tools/call" && message.result?.resultType === "task") def = this.first("CreatedTask", def);
     if (message.result?.resultType === "input_required" && this.defs.InputRequiredResult) {
       const rounds = ["tools/call", "prompts/get", "resources/read"];
       if (!rounds.includes(method)) return [`${method} must not ask for input`];
@@ -237,7 +244,7 @@ export function judge(records, judgeOne, revision) {
           cancelled.set(key(scope, message.params?.requestId), entry.at);
         }
         if (typeof message?.method !== "string" || !("id" in message)) continue;
-        const method = message.method === "tools/call" && message.params?.task ? AS_TASK : message.method;
+        const method = askedFor(message);
         asked.set(key(scope, message.id), method);
         asked.set(key(entry.link, message.id), method);
       }

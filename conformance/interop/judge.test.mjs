@@ -175,3 +175,34 @@ test("a call as a task is answered with a task, and its result is that of the ca
   assert.match(said("tools/call", {}, { task }).join(), /content/);
   assert.match(said("tasks/result", { taskId: "t" }, { text: "done" }).join(), /content/);
 });
+
+test("a task of the extension has what belongs to its status, and nothing else", () => {
+  const time = "2026-01-01T00:00:00Z";
+  const task = { taskId: "t", createdAt: time, lastUpdatedAt: time, ttlMs: null };
+  const result = { resultType: "complete", content: [] };
+  const said = (method, more) => verdict("2026-07-28", method, { id: 1, result: { ...task, ...more } });
+  assert.deepEqual(said("tools/call", { resultType: "task", status: "working" }), []);
+  assert.deepEqual(said("tasks/get", { resultType: "complete", status: "working" }), []);
+  assert.deepEqual(said("tasks/get", { resultType: "complete", status: "completed", result }), []);
+  assert.match(said("tools/call", { resultType: "task", status: "working", result }).join(), /result/);
+  assert.match(said("tools/call", { resultType: "task", status: "open" }).join(), /status/);
+  assert.match(said("tasks/get", { resultType: "task", status: "working" }).join(), /resultType/);
+  assert.match(said("tasks/get", { resultType: "complete", status: "completed" }).join(), /result/);
+  assert.match(said("tasks/get", { resultType: "complete", status: "working", result }).join(), /result/);
+  assert.match(said("tasks/get", { resultType: "complete", status: "failed", error: { code: 1 } }).join(), /message/);
+  assert.match(verdict("2025-11-25", "tools/call", { id: 1, result: { ...task, resultType: "task" } }).join(), /content/);
+});
+
+test("a skill has its front matter, and its files have digests", () => {
+  const digest = `sha256:${"0".repeat(64)}`;
+  const uri = "skill://a/SKILL.md";
+  const skill = { uri, frontmatter: { name: "a", description: "b", license: "c" }, resources: [{ uri, digest, size: 1 }] };
+  const fresh = { resultType: "complete", ttlMs: 0, cacheScope: "public" };
+  const said = (revision, result) => verdict(revision, "skills/list", { id: 1, result });
+  assert.deepEqual(said("2026-07-28", { ...fresh, skills: [skill, { ...skill, resources: "dynamic" }] }), []);
+  assert.deepEqual(said("2025-11-25", { skills: [skill] }), []);
+  assert.match(said("2026-07-28", { skills: [skill] }).join(), /resultType/);
+  assert.match(said("2025-11-25", { ...fresh, skills: [skill] }).join(), /ttlMs/);
+  assert.match(said("2025-11-25", { skills: [{ ...skill, resources: [{ uri, digest: "0", size: 1 }] }] }).join(), /pattern/);
+  assert.match(said("2025-06-18", { skills: [skill] }).join(), /not of this revision/);
+});

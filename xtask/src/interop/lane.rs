@@ -26,13 +26,49 @@ pub(super) struct Client {
     pub(super) name: &'static str,
     /// Its package and version, for a user; the exact version is pinned by the tool set.
     pub(super) package: &'static str,
-    /// The driver in `conformance/interop`.
+    /// The driver in `conformance/interop`; none if the tool set is a program.
     pub(super) script: &'static str,
     /// The tool set that has its package.
     pub(super) tools: &'static str,
     pub(super) revisions: &'static [&'static str],
     pub(super) transports: &'static [&'static str],
+    pub(super) offer: Offer,
 }
+
+/// What of our program a client is tried with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// The everything server: the core of the protocol.
+    Core,
+    /// The same server: its task.
+    Tasks,
+    /// The skills in `conformance/interop/skills`.
+    Skills,
+}
+
+impl Offer {
+    /// The name of the catalogue of its checks.
+    fn catalog(self) -> &'static str {
+        match self {
+            Offer::Core => "checks",
+            Offer::Tasks => "tasks",
+            Offer::Skills => "skills",
+        }
+    }
+
+    /// The words after `linchpin serve`.
+    fn words(self, scripts: &Path) -> Vec<String> {
+        match self {
+            Offer::Core | Offer::Tasks => vec!["everything".to_string()],
+            Offer::Skills => vec!["skills".to_string(), text(&scripts.join("skills"))],
+        }
+    }
+}
+
+/// The folder of what is written with rmcp, and its server.
+pub(super) const RMCP: (&str, &str) = ("conformance/interop/servers/rmcp", "interop-rmcp");
+/// Its client, which is a tool set by itself.
+pub(super) const RMCP_CLIENT: &str = "interop-rmcp-client";
 
 /// Which server is talked to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,9 +94,10 @@ impl Tools {
         for lane in lanes {
             let set = lane.client.tools;
             if !sets.contains_key(set) {
-                let home = match set.starts_with("py-") {
-                    true => tools::python(context, set),
-                    false => tools::npm(context, set),
+                let home = match set {
+                    RMCP_CLIENT => tools::apart(context, RMCP).map(|server| server.with_file_name(RMCP_CLIENT)),
+                    python if python.starts_with("py-") => tools::python(context, python),
+                    npm => tools::npm(context, npm),
                 };
                 let what = || format!("the tools of {}", lane.client.package);
                 sets.insert(set, home.with_context(what)?);
@@ -182,17 +219,18 @@ impl Lane {
             "revision": self.revision,
             "reference": server == Server::Reference,
             "through": self.through,
+            "catalog": self.client.offer.catalog(),
         });
         // Held until the driver is done.
         let mut running = Vec::new();
         if self.transport == "stdio" {
             let mut command = vec![text(&tools.node), text(&scripts.join("record.mjs"))];
             command.extend(["stdio".to_string(), text(&recording), "--".to_string()]);
-            command.extend(self.stdio_server(context, tools));
+            command.extend(self.stdio_server(context, tools, &scripts));
             what["command"] = json!(command);
         } else {
             let (port, path) = (free_port()?, self.path());
-            let mut command = self.http_server(context, tools, port);
+            let mut command = self.http_server(context, tools, &scripts, port);
             let mut token = String::new();
             if self.through.is_some() && self.revision == STATELESS {
                 // What this server remembers of a session is its user's, where requests come without one.
@@ -215,12 +253,14 @@ impl Lane {
             what["url"] = json!(format!("http://127.0.0.1:{proxy}{path}"));
         }
         let home = tools.sets.get(self.client.tools).context("no such tool set")?;
-        let mut driver = match self.client.script.ends_with(".py") {
-            true => Command::new(home),
-            false => Command::new(&tools.node),
+        let mut driver = match self.client.tools {
+            set if set == RMCP_CLIENT || set.starts_with("py-") => Command::new(home),
+            _ => Command::new(&tools.node),
         };
+        if !self.client.script.is_empty() {
+            driver.arg(scripts.join(self.client.script));
+        }
         driver
-            .arg(scripts.join(self.client.script))
             .arg(what.to_string())
             .env("INTEROP_TOOLS", home)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -231,8 +271,8 @@ impl Lane {
         let deadline = Duration::from_secs(LANE_S_MAX);
         let finished = process::run(&mut driver, &folder.join("driver.log"), deadline)?;
         drop(running);
-        let catalog =
-            std::fs::read_to_string(scripts.join("checks.json")).context("cannot read the catalogue of checks")?;
+        let catalog = scripts.join(self.client.offer.catalog()).with_extension("json");
+        let catalog = std::fs::read_to_string(catalog).context("cannot read the catalogue of checks")?;
         let mut outcome = Outcome { checks: checks(&catalog, &finished.output)?, ..Outcome::default() };
         self.judge(tools, &scripts, &folder, &mut outcome)?;
         Ok(outcome)
@@ -245,19 +285,19 @@ impl Lane {
         }
     }
 
-    fn stdio_server(&self, context: &Context, tools: &Tools) -> Vec<String> {
+    fn stdio_server(&self, context: &Context, tools: &Tools, scripts: &Path) -> Vec<String> {
         match &tools.reference {
             Some(script) => vec![text(&tools.node), text(script), "stdio".to_string()],
             None => {
                 let program = text(&context.binary("linchpin"));
-                let server = [&program, "serve", "everything"].map(String::from);
+                let server = [&program, "serve"].map(String::from).into_iter().chain(self.client.offer.words(scripts));
                 let bridge = self.through.map(|era| [&program, "bridge", "--era", era, "--"].map(String::from));
                 bridge.into_iter().flatten().chain(server).collect()
             }
         }
     }
 
-    fn http_server(&self, context: &Context, tools: &Tools, port: u16) -> Command {
+    fn http_server(&self, context: &Context, tools: &Tools, scripts: &Path, port: u16) -> Command {
         match &tools.reference {
             Some(script) => {
                 let kind = match self.transport {
@@ -272,7 +312,7 @@ impl Lane {
                 let mut command = Command::new(context.binary("linchpin"));
                 let address = format!("127.0.0.1:{port}");
                 match self.through {
-                    None => command.args(["serve", "everything", "--http", &address]),
+                    None => command.arg("serve").args(self.client.offer.words(scripts)).args(["--http", &address]),
                     Some(era) => command.args(["bridge", "--era", era, "--http", &address]),
                 };
                 if self.transport == "sse" {

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report, table};
 use crate::world;
-use lane::{Client, Lane, Outcome, Server, Status, Tools};
+use lane::{Client, Lane, Offer, Outcome, RMCP_CLIENT, Server, Status, Tools};
 
 /// How many lanes run at once. Most of a lane is waiting, and another stage runs beside them.
 const LANES_AT_ONCE: usize = 2;
@@ -21,8 +21,21 @@ const LANES_AT_ONCE: usize = 2;
 /// Every revision a client may speak.
 const REVISIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
+/// The revisions with tasks and skills.
+const EXTENDED: &[&str] = &["2025-11-25", "2026-07-28"];
+
 /// The clients, and what each speaks.
 const CLIENTS: &[Client] = &[
+    // First, because it waits most.
+    Client {
+        name: "ts-tasks",
+        package: "@modelcontextprotocol/ext-tasks 0.2",
+        script: "ts-tasks.mjs",
+        tools: "clients",
+        revisions: EXTENDED,
+        transports: &["stdio", "http"],
+        offer: Offer::Tasks,
+    },
     Client {
         name: "ts-2",
         package: "@modelcontextprotocol/client 2.4",
@@ -30,6 +43,7 @@ const CLIENTS: &[Client] = &[
         tools: "clients",
         revisions: REVISIONS,
         transports: &["stdio", "http", "sse"],
+        offer: Offer::Core,
     },
     Client {
         name: "ts-1",
@@ -38,6 +52,7 @@ const CLIENTS: &[Client] = &[
         tools: "clients",
         revisions: REVISIONS.split_at(4).0,
         transports: &["stdio", "http", "sse"],
+        offer: Offer::Core,
     },
     Client {
         name: "py-2",
@@ -46,6 +61,7 @@ const CLIENTS: &[Client] = &[
         tools: "py-2",
         revisions: REVISIONS,
         transports: &["stdio", "http", "sse"],
+        offer: Offer::Core,
     },
     Client {
         name: "py-1",
@@ -54,6 +70,7 @@ const CLIENTS: &[Client] = &[
         tools: "py-1",
         revisions: REVISIONS.split_at(4).0,
         transports: &["stdio", "http", "sse"],
+        offer: Offer::Core,
     },
     Client {
         name: "inspector",
@@ -63,6 +80,35 @@ const CLIENTS: &[Client] = &[
         // Its command line asks for the latest revision of an era and cannot be told otherwise.
         revisions: &["2025-11-25", "2026-07-28"],
         transports: &["stdio", "http"],
+        offer: Offer::Core,
+    },
+    Client {
+        name: "ts-skills",
+        package: "@modelcontextprotocol/client 2.4",
+        script: "ts-skills.mjs",
+        tools: "clients",
+        revisions: EXTENDED,
+        transports: &["stdio", "http"],
+        offer: Offer::Skills,
+    },
+    Client {
+        name: "rmcp-tasks",
+        package: "rmcp 3.9",
+        script: "",
+        tools: RMCP_CLIENT,
+        // Of the two generations it has the extension.
+        revisions: EXTENDED.split_at(1).1,
+        transports: &["stdio", "http"],
+        offer: Offer::Tasks,
+    },
+    Client {
+        name: "rmcp-skills",
+        package: "rmcp 3.9",
+        script: "",
+        tools: RMCP_CLIENT,
+        revisions: EXTENDED,
+        transports: &["stdio", "http"],
+        offer: Offer::Skills,
     },
 ];
 
@@ -95,6 +141,10 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 /// What the gate runs of the matrix: the newest SDKs, in the oldest revision, the one that most hosts speak, and the newest.
 const GATE: (&[&str], &[&str]) = (&["ts-2", "py-2"], &["2024-11-05", "2025-11-25", "2026-07-28"]);
 
+/// The lanes of extensions that the gate runs.
+const GATE_EXTENSIONS: &[(&str, &str, &str)] =
+    &[("ts-tasks", "http", "2026-07-28"), ("ts-skills", "stdio", "2026-07-28")];
+
 /// The lanes against our server: all, or those of the gate.
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let mut lanes = lanes(false, None);
@@ -102,8 +152,9 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     let every = lanes.len();
     let (clients, revisions) = GATE;
     lanes.retain(|lane| {
-        let direct = clients.contains(&lane.client.name) && revisions.contains(&lane.revision);
-        let crosses = BRIDGED.contains(&(lane.client.name, lane.transport, lane.revision));
+        let this = (lane.client.name, lane.transport, lane.revision);
+        let direct = clients.contains(&this.0) && revisions.contains(&this.2) || GATE_EXTENSIONS.contains(&this);
+        let crosses = BRIDGED.contains(&this);
         context.all
             || match lane.through {
                 None => direct,
@@ -131,8 +182,9 @@ fn lanes(reference: bool, through: Option<&'static str>) -> Vec<Lane> {
             for &revision in client.revisions {
                 // HTTP+SSE is the transport of the first revision, and of no other.
                 let is_spoken = transport != "sse" || revision == REVISIONS[0];
-                // The reference server is of the legacy era only.
-                if is_spoken && !(reference && revision == REVISIONS[4]) {
+                // The reference server is of the legacy era only, and has no skills; extensions are tried without bridges.
+                let is_there = !reference || revision != REVISIONS[4] && client.offer != Offer::Skills;
+                if is_spoken && is_there && (client.offer == Offer::Core || through.is_none()) {
                     lanes.push(Lane { client, transport, revision, through });
                 }
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::lane::{Outcome, Status, checks};
+use super::lane::{Outcome, RMCP, Status, checks};
 use crate::context::{Context, Flags};
 use crate::process;
 use crate::report::{Counts, Report, table};
@@ -23,8 +23,6 @@ use crate::{tools, world};
 const LANES_AT_ONCE: usize = 2;
 /// How long all checks of a lane may take.
 const LANE_S_MAX: u64 = 240;
-/// The folder of the server that is written with rmcp, and the program.
-const RMCP: (&str, &str) = ("conformance/interop/servers/rmcp", "interop-rmcp");
 
 /// The table in the repository, and what stands above it.
 const TRIED: &str = "conformance/interop/TRIED.md";

@@ -1,6 +1,7 @@
 //! The checks, made with the public API as a host would.
 
 use crate::Outcome;
+use crate::extensions;
 use crate::host::{Host, soon};
 use crate::recording::Recording;
 use crate::table::{Action, Expect, Lane, List};
@@ -46,6 +47,15 @@ pub(crate) async fn run(
             if host.asked() == 1 { Ok(()) } else { Err(format!("the user was asked {} times", host.asked())) }
         }
         Action::Consult { tool, args, text } => consult(conn, tool, lane.fill_all(args), text).await,
+        Action::Task { tool, told, text } => extensions::task(conn, tool, told.as_deref(), text).await,
+        Action::TaskFails { tool, text } => extensions::task_fails(conn, tool, text).await,
+        Action::TaskCancel { tool, stopped } => extensions::task_cancel(conn, tool, stopped.as_deref()).await,
+        Action::TaskUnknown => extensions::task_unknown(conn).await,
+        Action::Skills { have } => extensions::skills(conn, have).await,
+        Action::Skill { uri, file, verified, expect } => {
+            extensions::skill(conn, uri, file.as_ref(), *verified, expect).await
+        }
+        Action::SkillDirectory { uri, have } => extensions::skill_directory(conn, uri, have).await,
         Action::Subscribe { uri, tool, args } => subscribe(conn, uri, tool, lane.fill_all(args)).await,
         Action::Changed { tool, args, then } => changed(conn, host, tool, lane.fill_all(args), then).await,
         Action::Parallel { tool, args, calls, text } => parallel(conn, tool, &lane.fill_all(args), *calls, text).await,
@@ -68,7 +78,7 @@ pub(crate) async fn run(
     }
 }
 
-fn told(why: Error) -> String {
+pub(crate) fn told(why: Error) -> String {
     why.to_string()
 }
 
@@ -244,7 +254,7 @@ async fn cancel(conn: &Connection, tool: &str, args: Value, stopped: Option<&str
 }
 
 /// How many calls the server says to have stopped.
-async fn count(conn: &Connection, tool: Option<&str>) -> Outcome<u64> {
+pub(crate) async fn count(conn: &Connection, tool: Option<&str>) -> Outcome<u64> {
     let Some(tool) = tool else { return Ok(0) };
     let text = conn.call(tool, ()).await.and_then(|result| result.ok()).map_err(told)?.text();
     text.trim().parse().map_err(|_| format!("`{text}` is not a count"))

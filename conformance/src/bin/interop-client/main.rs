@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "its findings are lines on standard output")]
 
 mod checks;
+mod extensions;
 mod host;
 mod page;
 mod recording;
@@ -57,7 +58,7 @@ async fn run(mut lane: Lane) -> Outcome {
     }
     let recording = Recording::create(&lane.recording).map_err(|why| format!("no recording: {why}"))?;
     let host = Arc::new(Host::default());
-    let client = host.client().revisions(&lane.accepted()).tap(recording.clone());
+    let client = client(&host, &lane).tap(recording.clone());
     let limit = Duration::from_secs(CHECK_S_MAX);
     let connection = match tokio::time::timeout(limit, connect(&client, &lane)).await {
         Ok(connection) => connection,
@@ -96,9 +97,18 @@ async fn run(mut lane: Lane) -> Outcome {
     Ok(())
 }
 
+/// A client that may speak what the lane says.
+fn client(host: &Arc<Host>, lane: &Lane) -> Client {
+    let client = host.client().revisions(&lane.accepted());
+    match lane.wants_skills() {
+        true => client.extension("io.modelcontextprotocol/skills", &json!({})),
+        false => client,
+    }
+}
+
 /// Connects once more; what was found out about the place the first time is known now. Not recorded: ids begin anew.
 async fn again(host: &Arc<Host>, lane: &Lane) -> Outcome {
-    let connection = connect(&host.client().revisions(&lane.accepted()), lane).await?;
+    let connection = connect(&client(host, lane), lane).await?;
     connection.ping().await.map_err(|why| why.to_string())?;
     let revision = connection.revision();
     connection.close().await;

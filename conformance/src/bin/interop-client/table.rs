@@ -143,6 +143,39 @@ pub(crate) enum Action {
         args: Value,
         text: String,
     },
+    /// A call that becomes a task: looked at, awaited by its identifier, and once more after its end.
+    Task {
+        tool: String,
+        /// The message that is told while it works.
+        #[serde(default)]
+        told: Option<String>,
+        text: String,
+    },
+    /// A task that fails, with these words.
+    TaskFails { tool: String, text: String },
+    /// A task that is cancelled; the server, where `stopped` is given, tells of one more that it stopped.
+    TaskCancel {
+        tool: String,
+        #[serde(default)]
+        stopped: Option<String>,
+    },
+    /// A task that never was is lost.
+    TaskUnknown,
+    /// The list has the skills with these names, and nothing in it was refused.
+    Skills { have: Vec<String> },
+    /// A skill by its URI; its `SKILL.md` has the text, and the file beside it the other.
+    Skill {
+        uri: String,
+        #[serde(default)]
+        file: Option<(String, String)>,
+        /// Whether its files have digests.
+        #[serde(default = "yes")]
+        verified: bool,
+        #[serde(flatten)]
+        expect: Expect,
+    },
+    /// The URIs of a directory's children.
+    SkillDirectory { uri: String, have: Vec<String> },
     /// A resource that changes, by a call, while it is subscribed to.
     Subscribe {
         uri: String,
@@ -169,6 +202,10 @@ pub(crate) enum Action {
     Resume { tool: String, text: String },
     /// The connection is closed and counts as closed.
     Close,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is listed.
@@ -210,6 +247,11 @@ impl Lane {
             Action::Call { args, .. } | Action::Prompt { args, .. } => args.to_string().contains("{page}"),
             _ => false,
         })
+    }
+
+    /// Whether the client tells servers with sessions that it knows skills, as they announce them to no other.
+    pub(crate) fn wants_skills(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check.action, Action::Skills { .. }))
     }
 
     /// The text with every `{name}` replaced.

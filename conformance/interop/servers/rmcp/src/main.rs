@@ -1,7 +1,11 @@
-//! A server written with rmcp 3.9, for both eras: `interop-rmcp stdio` or `interop-rmcp http PORT`.
+//! A server written with rmcp 3.9, for both eras: `interop-rmcp stdio` or `interop-rmcp http PORT`, with `extensions` at the
+//! end that of `extensions.rs`.
 //!
 //! The same offer as `ts.mjs` and `py.py`: what each tool does is in `../README.md`.
 
+mod extensions;
+
+use extensions::Extensions;
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -330,18 +334,25 @@ impl ServerHandler for Register {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let words: Vec<String> = std::env::args().collect();
-    let offer = Register::new();
-    if words.get(1).is_some_and(|word| word == "stdio") {
+/// Serves until the input ends, or for ever.
+async fn serve<H: ServerHandler + Clone>(offer: H, words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    if words.first().is_some_and(|word| word == "stdio") {
         offer.serve(rmcp::transport::stdio()).await?.waiting().await?;
         return Ok(());
     }
-    let port: u16 = words.get(2).ok_or("usage: interop-rmcp stdio | http PORT")?.parse()?;
-    let service: StreamableHttpService<Register, LocalSessionManager> =
+    let port: u16 = words.get(1).ok_or("usage: interop-rmcp stdio | http PORT [extensions]")?.parse()?;
+    let service: StreamableHttpService<H, LocalSessionManager> =
         StreamableHttpService::new(move || Ok(offer.clone()), Arc::default(), StreamableHttpServerConfig::default());
     let router = axum::Router::new().nest_service("/mcp", service);
     axum::serve(tokio::net::TcpListener::bind(("127.0.0.1", port)).await?, router).await?;
     Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.last().is_some_and(|word| word == "extensions") {
+        true => serve(Extensions::default(), &words).await,
+        false => serve(Register::new(), &words).await,
+    }
 }
