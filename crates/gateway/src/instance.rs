@@ -275,10 +275,15 @@ impl Instance {
 
     /// The call that a message without attribution belongs to: the latest, where all are one client's.
     fn latest(&self) -> Option<Arc<Outlet>> {
+        self.latest_but(&[])
+    }
+
+    fn latest_but(&self, tried: &[Weak<Outlet>]) -> Option<Arc<Outlet>> {
         if self.is_shared() {
             return None;
         }
-        lock(&self.calls).values().rev().find(|outlet| !outlet.listens).cloned()
+        let is_tried = |outlet: &Arc<Outlet>| tried.iter().any(|tried| tried.as_ptr() == Arc::as_ptr(outlet));
+        lock(&self.calls).values().rev().find(|outlet| !outlet.listens && !is_tried(outlet)).cloned()
     }
 
     /// The session whose connection it is.
@@ -316,30 +321,50 @@ impl Instance {
             tracing::warn!("the upstream sent a request, which its revision does not have; it is ignored");
             return;
         }
-        let outlet = self.outlet(during).or_else(|| self.latest());
-        if outlet.is_none() && self.session().is_none() {
-            tracing::info!(method = method.as_str(), "a question of the upstream is for nobody and is refused");
-            return self.answer(id, Err((code::METHOD_NOT_FOUND, "there is nobody to ask outside of a call")));
+        let question = Question {
+            id: id.clone(),
+            method: method.as_str().into(),
+            params: message.params_text().into(),
+            tried: Vec::new(),
+        };
+        self.ask(self.outlet(during), question);
+    }
+
+    /// Asks the client of a call, or of the session. On a pipe nothing says during which call a question came. It is asked during
+    /// the latest one; if that one ends first, it was another one's, if there is one, and is asked once more.
+    fn ask(self: &Arc<Self>, known: Option<Arc<Outlet>>, mut question: Question) {
+        let is_guess = known.is_none();
+        let outlet = known.or_else(|| self.latest_but(&question.tried));
+        // A question whose call has ended is not asked outside of calls: nobody may wait for it any more.
+        let session = self.session().filter(|_| question.tried.is_empty());
+        if outlet.is_none() && session.is_none() {
+            tracing::info!(method = &*question.method, "a question of the upstream is for nobody and is refused");
+            let why = match question.tried.is_empty() {
+                true => "there is nobody to ask outside of a call",
+                false => CANNOT_BE_ASKED,
+            };
+            return self.answer(&question.id, Err((code::METHOD_NOT_FOUND, why)));
         }
-        let (this, asked) = (Arc::downgrade(self), id.clone());
+        let (this, method, params) = (Arc::downgrade(self), question.method.clone(), question.params.clone());
+        let again = is_guess && outlet.is_some() && question.tried.len() < GUESSES_MAX;
+        question.tried.extend(outlet.as_ref().map(Arc::downgrade));
+        let id = question.id.clone();
         let answer = move |outcome: Result<String, ServerRequestError>| {
             let Some(this) = this.upgrade() else { return };
-            lock(&this.questions).remove(asked.as_json());
+            lock(&this.questions).remove(question.id.as_json());
             match &outcome {
-                Ok(result) => this.answer(&asked, Ok(result)),
-                Err(ServerRequestError::Rpc(code, why)) => this.answer(&asked, Err((*code, why))),
-                Err(_) => this.answer(&asked, Err((code::METHOD_NOT_FOUND, "the client cannot be asked"))),
+                Ok(result) => this.answer(&question.id, Ok(result)),
+                Err(ServerRequestError::Rpc(code, why)) => this.answer(&question.id, Err((*code, why))),
+                Err(_) if again && this.lost.get().is_none() => this.ask(None, question),
+                Err(_) => this.answer(&question.id, Err((code::METHOD_NOT_FOUND, CANNOT_BE_ASKED))),
             }
         };
-        let question = ServerRequest {
-            method: method.as_str().to_owned().into(),
-            params: message.params_text().to_owned(),
-            answer: Box::new(answer),
-        };
-        match (outlet, self.session()) {
-            (Some(outlet), _) => outlet.ask(question),
+        let asked =
+            ServerRequest { method: String::from(method).into(), params: params.into(), answer: Box::new(answer) };
+        match (outlet, session) {
+            (Some(outlet), _) => outlet.ask(asked),
             (None, Some(session)) => {
-                if let Some(sent) = session.request(question) {
+                if let Some(sent) = session.request(asked) {
                     lock(&self.questions).insert(id.as_json().into(), sent);
                 }
             }
@@ -459,6 +484,20 @@ fn push(session: &Session, frame: Bytes) {
     if let Some(feed) = session.feed() {
         feed.feed().push(&ServerChange::Log(frame));
     }
+}
+
+const CANNOT_BE_ASKED: &str = "the client cannot be asked";
+
+/// During how many calls a question is asked, if they end one after the other.
+const GUESSES_MAX: usize = 16;
+
+/// A request of the upstream for its client.
+struct Question {
+    id: Id,
+    method: Box<str>,
+    params: Box<str>,
+    /// The calls during which it was asked.
+    tried: Vec<Weak<Outlet>>,
 }
 
 /// Receives what the upstream sends, as long as the instance lives.

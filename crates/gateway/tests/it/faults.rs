@@ -481,3 +481,46 @@ async fn codes_of_the_other_era_keep_their_number_in_the_details() {
         }
     }
 }
+
+/// On a pipe nothing says during which call a question came. The bridge takes the latest one; if that one ends first, it was
+/// another one's.
+#[tokio::test(start_paused = true)]
+async fn a_question_goes_on_when_the_call_it_was_taken_for_ends_first() {
+    let (mut client, mut upstream, _) = session(|_| {}, false).await;
+    let mut calls = Vec::new();
+    for id in [1, 2] {
+        said(
+            &mut client,
+            &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}"}}}}"#),
+        )
+        .await;
+        calls.push(asked(&mut upstream).await);
+    }
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}}"#;
+    upstream.say(question).await;
+    let first = json_of(&mut client).await;
+    assert_eq!(first["method"], "elicitation/create");
+    answer(&mut upstream, &calls[1], json!({ "result": { "content": [] } })).await;
+    let mut again = Value::Null;
+    let mut others = Vec::new();
+    while again.is_null() || others.len() < 2 {
+        let message = json_of(&mut client).await;
+        match message["method"] == "elicitation/create" {
+            true => again = message,
+            false => others.push(message),
+        }
+    }
+    assert!(others.iter().any(|message| message["id"] == 2), "{others:?}");
+    assert!(others.iter().any(|message| message["params"]["requestId"] == first["id"]), "{others:?}");
+    assert_ne!(again["id"], first["id"]);
+    let accepted = json!({ "jsonrpc": "2.0", "id": again["id"], "result": { "action": "accept", "content": {} } });
+    said(&mut client, &accepted.to_string()).await;
+    let answered = asked(&mut upstream).await;
+    assert_eq!((&answered["id"], &answered["result"]["action"]), (&json!("q"), &json!("accept")));
+    // The last call ends with its question open: nobody is asked once more.
+    upstream.say(&question.replace("\"q\"", "\"r\"")).await;
+    let last = json_of(&mut client).await;
+    answer(&mut upstream, &calls[0], json!({ "result": { "content": [] } })).await;
+    let refused = asked(&mut upstream).await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("r"), &json!(-32601)), "{last}");
+}
