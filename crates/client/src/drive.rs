@@ -311,7 +311,8 @@ impl Following<'_> {
         let wait = if feed.is_told() { (self.interval * LISTENED).min(LOOK_AT_LEAST) } else { self.interval };
         self.next = Instant::now() + around(wait);
         if let Some(empty) = self.empty.take_if(|_| record.status == TaskStatus::Completed) {
-            return Ok(Some(Ok(empty)));
+            let checked = mrtr::check_known(&self.drive.core, self.drive.tool.as_deref(), None, false);
+            return Ok(Some(checked.map(|()| empty)));
         }
         let (id, fetches) = (&*self.drive.id, self.features.tool_execution && self.empty.is_none());
         match record.status {

@@ -41,6 +41,8 @@ pub(crate) struct Outlet {
     /// Something came from the upstream: the deadline begins anew.
     pub(crate) touched: Notify,
     finished: AtomicBool,
+    /// The upstream has answered the call.
+    pub(crate) answered: Arc<AtomicBool>,
     /// The client's revision has no texts in progress.
     textless: AtomicBool,
 }
@@ -65,6 +67,7 @@ impl Outlet {
             queue: Mutex::default(),
             touched: Notify::new(),
             finished: AtomicBool::new(false),
+            answered: Arc::default(),
             textless: AtomicBool::new(false),
         })
     }
@@ -81,6 +84,7 @@ impl Outlet {
             queue: Mutex::default(),
             touched: Notify::new(),
             finished: AtomicBool::new(false),
+            answered: Arc::default(),
             textless: AtomicBool::new(false),
         })
     }

@@ -14,7 +14,7 @@ use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::translate::{self, notice, open};
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -78,6 +78,8 @@ pub(crate) struct Instance {
     pub(crate) lowest: Mutex<Option<LoggingLevel>>,
     /// Questions to a session that belong to no call: the upstream's id, and that of the request to the client.
     questions: Mutex<HashMap<Box<str>, u64>>,
+    /// Those that may be asked once more, by the upstream's id.
+    guessed: Mutex<HashSet<Box<str>>>,
     pub(crate) opened: watch::Sender<Opened>,
     /// Subscriptions to resources: while there are any, the connection is not idle.
     pub(crate) subscriptions: AtomicUsize,
@@ -106,6 +108,7 @@ impl Instance {
             watched: Mutex::default(),
             lowest: Mutex::default(),
             questions: Mutex::default(),
+            guessed: Mutex::default(),
             opened: watch::Sender::new(Opened::Waiting),
             subscriptions: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
@@ -331,9 +334,10 @@ impl Instance {
     }
 
     /// Asks the client of a call, or of the session. On a pipe nothing says during which call a question came. It is asked during
-    /// the latest one; if that one ends first, it was another one's, if there is one, and is asked once more.
+    /// the latest one; if the upstream answers that one first, it was another one's, if there is one, and is asked once more.
     fn ask(self: &Arc<Self>, known: Option<Arc<Outlet>>, mut question: Question) {
-        let is_guess = known.is_none();
+        // A connection that is lent may be another client's by then.
+        let is_guess = known.is_none() && matches!(self.home, Home::Session(_));
         let outlet = known.or_else(|| self.latest_but(&question.tried));
         // A question whose call has ended is not asked outside of calls: nobody may wait for it any more.
         let session = self.session().filter(|_| question.tried.is_empty());
@@ -346,12 +350,19 @@ impl Instance {
             return self.answer(&question.id, Err((code::METHOD_NOT_FOUND, why)));
         }
         let (this, method, params) = (Arc::downgrade(self), question.method.clone(), question.params.clone());
-        let again = is_guess && outlet.is_some() && question.tried.len() < GUESSES_MAX;
+        let guess = outlet.as_ref().filter(|_| is_guess && question.tried.len() < GUESSES_MAX);
+        let is_wrong = guess.map(|outlet| (outlet.answered.clone(), outlet.may_ask));
+        if is_wrong.is_some() {
+            lock(&self.guessed).insert(question.id.as_json().into());
+        }
         question.tried.extend(outlet.as_ref().map(Arc::downgrade));
         let id = question.id.clone();
         let answer = move |outcome: Result<String, ServerRequestError>| {
             let Some(this) = this.upgrade() else { return };
             lock(&this.questions).remove(question.id.as_json());
+            // Neither withdrawn by the upstream, nor refused because the client gave its call up.
+            let again = lock(&this.guessed).remove(question.id.as_json())
+                && is_wrong.is_some_and(|(answered, may_ask)| !may_ask || answered.load(Ordering::Acquire));
             match &outcome {
                 Ok(result) => this.answer(&question.id, Ok(result)),
                 Err(ServerRequestError::Rpc(code, why)) => this.answer(&question.id, Err((*code, why))),
@@ -387,6 +398,7 @@ impl Instance {
             }
             "notifications/cancelled" => {
                 let id = params.request_id.map(|id| message.text(id)).unwrap_or_default();
+                lock(&self.guessed).remove(id);
                 let sent = lock(&self.questions).remove(id);
                 if let (Some(sent), Some(session)) = (sent, self.session()) {
                     session.withdraw(sent);
@@ -537,7 +549,12 @@ impl Pending {
         let answer = transport.exchange(out).await;
         self.answered = true;
         match &answer {
-            Ok(_) => *lock(&self.instance.heard) = Instant::now(),
+            Ok(_) => {
+                *lock(&self.instance.heard) = Instant::now();
+                if let Some(outlet) = self.instance.outlet(Some(self.id)) {
+                    outlet.answered.store(true, Ordering::Release);
+                }
+            }
             Err(_) => self.instance.spoiled.store(true, Ordering::Release),
         }
         answer

@@ -253,6 +253,10 @@ impl Parked {
                 drop(inner);
                 return Look::Park(Box::new(reply));
             }
+            // The upstream no longer waits for them, or they were another call's.
+            let questions = std::mem::take(&mut inner.questions);
+            drop(inner);
+            questions.into_values().for_each(ServerRequest::refuse);
             return Look::Reply(Box::new(reply));
         }
         if inner.over {

@@ -77,6 +77,20 @@ impl RunningServer {
             || self.registries.tools.snapshot().entries.iter().any(|entry| entry.item.task.is_some())
     }
 
+    /// Logs settings of tasks that have no effect.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn note_tasks(&self) {
+        let outlives = self.task_settings.as_ref().is_some_and(|tasks| tasks.store.is_some());
+        let tools = self.registries.tools.snapshot();
+        let mut tasks = tools.entries.iter().filter_map(|entry| entry.item.task.as_ref().map(|task| (entry, task)));
+        if outlives && tasks.next().is_none() {
+            tracing::info!("`Server::tasks` has no effect yet: no tool runs as a task");
+        } else if !outlives && let Some((entry, _)) = tasks.find(|(_, task)| task.resumable) {
+            let tool = entry.item.def.name.as_str();
+            tracing::info!(tool, "`resumable` has no effect: tasks are kept in memory, and end with this process");
+        }
+    }
+
     /// The tasks. Servers without any never make this.
     #[cfg(feature = "tasks")]
     pub(crate) fn tasks(&self) -> &Arc<Storage> {

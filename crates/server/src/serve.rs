@@ -131,6 +131,8 @@ impl<S: Send + Sync + 'static> Server<S> {
             this: this.clone(),
         });
         #[cfg(feature = "tasks")]
+        core.note_tasks();
+        #[cfg(feature = "tasks")]
         if has_tasks {
             crate::tasks::recovery::ensure(&core);
         }

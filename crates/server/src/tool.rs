@@ -309,7 +309,8 @@ impl Tool {
     /// Allows a task of the tool to be restarted from the beginning after the process that ran it has died. Steps that
     /// completed in [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered requests to the client are not sent
     /// again; everything else runs again. The same happens when a task has waited for an answer for longer than
-    /// `tasks.suspend_ms`: it is suspended, and restarted once the answer is there.
+    /// `tasks.suspend_ms`: it is suspended, and restarted once the answer is there. Timers and other work that wait beside the
+    /// question are dropped then.
     ///
     /// Without this option, a task whose process has died fails. This requires tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
     #[cfg(feature = "tasks")]

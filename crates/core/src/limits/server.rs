@@ -296,7 +296,7 @@ pub struct TaskLimits {
     pub result_bytes_max: usize,
     /// How long a task waits for an answer before it is suspended. Default 60,000; 0 means never. A suspended task takes no
     /// memory: its handler is dropped, and started again once there is an answer. Only `resumable` tasks in a store that
-    /// outlives the process are suspended, between two steps, and not while a session is told of their progress.
+    /// outlives the process are suspended, between two steps, and not by the process that made them in a session.
     pub suspend_ms: u64,
     /// Longest `statusMessage`. Default 1 KiB. A longer one is truncated.
     pub status_bytes_max: usize,

@@ -524,3 +524,30 @@ async fn a_question_goes_on_when_the_call_it_was_taken_for_ends_first() {
     let refused = asked(&mut upstream).await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("r"), &json!(-32601)), "{last}");
 }
+
+/// The client gives up the call that a question was taken for: nobody is asked once more.
+#[tokio::test(start_paused = true)]
+async fn a_question_ends_with_the_call_that_its_client_cancels() {
+    let (mut client, mut upstream, _) = session(|_| {}, false).await;
+    for id in [1, 2] {
+        said(
+            &mut client,
+            &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}"}}}}"#),
+        )
+        .await;
+        asked(&mut upstream).await;
+    }
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}}"#;
+    upstream.say(question).await;
+    assert_eq!(json_of(&mut client).await["method"], "elicitation/create");
+    said(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#).await;
+    let (mut refused, mut cancelled) = (Value::Null, Value::Null);
+    while refused.is_null() || cancelled.is_null() {
+        let message = asked(&mut upstream).await;
+        if message["id"] == "q" { refused = message } else { cancelled = message }
+    }
+    assert_eq!((&refused["error"]["code"], &cancelled["method"]), (&json!(-32601), &json!("notifications/cancelled")));
+    assert_eq!(json_of(&mut client).await["method"], "notifications/cancelled", "that question only");
+    let quiet = tokio::time::timeout(Duration::from_secs(5), json_of(&mut client)).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+}

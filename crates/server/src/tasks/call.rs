@@ -107,6 +107,7 @@ pub(crate) fn start(
         tool: tool.def.name.as_str().into(),
         revision: request.caller.features().index as u8,
         ttl_ms,
+        suspends: settings.is_some_and(|task| task.resumable),
         again: again.map(|_| call_again(request, context, &args, tool)),
         answered: Vec::new(),
     };

@@ -23,6 +23,8 @@ pub(crate) struct TaskStream {
     /// The request of the stream.
     request: Id,
     ids: Vec<String>,
+    /// Until when each may take, of those that have not ended.
+    expires: Vec<Option<u64>>,
     /// What has to be read and told.
     due: VecDeque<usize>,
     work: Option<BoxFuture<'static, Done>>,
@@ -35,8 +37,10 @@ enum Done {
     Opened(Option<Watch>, Vec<String>),
     /// Something changed.
     Changed(Watch, String),
-    /// The notification of a task, unless it is gone.
-    Told(Option<Bytes>),
+    /// The time of a task is over: nobody may have noticed.
+    Expired(Watch),
+    /// The notification of a task, unless it is gone: which, until when it may take, and the notification.
+    Told(usize, Option<u64>, Option<Bytes>),
 }
 
 impl TaskStream {
@@ -83,6 +87,7 @@ impl TaskStream {
             features: request.caller.features(),
             request: request.id.clone(),
             ids: Vec::new(),
+            expires: Vec::new(),
             due: VecDeque::new(),
             work: Some(opening),
             watch: None,
@@ -105,9 +110,18 @@ impl TaskStream {
                 if let Some(at) = self.due.pop_front() {
                     self.work = Some(self.read(at));
                 } else if let Some(mut watch) = self.watch.take() {
+                    // A suspended task has no runner, which would end it when its time is over.
+                    let left = self.expires.iter().flatten().min().map(|at| self.storage.left(*at));
                     self.work = Some(Box::pin(async move {
-                        let (topic, _) = watch.next().await;
-                        Done::Changed(watch, topic)
+                        let next = watch.next();
+                        let changed = match left {
+                            Some(left) => tokio::time::timeout(left, next).await.ok(),
+                            None => Some(next.await),
+                        };
+                        match changed {
+                            Some((topic, _)) => Done::Changed(watch, topic),
+                            None => Done::Expired(watch),
+                        }
                     }));
                 } else {
                     return Poll::Pending;
@@ -127,6 +141,7 @@ impl TaskStream {
             Done::Opened(watch, ids) => {
                 // Each is told once at the beginning, so that nothing of before is missed.
                 (self.watch, self.due, self.is_open) = (watch, (0..ids.len()).collect(), true);
+                self.expires = vec![None; ids.len()];
                 self.ids = ids;
             }
             Done::Changed(watch, topic) => {
@@ -135,7 +150,16 @@ impl TaskStream {
                     self.due.push_back(at);
                 }
             }
-            Done::Told(frame) => return Poll::Ready(frame),
+            Done::Expired(watch) => {
+                let now = self.storage.now_ms();
+                self.watch = Some(watch);
+                let expired = self.expires.iter().enumerate().filter(|(_, at)| at.is_some_and(|at| at <= now));
+                self.due.extend(expired.map(|(at, _)| at));
+            }
+            Done::Told(at, expires, frame) => {
+                self.expires[at] = expires;
+                return Poll::Ready(frame);
+            }
         }
         Poll::Ready(None)
     }
@@ -149,12 +173,13 @@ impl TaskStream {
                 let end = storage.end(&owner, &id, &record).await?;
                 Ok::<_, TaskError>((record, end))
             };
-            let Ok((record, end)) = found.await else { return Done::Told(None) };
+            let Ok((record, end)) = found.await else { return Done::Told(at, None, None) };
+            let expires = (!record.state.status.is_end()).then(|| record.state.expires_ms());
             let mut members = Vec::with_capacity(320);
             render::subscription_meta(&mut members, &request);
             members.push(b',');
             methods::write(&mut members, &id, (&record, end), features, storage.now_ms());
-            Done::Told(Some(render::notification("notifications/tasks", &members)))
+            Done::Told(at, expires, Some(render::notification("notifications/tasks", &members)))
         })
     }
 }

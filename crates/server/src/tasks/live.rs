@@ -222,10 +222,11 @@ impl Handled {
 
     /// Nobody has answered for long: whoever takes the answer starts the task again. `false` if there is one, or a step runs.
     async fn suspend(&self, name: &str, nth: u32) -> bool {
+        let mut held = NoSteps { live: &self.live, is_suspended: false };
         self.live.finish_steps();
-        let mut suspended = Ok(Change::None);
         if self.live.is_between_steps() {
-            let message = self.take_message();
+            // It stays until it is written: perhaps the task is not suspended.
+            let message = self.with(|inner| inner.message.clone());
             let mut edit = |record: &mut Record| {
                 if record.state.question(name, nth).is_none_or(|question| !question.is_open()) {
                     return Change::None;
@@ -238,15 +239,12 @@ impl Handled {
                 record.runner = None;
                 Change::Changed
             };
-            suspended = self.live.change_as_runner(&mut edit).await;
+            held.is_suspended = matches!(self.live.change_as_runner(&mut edit).await, Ok(Change::Changed));
         }
-        let is_suspended = matches!(suspended, Ok(Change::Changed));
-        match is_suspended {
-            true => tracing::debug!(target: "linchpin::task", task = &*self.live.id, "task suspended"),
-            false if self.live.storage.is_closing() => {}
-            false => self.live.go_on_with_steps(),
+        if held.is_suspended {
+            tracing::debug!(target: "linchpin::task", task = &*self.live.id, "task suspended");
         }
-        is_suspended
+        held.is_suspended
     }
 
     async fn ask_first(&self, name: &str, nth: u32, method: &str, params: &RawValue) -> Result<(), RequestError> {
@@ -281,6 +279,25 @@ impl Handled {
     async fn edit(&self, edit: &mut Edit<'_>) -> Result<Change, RequestError> {
         let changed = self.live.change_as_runner(edit).await;
         changed.map_err(|error| RequestError::new(RequestErrorKind::Closed, error.to_string()))
+    }
+}
+
+/// No step begins while a task is being suspended, nor afterwards.
+struct NoSteps<'a> {
+    live: &'a Live,
+    is_suspended: bool,
+}
+
+impl Drop for NoSteps<'_> {
+    fn drop(&mut self) {
+        if self.is_suspended || self.live.stopped().is_some() || self.live.storage.is_closing() {
+            return;
+        }
+        self.live.go_on_with_steps();
+        // This process may have begun to end meanwhile.
+        if self.live.storage.is_closing() {
+            self.live.finish_steps();
+        }
     }
 }
 

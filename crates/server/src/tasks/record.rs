@@ -22,6 +22,9 @@ pub(crate) struct Record {
     /// Whether it may be started again.
     #[serde(default)]
     pub(crate) resumable: bool,
+    /// Whether it may be suspended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) suspends: bool,
     /// Its handler was dropped while it waited for an answer: the number of questions that were open then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suspended: Option<usize>,

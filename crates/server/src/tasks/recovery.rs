@@ -168,7 +168,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
     all.sort_by_key(|(_, _, record)| record.state.created_ms);
     let mut is_done = true;
     for (owner, id, record) in all {
-        is_done &= take(core, storage, node, (owner, id), &record).await;
+        is_done &= take(core, storage, node, (owner, id), &record).await == Taken::Done;
         let _ = storage.store.lease().renew(&turn, fence, storage.lasts() * 5).await?;
     }
     if is_done {
@@ -185,7 +185,8 @@ pub(crate) fn resume(core: &Arc<RunningServer>, owner: &Owner, id: &str, found: 
     tokio::spawn(async move {
         let mut pause = PAUSE_MIN;
         while let Some(core) = core.upgrade().filter(|_| !storage.is_closing()) {
-            if take(&core, &storage, "", (owner.clone(), id.clone()), &found).await {
+            // Where the store failed, it goes on by itself.
+            if take(&core, &storage, "", (owner.clone(), id.clone()), &found).await != Taken::NoRoom {
                 return;
             }
             drop(core);
@@ -209,27 +210,57 @@ struct Taking {
     tool: Box<str>,
     /// Who runs it then. All attempts have the same, so that one which succeeded without saying so is known.
     runner: Runner,
+    /// Whether there is room for it.
+    may_run: bool,
 }
 
-/// Takes over one task. `false` if there is no room for it now, or if the store failed.
+/// What became of an attempt to take a task over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// It runs here, or another process has it, or it has ended.
+    Done,
+    /// Too many tasks run here now.
+    NoRoom,
+    /// The store failed. The attempt is repeated.
+    Store,
+}
+
+/// Why a task is not started again, if it is not.
+fn lost(record: &Record, now: u64) -> Option<String> {
+    match record.attempts() {
+        _ if now >= record.state.expires_ms() => Some(EXPIRED.to_owned()),
+        _ if !record.resumable => Some(LOST.to_owned()),
+        attempt if attempt >= ATTEMPTS_MAX => {
+            Some(format!("the server stopped while the task ran; it was started {attempt} times and not once more"))
+        }
+        _ => None,
+    }
+}
+
+/// Takes over one task.
 async fn take(
     core: &Arc<RunningServer>,
     storage: &Arc<Storage>,
     node: &str,
     (owner, id): (Owner, String),
     found: &Record,
-) -> bool {
-    let Ok(slot) = storage.capacity.run(&owner, &storage.limits.tasks) else { return false };
-    let taking = Taking { node: node.into(), owner, id, tool: found.tool.clone(), runner: storage.next_runner() };
+) -> Taken {
+    // One that fails needs no room.
+    let slot = storage.capacity.run(&owner, &storage.limits.tasks).ok();
+    if slot.is_none() && lost(found, storage.now_ms()).is_none() {
+        return Taken::NoRoom;
+    }
+    let (tool, runner) = (found.tool.clone(), storage.next_runner());
+    let taking = Taking { node: node.into(), owner, id, tool, runner, may_run: slot.is_some() };
     match taking.claim(storage).await {
         Ok(Some(held)) => taking.begin(core, storage, held, slot),
         Ok(None) => {}
         Err(_) => {
             tokio::spawn(taking.again(Arc::downgrade(core), storage.clone(), slot));
-            return false;
+            return Taken::Store;
         }
     }
-    true
+    Taken::Done
 }
 
 impl Taking {
@@ -245,16 +276,12 @@ impl Taking {
             if !is_of(record, &self.node) || record.is_idle() {
                 return Change::None;
             }
-            let why = match record.attempts() {
-                _ if storage.now_ms() >= record.state.expires_ms() => EXPIRED.to_owned(),
-                _ if !record.resumable => LOST.to_owned(),
-                attempt if attempt >= ATTEMPTS_MAX => {
-                    format!("the server stopped while the task ran; it was started {attempt} times and not once more")
+            let Some(why) = lost(record, storage.now_ms()) else {
+                if !self.may_run {
+                    return Change::None;
                 }
-                _ => {
-                    (record.runner, record.suspended) = (Some(self.runner.clone()), None);
-                    return record.state.apply(&Event::Restart, storage.now_ms());
-                }
+                (record.runner, record.suspended) = (Some(self.runner.clone()), None);
+                return record.state.apply(&Event::Restart, storage.now_ms());
             };
             record.end = Some(Kept::Here(failed(&why)));
             record.state.apply(&Event::Fail(&why), storage.now_ms())
@@ -263,7 +290,7 @@ impl Taking {
     }
 
     /// Goes on until the store says what became of the claim.
-    async fn again(self, core: Weak<RunningServer>, storage: Arc<Storage>, slot: Slot) {
+    async fn again(self, core: Weak<RunningServer>, storage: Arc<Storage>, slot: Option<Slot>) {
         let mut pause = PAUSE_MIN;
         loop {
             tokio::time::sleep(pause).await;
@@ -278,13 +305,14 @@ impl Taking {
     }
 
     /// The task runs here now, if it has not ended.
-    fn begin(&self, core: &Arc<RunningServer>, storage: &Arc<Storage>, held: (Record, Rev), slot: Slot) {
+    fn begin(&self, core: &Arc<RunningServer>, storage: &Arc<Storage>, held: (Record, Rev), slot: Option<Slot>) {
         let (id, tool, state) = (&self.id, &*self.tool, &held.0.state);
         let place = storage.capacity.found(&self.owner, id, state.deleted_ms(), state.status.is_end());
         if state.status.is_end() {
             tracing::info!(target: "linchpin::task", task = id, tool, "task of another process failed");
             return;
         }
+        let Some(slot) = slot else { return };
         let live = storage.run_here(id.as_str().into(), self.owner.clone(), self.runner.run, held, place, slot);
         tracing::info!(target: "linchpin::task", task = id, tool, "task started again");
         tokio::spawn(start_or_fail(Arc::downgrade(core), live));

@@ -65,8 +65,11 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
         }
         let answered = {
             let (mut changed, mut answered) = (pin!(watch.next()), pin!(answers.recv()));
+            // A suspended task has no runner, which would end it when its time is over.
+            let mut expired = pin!(tokio::time::sleep(storage.left(record.state.expires_ms())));
             poll_fn(|context| match answered.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(answer),
+                Poll::Pending if expired.as_mut().poll(context).is_ready() => Poll::Ready(None),
                 Poll::Pending => changed.as_mut().poll(context).map(|_| None),
             })
             .await

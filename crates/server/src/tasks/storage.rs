@@ -105,6 +105,8 @@ pub(crate) struct NewTask {
     pub(crate) ttl_ms: u64,
     /// How it is started again, if it may be.
     pub(crate) again: Option<Call>,
+    /// Whether it may be suspended.
+    pub(crate) suspends: bool,
     /// What the rounds before have answered, for a handler that is started again.
     pub(crate) answered: Vec<Answered>,
 }
@@ -253,8 +255,12 @@ impl Storage {
         let state = begun(State::new(now, new.ttl_ms), &new.answered, limits);
         let kept = self.capacity.keep(&new.owner, &id, state.deleted_ms(), now, limits);
         let (place, victim) = kept.map_err(TaskError::Busy)?;
-        if let Some((owner, id)) = victim {
-            self.delete(&owner, &id).await?;
+        if let Some((owner, id)) = victim
+            && let Err(error) = self.delete(&owner, &id).await
+        {
+            self.capacity.forget(&new.owner, place);
+            self.capacity.found(&owner, &id, now.saturating_add(FETCH_MS_MIN), true);
+            return Err(error);
         }
         let record = Record {
             state,
@@ -262,6 +268,7 @@ impl Storage {
             revision: new.revision,
             runner: Some(runner),
             resumable: new.again.is_some(),
+            suspends: new.suspends && new.again.is_some(),
             suspended: None,
             suspensions: 0,
             end: None,
@@ -346,6 +353,11 @@ impl Storage {
         Ok(expired)
     }
 
+    /// How long it is until then.
+    pub(crate) fn left(&self, until_ms: u64) -> Duration {
+        Duration::from_millis(until_ms.saturating_sub(self.now_ms()))
+    }
+
     /// The end of a task that has one.
     pub(crate) async fn end(&self, owner: &Owner, id: &str, record: &Record) -> Result<Option<End>, TaskError> {
         match &record.end {
@@ -371,12 +383,21 @@ impl Storage {
         let key = self.key("task", owner, id);
         let live = self.live().get(&*key).cloned();
         if let Some(live) = live {
-            return live.change(edit).await;
+            let changed = live.change(edit).await;
+            // It may have been suspended before, and run here again since.
+            let begun = self.live().get(&*key).filter(|begun| !Arc::ptr_eq(begun, &live)).cloned();
+            if let Some(begun) = begun {
+                begun.refresh().await;
+            }
+            return changed;
         }
         self.know_clock().await?;
         let found = self.kv.get(&key).await?.ok_or(TaskError::Unknown)?;
         let mut held = (read(&found.value)?, found.rev);
         let change = self.swap(&key, &mut held, edit).await?;
+        if change == Change::Ended {
+            self.capacity.found(owner, id, held.0.state.deleted_ms(), true);
+        }
         if change != Change::None {
             self.told(id, &held.0).await;
             // It may run here since, with the record of before (`take` looks once more when it has begun).
@@ -703,13 +724,12 @@ impl Live {
     /// Whether its handler may be dropped while it waits for an answer.
     pub(crate) fn can_be_suspended(&self) -> bool {
         let storage = &self.storage;
-        let is_told = self.session.get().is_some_and(|session| session.strong_count() > 0);
-        // Who may be revoked is looked at while the task runs.
+        // A session is told of what its task does, and who may be revoked is looked at, while it runs.
         storage.limits.tasks.suspend_ms > 0
             && storage.outlives()
             && storage.is_revoked.is_none()
-            && !is_told
-            && self.look(|record| record.resumable)
+            && self.session.get().is_none()
+            && self.look(|record| record.suspends)
     }
 
     /// Whether none of its steps runs.

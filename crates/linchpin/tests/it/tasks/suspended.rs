@@ -1,7 +1,7 @@
 //! Tasks that wait for people: their handlers are dropped meanwhile, and started again with the answer.
 
-use super::{Desk, Sure, ask_as, id, shared};
-use crate::common::{self, MODERN};
+use super::{CORE, Desk, Sure, ask_as, call, declared, id, shared};
+use crate::common::{self, MODERN, Peer};
 use linchpin::Tasks;
 use linchpin::prelude::*;
 use linchpin::store::Store;
@@ -45,11 +45,14 @@ fn node(desk: &Arc<Desk>, tasks: Tasks, running: usize) -> Arc<dyn Service> {
         .limits(|limits| {
             (limits.tasks.suspend_ms, limits.tasks.lease_ms) = (40, 400);
             limits.tasks.running_max = running;
+            limits.tasks.kept_per_owner_max = 3;
             limits.tasks.polls_per_second_max = 1_000;
         })
         .shared_state(desk.clone())
         .tool(tool("interviews").resumable(), Desk::interviews)
         .tool(tool("works").resumable(), Desk::works)
+        .tool(tool("short").resumable().task_ttl(Duration::from_millis(600)), Desk::interviews)
+        .tool(tool("idempotent").idempotent(), Desk::interviews)
         .tool(tool("once"), Desk::interviews);
     shared(server.tasks(tasks))
 }
@@ -136,6 +139,12 @@ async fn a_suspended_task_is_cancelled_like_any_other() {
     answer(&service, &id, "sure 0").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(desk.begun.load(Ordering::SeqCst), 1);
+    // It goes for the fourth one, as tasks do that have ended.
+    for n in 2..=4 {
+        make(&service, "interviews").await;
+        common::until("its handler is dropped", || dropped(&desk) == n).await;
+    }
+    assert!(get(&service, &id).await.is_null());
 }
 
 /// The process that took the answer ends before it starts the task: another one finds that.
@@ -175,10 +184,29 @@ async fn a_task_in_memory_or_of_a_tool_that_is_not_resumable_is_not_suspended() 
     let folder = tempfile::tempdir().expect("a folder");
     let desk: Arc<Desk> = Arc::default();
     let (memory, file) = (node(&desk, Tasks::memory(), 9), node(&desk, sqlite(&folder), 9));
-    for (service, tool) in [(&memory, "interviews"), (&file, "once")] {
+    for (service, tool) in [(&memory, "interviews"), (&file, "once"), (&file, "idempotent")] {
         let id = make(service, tool).await;
         until(service, &id, "sure 0").await;
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!((desk.begun.load(Ordering::SeqCst), dropped(&desk)), (2, 0));
+    assert_eq!((desk.begun.load(Ordering::SeqCst), dropped(&desk)), (3, 0));
+}
+
+/// Whoever waits for it learns that its time is over, although nothing runs that could notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_suspended_task_hears_when_its_time_is_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let desk: Arc<Desk> = Arc::default();
+    let service = node(&desk, sqlite(&folder), 9);
+    let mut stateless = Peer::of(service.clone(), MODERN, declared()).await;
+    let mut session = Peer::of(service, CORE, json!({ "elicitation": {} })).await;
+    let id = id(&call(&mut stateless, "short", json!({})).await);
+    stateless.request("subscriptions/listen", json!({ "notifications": { "taskIds": [id] } })).await;
+    common::until("its handler is dropped", || dropped(&desk) == 1).await;
+    let waiting = session.request("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(session.message().await["method"], "elicitation/create");
+    let result = session.answer(waiting).await;
+    assert!(result["error"]["message"].as_str().is_some_and(|why| why.contains("time to live")), "{result}");
+    while stateless.message().await["params"]["status"] != "failed" {}
+    assert_eq!(desk.begun.load(Ordering::SeqCst), 1);
 }
