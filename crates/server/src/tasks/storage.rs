@@ -6,6 +6,7 @@
 use crate::digest::digest;
 use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
+use crate::tasks::both::both;
 use crate::tasks::capacity::{Capacity, Place, Slot};
 use crate::tasks::link::RunningSteps;
 use crate::tasks::options::{IsRevoked, Tasks};
@@ -18,7 +19,6 @@ use linchpin_proto::task::{self, Change, End, Event, FETCH_MS_MIN, State};
 use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -538,37 +538,6 @@ fn begun(mut state: State, answered: &[Answered], limits: &TaskLimits) -> State 
         }
     }
     state
-}
-
-/// Waits for two writes at the same time, so that they are one group. The first error counts.
-async fn both<T: Unpin, E>(
-    mut one: linchpin_store::BoxFuture<'_, Result<(), E>>,
-    mut other: linchpin_store::BoxFuture<'_, Result<T, E>>,
-) -> Result<T, E> {
-    let (mut first, mut second) = (None, None);
-    poll_fn(|context| {
-        if first.is_none() {
-            first = Some(one.as_mut().poll(context)).and_then(ready);
-        }
-        if second.is_none() {
-            second = Some(other.as_mut().poll(context)).and_then(ready);
-        }
-        if first.is_some() && second.is_some() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    match (first, second) {
-        (Some(Err(error)), _) => Err(error),
-        (_, Some(second)) => second,
-        // Both were ready.
-        (_, None) => std::future::pending().await,
-    }
-}
-
-fn ready<T>(polled: Poll<T>) -> Option<T> {
-    match polled {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
-    }
 }
 
 fn read(bytes: &Bytes) -> Result<Record, TaskError> {
