@@ -140,3 +140,35 @@ async fn a_task_is_its_owners_and_for_others_it_does_not_exist() {
     let listed = ask_as(&service, Some("ada"), CORE, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"][0]["taskId"], *id, "both generations show one record");
 }
+
+/// Row 19 of the faults: a handler that blocks its thread keeps nobody else waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_go_on_while_a_handler_blocks_its_thread() {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let blocks = move |_: NoArgs| {
+        let held = held.clone();
+        async move {
+            held.lock().expect("one at a time").recv().expect("it is released");
+            "released"
+        }
+    };
+    let desk = Arc::default();
+    let service = shared(server(&desk).tool(Tool::new("blocks", "").task_required(), blocks));
+    let make = async |name: &str| {
+        id(&ask_as(&service, Some("ada"), MODERN, "tools/call", json!({ "name": name, "arguments": {} })).await)
+    };
+    let status = async |id: &str| {
+        ask_as(&service, Some("ada"), MODERN, "tasks/get", json!({ "taskId": id })).await["result"]["status"].clone()
+    };
+    let blocked = make("blocks").await;
+    let other = make("must").await;
+    while status(&other).await != "completed" {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    assert_eq!(status(&blocked).await, "working");
+    release.send(()).expect("it waits");
+    while status(&blocked).await != "completed" {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+}

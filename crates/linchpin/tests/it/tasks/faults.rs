@@ -355,3 +355,41 @@ async fn a_question_to_a_client_that_cannot_be_asked_is_the_handlers_error() {
     let said = done["result"]["content"][0]["text"].as_str().unwrap();
     assert!(said.contains("elicitation"), "{said}");
 }
+
+/// What a process has left behind fails although no other task may run: only one that is started again needs a place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_are_not_started_again_fail_where_there_is_no_room() {
+    let (world, desk) = (Shared::new(), Arc::default());
+    let (faulty, first) = world.node(&desk);
+    let lost = id(&make(&first, "must", json!({ "ms": 60_000 })).await);
+    faulty.rule(|_, _| Fate::Dies);
+    let (_, tasks) = world.tasks();
+    let full = server(&desk).limits(|limits| (limits.tasks.lease_ms, limits.tasks.running_max) = (90, 1));
+    let second = shared(full.tasks(tasks));
+    let running = id(&make(&second, "must", json!({ "ms": 60_000 })).await);
+    let failed = reaches(&second, &lost, "failed").await;
+    assert!(why(&failed).contains("it was not started again"), "{failed}");
+    reaches(&second, &running, "working").await;
+}
+
+/// A task that could not be made takes no place, and the one that would have gone for it stays.
+#[tokio::test]
+async fn a_store_that_fails_while_it_forgets_a_task_leaves_the_counts_as_they_were() {
+    let (world, desk) = (Shared::new(), Arc::default());
+    let (faulty, tasks) = world.tasks();
+    let service = shared(server(&desk).limits(|limits| limits.tasks.kept_per_owner_max = 2).tasks(tasks));
+    for _ in 0..2 {
+        let made = id(&make(&service, "must", json!({ "ms": 0 })).await);
+        reaches(&service, &made, "completed").await;
+    }
+    faulty.rule(|operation, _| if operation == "delete" { Fate::Fails } else { Fate::Goes });
+    for _ in 0..3 {
+        let refused = ask(&service, "tools/call", json!({ "name": "must", "arguments": { "ms": 0 } })).await;
+        assert_eq!(code(&refused), -32603, "{refused}");
+    }
+    faulty.rule(|_, _| Fate::Goes);
+    for _ in 0..3 {
+        let made = id(&make(&service, "must", json!({ "ms": 0 })).await);
+        reaches(&service, &made, "completed").await;
+    }
+}

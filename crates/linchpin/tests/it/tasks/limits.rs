@@ -1,11 +1,14 @@
 //! What a task may hold, how many there may be, and how long.
 
+use super::faulty::{Fate, Faulty};
 use super::{Desk, Name, ask_as, call, declared, id, server, shared, until};
 use crate::common::{MODERN, Peer, code, service, text};
+use linchpin::Tasks;
 use linchpin::prelude::*;
+use linchpin::store::{Secrets, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Rows 20 and 21 of the faults.
@@ -83,7 +86,10 @@ async fn a_task_that_takes_too_long_fails_and_is_forgotten_later() {
     assert!(failed["statusMessage"].as_str().unwrap().contains("time to live"));
     assert_eq!(desk.dropped.load(Ordering::SeqCst), 1);
     tokio::time::sleep(Duration::from_secs(601)).await;
-    assert_eq!(code(&ask_as(&service, Some("ada"), MODERN, "tasks/get", get).await), -32602);
+    // The answer is that for a task which never was.
+    let gone = ask_as(&service, Some("ada"), MODERN, "tasks/get", get.clone()).await;
+    let why = format!("unknown task: {}", get["taskId"].as_str().unwrap());
+    assert_eq!(gone["error"], json!({ "code": -32602, "message": why }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,13 +102,23 @@ async fn messages_of_a_task_are_written_once_a_second_and_the_last_one_stays() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         "done"
     };
+    let secrets = Secrets::new([7; 32]);
+    let (faulty, store) = Faulty::around(Store::builder().secrets(secrets.clone()).memory(), secrets);
+    let written = Arc::new(AtomicUsize::new(0));
+    let counter = written.clone();
+    faulty.rule(move |operation, key| {
+        counter.fetch_add(usize::from(operation == "put" && key.starts_with("task/")), Ordering::SeqCst);
+        Fate::Goes
+    });
     let server = Server::new("noisy", "1").tool(Tool::new("noisy", "").task_required(), noisy);
-    let service = service(server);
+    let service = service(server.tasks(Tasks::at(store)));
     let made = ask_as(&service, Some("ada"), MODERN, "tools/call", json!({ "name": "noisy" })).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let task = ask_as(&service, Some("ada"), MODERN, "tasks/get", json!({ "taskId": id(&made) })).await;
     let message = task["result"]["statusMessage"].as_str().unwrap();
     assert!(message.starts_with("10000 ") && (1_020..=1_024).contains(&message.len()), "{} bytes", message.len());
+    // The task itself, and a message each second.
+    assert!((2..=5).contains(&written.load(Ordering::SeqCst)), "{written:?}");
 }
 
 /// Row 20 of the faults, and what else a task may hold.

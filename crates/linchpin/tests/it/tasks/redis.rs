@@ -125,7 +125,8 @@ async fn the_tasks_of_a_node_that_is_killed_go_on_at_the_other_or_fail() {
     }
     assert_eq!(until(&mut there, &elsewhere, "completed").await["result"]["content"][0]["text"], "once");
     assert!(counts(folder, "once").values().all(|count| *count == 1), "what is not resumable ran once");
-    assert!(counts(folder, "starts").values().all(|count| *count <= 2), "they were started again once");
+    // And once more after they were suspended.
+    assert!(counts(folder, "starts").values().all(|count| *count <= 3), "they were started again once");
     let effects = counts(folder, "effects");
     let again: usize = effects.values().map(|count| count - 1).sum();
     assert!(
