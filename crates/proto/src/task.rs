@@ -533,7 +533,20 @@ pub fn timestamp(ms: u64) -> String {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1_000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1_000)
+    let date = [(year, 1_000, '-'), (month, 10, '-'), (day, 10, 'T')];
+    let time = [(hour, 10, ':'), (minute, 10, ':'), (second, 10, '.'), (rest % 1_000, 100, 'Z')];
+    let mut text = String::with_capacity(24);
+    for (number, mut place, end) in date.into_iter().chain(time) {
+        while number / place >= 10 {
+            place *= 10;
+        }
+        while place > 0 {
+            text.push(char::from(b'0' + (number / place % 10) as u8));
+            place /= 10;
+        }
+        text.push(end);
+    }
+    text
 }
 
 /// The members of an object's `_meta` and all others, as they are: for a result that is answered once more.

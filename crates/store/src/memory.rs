@@ -12,6 +12,7 @@ use crate::log::{Append, Log, Read};
 use crate::topic::{Topic, Watch};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,29 +82,29 @@ impl Memory {
         key::value(&value)?;
         key::ttl(ttl)?;
         let (mut records, now) = self.live(&self.records);
-        let found = records.get(key);
-        if !expect.meets(found.map(|record| record.rev)) {
-            return Ok(Put::Conflict(found.cloned()));
-        }
-        let rev = {
+        let mut rev = Rev(0);
+        let stored = records.insert_if(key, now.saturating_add(ttl), |found| {
+            if !expect.meets(found.map(|record| record.rev)) {
+                return Err(Put::Conflict(found.cloned()));
+            }
             let mut last = self.last();
             last.rev += 1;
-            Rev(last.rev)
-        };
-        records.insert(key, Record { value, rev }, now.saturating_add(ttl));
-        Ok(Put::Stored(rev))
+            rev = Rev(last.rev);
+            Ok(Record { value, rev })
+        });
+        Ok(stored.map_or_else(|conflict| conflict, |()| Put::Stored(rev)))
     }
 
     fn do_delete(&self, key: &str, expect: Expect) -> Result<Delete, Error> {
         key::space(key)?;
         key::deletable(expect)?;
         let (mut records, _) = self.live(&self.records);
-        let Some(found) = records.get(key) else { return Ok(Delete::Absent) };
-        if !expect.meets(Some(found.rev)) {
+        if expect != Expect::Any
+            && let Some(found) = records.get(key).filter(|found| !expect.meets(Some(found.rev)))
+        {
             return Ok(Delete::Conflict(found.clone()));
         }
-        records.remove(key);
-        Ok(Delete::Deleted)
+        Ok(records.remove(key).map_or(Delete::Absent, |_| Delete::Deleted))
     }
 
     fn do_touch(&self, keys: &[&str], ttl: Duration) -> Result<(), Error> {
@@ -121,7 +122,7 @@ impl Memory {
         let from = after.filter(|after| *after >= prefix).map_or(from, std::ops::Bound::Excluded);
         let found = records.entries.range::<str, _>((from, std::ops::Bound::Unbounded));
         let found = found.take_while(|(key, _)| key.starts_with(prefix)).take(n);
-        Ok(found.map(|(key, (record, _))| (key.clone(), record.clone())).collect())
+        Ok(found.map(|(key, entry)| (key.to_string(), entry.value.clone())).collect())
     }
 
     fn do_append(
@@ -182,9 +183,9 @@ impl Memory {
         key::owned(name, owner)?;
         key::ttl(ttl)?;
         let (mut leases, now) = self.live(&self.leases);
-        if let Some((held, until)) = leases.entries.get(name) {
+        if let Some(Entry { value: held, until }) = leases.entries.get(name) {
             if held.owner != owner {
-                return Ok(Claim::Busy { owner: held.owner.clone(), left: until.saturating_sub(now) });
+                return Ok(Claim::Busy { owner: held.owner.clone(), left: until.0.saturating_sub(now) });
             }
             let fence = held.fence;
             leases.keep(name, now.saturating_add(ttl));
@@ -207,7 +208,7 @@ impl Memory {
         match ttl {
             _ if !is_held => {}
             Some(ttl) => leases.keep(name, now.saturating_add(ttl)),
-            None => leases.remove(name),
+            None => drop(leases.remove(name)),
         }
         Ok(is_held)
     }
@@ -287,7 +288,7 @@ impl Log for Memory {
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        ready(key::space(key).map(|_| self.live(&self.logs).0.remove(key)))
+        ready(key::space(key).map(|_| drop(self.live(&self.logs).0.remove(key))))
     }
 }
 
@@ -332,51 +333,92 @@ impl Topic for Memory {
 
 /// A map whose entries expire.
 struct Expiring<T> {
-    entries: BTreeMap<String, (T, Duration)>,
-    /// The keys in the order in which they expire.
-    by_time: BTreeMap<(Duration, String), ()>,
+    entries: BTreeMap<Arc<str>, Entry<T>>,
+    /// The keys in the order in which they expire, those of the same time in the order in which they were given it.
+    by_time: BTreeMap<(Duration, u64), Arc<str>>,
+    /// How often an entry was given a time.
+    timed: u64,
+}
+
+struct Entry<T> {
+    value: T,
+    /// Where it is in `by_time`.
+    until: (Duration, u64),
 }
 
 impl<T> Default for Expiring<T> {
     fn default() -> Expiring<T> {
-        Expiring { entries: BTreeMap::new(), by_time: BTreeMap::new() }
+        Expiring { entries: BTreeMap::new(), by_time: BTreeMap::new(), timed: 0 }
     }
 }
 
 impl<T> Expiring<T> {
     fn get(&self, key: &str) -> Option<&T> {
-        self.entries.get(key).map(|(value, _)| value)
+        self.entries.get(key).map(|entry| &entry.value)
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut T> {
-        self.entries.get_mut(key).map(|(value, _)| value)
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
+    /// A key that is new, or another value and time to live for one that is there.
     fn insert(&mut self, key: &str, value: T, until: Duration) {
-        self.remove(key);
-        self.by_time.insert((until, key.to_owned()), ());
-        self.entries.insert(key.to_owned(), (value, until));
+        let Ok(()) = self.insert_if(key, until, |_| Ok::<T, Infallible>(value));
     }
 
-    fn remove(&mut self, key: &str) {
-        if let Some((_, until)) = self.entries.remove(key) {
-            self.by_time.remove(&(until, key.to_owned()));
+    /// The same, if `new` makes a value of the one that is there, or of none.
+    fn insert_if<E>(
+        &mut self,
+        key: &str,
+        until: Duration,
+        new: impl FnOnce(Option<&T>) -> Result<T, E>,
+    ) -> Result<(), E> {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.value = new(Some(&entry.value))?;
+            retime(&mut self.by_time, &mut self.timed, entry, until);
+            return Ok(());
         }
+        let value = new(None)?;
+        self.timed += 1;
+        let (key, until): (Arc<str>, _) = (key.into(), (until, self.timed));
+        self.by_time.insert(until, key.clone());
+        self.entries.insert(key, Entry { value, until });
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &str) -> Option<T> {
+        let entry = self.entries.remove(key)?;
+        self.by_time.remove(&entry.until);
+        Some(entry.value)
     }
 
     /// Another time to live for what is there.
-    fn keep(&mut self, key: &str, new: Duration) {
-        if let Some((_, until)) = self.entries.get_mut(key) {
-            self.by_time.remove(&(*until, key.to_owned()));
-            self.by_time.insert((new, key.to_owned()), ());
-            *until = new;
+    fn keep(&mut self, key: &str, until: Duration) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            retime(&mut self.by_time, &mut self.timed, entry, until);
         }
     }
 
     fn expire(&mut self, now: Duration) {
         while let Some(first) = self.by_time.first_entry().filter(|first| first.key().0 <= now) {
-            let ((_, key), ()) = first.remove_entry();
+            let key = first.remove();
             self.entries.remove(&key);
         }
+    }
+}
+
+fn retime<T>(
+    by_time: &mut BTreeMap<(Duration, u64), Arc<str>>,
+    timed: &mut u64,
+    entry: &mut Entry<T>,
+    until: Duration,
+) {
+    if entry.until.0 == until {
+        return;
+    }
+    if let Some(key) = by_time.remove(&entry.until) {
+        *timed += 1;
+        entry.until = (until, *timed);
+        by_time.insert(entry.until, key);
     }
 }

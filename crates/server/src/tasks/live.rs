@@ -11,6 +11,7 @@ use linchpin_store::{Append, Fence, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -119,6 +120,7 @@ impl Handled {
         let step = Step { key: key.into(), result: &result };
         let entry = storage.seal_step(&log_key, serde_json::to_vec(&step)?);
         let log = storage.store.log();
+        self.live.has_kept_steps.store(true, Ordering::Release);
         let appended = log.append(&log_key, next, vec![entry], self.fence(), self.live.kept()).await;
         match appended {
             Ok(Append::Stored) => {}

@@ -83,8 +83,10 @@ impl Record {
     }
 
     pub(crate) fn bytes(&self) -> Bytes {
-        // Numbers, strings and checked JSON.
-        serde_json::to_vec(self).unwrap_or_default().into_boxed_slice().into()
+        // Most are shorter. Writing cannot fail: it is numbers, strings and checked JSON.
+        let mut bytes = Vec::with_capacity(512);
+        let _ = serde_json::to_writer(&mut bytes, self);
+        bytes.into_boxed_slice().into()
     }
 }
 

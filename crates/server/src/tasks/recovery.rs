@@ -313,7 +313,8 @@ impl Taking {
             return;
         }
         let Some(slot) = slot else { return };
-        let live = storage.run_here(id.as_str().into(), self.owner.clone(), self.runner.run, held, place, slot);
+        let key = storage.key("task", &self.owner, id).into();
+        let live = storage.run_here((id.as_str().into(), key), self.owner.clone(), self.runner.run, held, place, slot);
         tracing::info!(target: "linchpin::task", task = id, tool, "task started again");
         tokio::spawn(start_or_fail(Arc::downgrade(core), live));
     }

@@ -7,7 +7,7 @@ use crate::digest::digest;
 use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
 use crate::tasks::both::both;
-use crate::tasks::capacity::{Capacity, Place, Slot};
+use crate::tasks::capacity::{Capacity, Place, Slot, Victim};
 use crate::tasks::link::RunningSteps;
 use crate::tasks::options::{IsRevoked, Tasks};
 use crate::tasks::owner::{self, Owner};
@@ -119,7 +119,7 @@ pub(crate) struct Live {
     key: Arc<str>,
     /// The number of this run among those of this process.
     run: u64,
-    held: Mutex<(Record, Rev)>,
+    held: Mutex<(Arc<Record>, Rev)>,
     /// Changes of this process are made one after the other.
     turn: tokio::sync::Mutex<()>,
     /// The record has changed.
@@ -133,6 +133,8 @@ pub(crate) struct Live {
     session: OnceLock<Weak<Session>>,
     /// The steps of its handler.
     steps: OnceLock<Arc<RunningSteps>>,
+    /// Whether it may have steps in the store.
+    pub(crate) has_kept_steps: AtomicBool,
 }
 
 /// Why a task stops that has not ended by itself.
@@ -191,7 +193,7 @@ impl Storage {
 
     /// A key of a task in a space: `task`, or `task-` and what it is.
     pub(crate) fn key(&self, space: &str, owner: &Owner, id: &str) -> String {
-        format!("{space}/{}/{}/{id}", self.server, owner.as_str())
+        [space, "/", &self.server, "/", owner.as_str(), "/", id].concat()
     }
 
     /// What the keys of this server begin with in a space.
@@ -201,7 +203,7 @@ impl Storage {
 
     /// The topic of a task.
     pub(crate) fn topic(&self, id: &str) -> String {
-        format!("task-topic/{}/{id}", self.server)
+        ["task-topic/", &self.server, "/", id].concat()
     }
 
     /// The topic of a process: somebody else has changed one of its tasks.
@@ -255,11 +257,11 @@ impl Storage {
         let state = begun(State::new(now, new.ttl_ms), &new.answered, limits);
         let kept = self.capacity.keep(&new.owner, &id, state.deleted_ms(), now, limits);
         let (place, victim) = kept.map_err(TaskError::Busy)?;
-        if let Some((owner, id)) = victim
-            && let Err(error) = self.delete(&owner, &id).await
+        if let Some(victim) = victim
+            && let Err(error) = self.delete_victim(&victim).await
         {
             self.capacity.forget(&new.owner, place);
-            self.capacity.found(&owner, &id, now.saturating_add(FETCH_MS_MIN), true);
+            self.capacity.found(&victim.owner, &victim.id, now.saturating_add(FETCH_MS_MIN), true);
             return Err(error);
         }
         let record = Record {
@@ -273,7 +275,7 @@ impl Storage {
             suspensions: 0,
             end: None,
         };
-        let key = self.key("task", &new.owner, &id);
+        let key: Arc<str> = self.key("task", &new.owner, &id).into();
         let ttl = Duration::from_millis(record.state.deleted_ms() - now);
         let again: linchpin_store::BoxFuture<'_, Result<(), linchpin_store::Error>> = Box::pin(async {
             let Some(call) = &new.again else { return Ok(()) };
@@ -295,27 +297,26 @@ impl Storage {
             }
         };
         tracing::debug!(target: "linchpin::task", task = %id, tool = &*record.tool, "task created");
-        Ok(self.run_here(id, new.owner, run, (record, rev), place, slot))
+        Ok(self.run_here((id, key), new.owner, run, (record, rev), place, slot))
     }
 
     /// A task runs here from now on.
     pub(crate) fn run_here(
         self: &Arc<Self>,
-        id: Arc<str>,
+        (id, key): (Arc<str>, Arc<str>),
         owner: Owner,
         run: u64,
-        held: (Record, Rev),
+        (record, rev): (Record, Rev),
         place: Place,
         slot: Slot,
     ) -> Arc<Live> {
-        let key: Arc<str> = self.key("task", &owner, &id).into();
         let live = Arc::new(Live {
             storage: self.clone(),
             id,
             owner,
             key: key.clone(),
             run,
-            held: Mutex::new(held),
+            held: Mutex::new((Arc::new(record), rev)),
             turn: tokio::sync::Mutex::new(()),
             changed: Notify::new(),
             waker: Mutex::default(),
@@ -324,6 +325,7 @@ impl Storage {
             slot: Mutex::new(Some(slot)),
             session: OnceLock::new(),
             steps: OnceLock::new(),
+            has_kept_steps: AtomicBool::new(false),
         });
         self.live().insert(key, live.clone());
         live
@@ -393,7 +395,7 @@ impl Storage {
         }
         self.know_clock().await?;
         let found = self.kv.get(&key).await?.ok_or(TaskError::Unknown)?;
-        let mut held = (read(&found.value)?, found.rev);
+        let mut held = (Arc::new(read(&found.value)?), found.rev);
         let change = self.swap(&key, &mut held, edit).await?;
         if change == Change::Ended {
             self.capacity.found(owner, id, held.0.state.deleted_ms(), true);
@@ -410,9 +412,9 @@ impl Storage {
     }
 
     /// Compares and swaps until it succeeds. `held` is the newest known record, before and after.
-    async fn swap(&self, key: &str, held: &mut (Record, Rev), edit: &mut Edit<'_>) -> Result<Change, TaskError> {
+    async fn swap(&self, key: &str, held: &mut (Arc<Record>, Rev), edit: &mut Edit<'_>) -> Result<Change, TaskError> {
         loop {
-            let mut new = held.0.clone();
+            let mut new = Record::clone(&held.0);
             let change = edit(&mut new);
             if change == Change::None {
                 return Ok(change);
@@ -420,10 +422,10 @@ impl Storage {
             let ttl = Duration::from_millis(new.state.deleted_ms().saturating_sub(self.now_ms()).max(1));
             match self.kv.put(key, new.bytes(), Expect::Rev(held.1), ttl).await? {
                 Put::Stored(rev) => {
-                    *held = (new, rev);
+                    *held = (Arc::new(new), rev);
                     return Ok(change);
                 }
-                Put::Conflict(Some(found)) => *held = (read(&found.value)?, found.rev),
+                Put::Conflict(Some(found)) => *held = (Arc::new(read(&found.value)?), found.rev),
                 Put::Conflict(None) => return Err(TaskError::Unknown),
             }
         }
@@ -454,12 +456,12 @@ impl Storage {
     ) -> Result<Option<(Record, Rev)>, TaskError> {
         let key = self.key("task", owner, id);
         let Some(found) = self.kv.get(&key).await? else { return Ok(None) };
-        let mut held = (read(&found.value)?, found.rev);
+        let mut held = (Arc::new(read(&found.value)?), found.rev);
         let change = self.swap(&key, &mut held, edit).await?;
         if change == Change::Ended {
             self.told(id, &held.0).await;
         }
-        Ok((change != Change::None).then_some(held))
+        Ok((change != Change::None).then(|| (Arc::unwrap_or_clone(held.0), held.1)))
     }
 
     /// How a task is started again.
@@ -507,6 +509,14 @@ impl Storage {
             true => Ok(self.store.seal().open("task-steps", key.as_bytes(), entry)?),
             false => Ok(entry.clone()),
         }
+    }
+
+    async fn delete_victim(&self, victim: &Victim) -> Result<(), TaskError> {
+        if !victim.is_one {
+            return self.delete(&victim.owner, &victim.id).await;
+        }
+        let _ = self.kv.delete(&self.key("task", &victim.owner, &victim.id), Expect::Any).await?;
+        Ok(())
     }
 
     async fn delete(&self, owner: &Owner, id: &str) -> Result<(), TaskError> {
@@ -569,7 +579,7 @@ pub(crate) fn ask_again(record: &mut Record, (key, why): (&str, &str), limits: &
 }
 
 impl Live {
-    fn held(&self) -> MutexGuard<'_, (Record, Rev)> {
+    fn held(&self) -> MutexGuard<'_, (Arc<Record>, Rev)> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -639,7 +649,7 @@ impl Live {
         match self.storage.kv.get(&self.key).await {
             Ok(Some(found)) => {
                 if let Ok(record) = read(&found.value) {
-                    self.took((record, found.rev));
+                    self.took((Arc::new(record), found.rev));
                 }
             }
             Ok(None) => self.stop(Stop::Over),
@@ -649,7 +659,7 @@ impl Live {
     }
 
     /// Takes a newer record: who waits for changes looks again, and who runs it stops if it is over.
-    fn took(&self, held: (Record, Rev)) {
+    fn took(&self, held: (Arc<Record>, Rev)) {
         let is_over = held.0.state.status.is_end() || !self.is_runner(&held.0);
         self.tell_session(&held.0);
         *self.held() = held;
@@ -737,9 +747,12 @@ impl Live {
         }
         drop(running);
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (has_ended, deleted_ms) = self.look(|record| (record.state.status.is_end(), record.state.deleted_ms()));
-        if has_ended {
-            self.storage.capacity.ended(&self.owner, self.place, deleted_ms);
+        let record = self.held().0.clone();
+        if record.state.status.is_end() {
+            let is_one = !record.resumable
+                && !matches!(record.end, Some(Kept::Apart(_)))
+                && !self.has_kept_steps.load(Ordering::Acquire);
+            self.storage.capacity.ended(&self.owner, self.place, record.state.deleted_ms(), is_one);
         }
     }
 
