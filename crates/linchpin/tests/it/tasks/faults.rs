@@ -9,9 +9,11 @@ use linchpin::prelude::*;
 use linchpin::store::{Secrets, Store};
 use linchpin::transport::Service;
 use linchpin::{Principal, Tasks};
+use linchpin_store::Read;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A store that nodes share.
@@ -391,5 +393,46 @@ async fn a_store_that_fails_while_it_forgets_a_task_leaves_the_counts_as_they_we
     for _ in 0..3 {
         let made = id(&make(&service, "must", json!({ "ms": 0 })).await);
         reaches(&service, &made, "completed").await;
+    }
+}
+
+/// Of a task that goes for a new one nothing is left: neither its call nor its steps nor a long result.
+#[tokio::test]
+async fn a_task_that_goes_for_another_leaves_nothing_in_the_store() {
+    let (world, desk) = (Shared::new(), Arc::default());
+    let (faulty, tasks) = world.tasks();
+    let long = async |cx: &Cx| -> Result<String> {
+        let step = cx.memoize("step", async { Ok("x".repeat(10 << 10)) }).await?;
+        Ok(step)
+    };
+    let one_step = async |cx: &Cx| -> Result<String> { cx.memoize("step", async { Ok("1".to_owned()) }).await };
+    let service = server(&desk)
+        .tool(Tool::new("long", "").task_required(), long)
+        .tool(Tool::new("again", "").task_required().resumable(), long)
+        .tool(Tool::new("one-step", "").task_required(), one_step)
+        .limits(|limits| limits.tasks.kept_per_owner_max = 1);
+    let service = shared(service.tasks(tasks));
+    let written: Arc<Mutex<BTreeSet<(bool, String)>>> = Arc::default();
+    let keys = written.clone();
+    faulty.rule(move |operation, key| {
+        if key.starts_with("task") && !key.contains("/node/") && matches!(operation, "put" | "append") {
+            keys.lock().expect("no panic").insert((operation == "append", key.to_owned()));
+        }
+        Fate::Goes
+    });
+    for tool in ["long", "again", "one-step", "must", "must"] {
+        let made = id(&make(&service, tool, json!({})).await);
+        reaches(&service, &made, "completed").await;
+    }
+    let last = world.ids().await;
+    let written = written.lock().expect("no panic").clone();
+    let spaces: BTreeSet<&str> = written.iter().filter_map(|(_, key)| key.split('/').next()).collect();
+    assert!(["task", "task-call", "task-end", "task-steps"].iter().all(|space| spaces.contains(space)), "{spaces:?}");
+    for (is_log, key) in written.iter().filter(|(_, key)| !key.starts_with("task-node/") && !key.contains(&last[0])) {
+        let is_gone = match is_log {
+            true => matches!(world.0.log().read(key, 0, 1).await, Ok(Read::Unknown)),
+            false => matches!(world.0.kv().get(key).await, Ok(None)),
+        };
+        assert!(is_gone, "{key}");
     }
 }
