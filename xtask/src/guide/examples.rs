@@ -33,6 +33,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("$EXAMPLES/errors", "refund: "),
     ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
+    ("printf 'y\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "limits.md: "),
+    ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "How this shop refunds orders"),
     ("$EXAMPLES/login; true", "usage"),
     ("$EXAMPLES/tls 2>&1; true", "usage"),
 ];
