@@ -1,19 +1,21 @@
 //! `linchpin inspect`: shows a server's capabilities and features, and checks it for problems.
 //!
 //! With `--json`, one object: `target`, `era` (`legacy` or `modern`), `revision`, `versions` (those the server supports),
-//! `server`, `capabilities`, `instructions`, `tools`, `resources`, `resourceTemplates`, `prompts` (as sent by the server),
-//! `tokens` (`tools`, `method`), and `warnings` (`code`, `about`, `message`). Members may be added.
+//! `server`, `capabilities`, `instructions`, `tools`, `resources`, `resourceTemplates`, `prompts`, `skills` (as sent by the
+//! server), `tokens` (`tools`, `method`), and `warnings` (`code`, `about`, `message`). Members may be added.
 
 use super::Plain;
 use super::inspector::InspectorArgs;
+use super::skills;
 use crate::client::session::{self, Session};
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
 use crate::show::lint::{self, Warning};
-use crate::show::out::{Out, count, indent};
+use crate::show::out::{self, Out, count, indent};
 use clap::Args;
 use linchpin::client::{Error, Listed, Listing, Refusal};
+use linchpin::skills::{RemoteSkill, SkillsExt as _};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::resource::{Resource, ResourceTemplate};
 use linchpin::types::tool::Tool;
@@ -35,6 +37,7 @@ struct Found {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    skills: Vec<RemoteSkill>,
     warnings: Vec<Warning>,
 }
 
@@ -44,7 +47,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<(), Failure> {
     if inspector.is_asked() {
         return inspector.run(&plain);
     }
-    session::run(&plain.talk, plain.resolve()?, async |session| {
+    session::run_with(&plain.talk, plain.resolve()?, skills::declared, async |session| {
         let found = busy("listing what the server has", look(session)).await?;
         let mut out = Out::new();
         if plain.talk.json {
@@ -68,6 +71,18 @@ async fn look(session: &Session) -> Result<Found, Failure> {
         Err(e) if e.rpc().is_some() => Listing::default(),
         Err(e) => return Err(session.told(&e)),
     };
+    let skills = match connection.has_skills() {
+        true => connection.skills().await,
+        false => Ok(Listing::default()),
+    };
+    let skills = skills.or_else(|error| match error {
+        linchpin::skills::Error::Request(error) if error.rpc().is_none() => Err(session.told(&error)),
+        error => {
+            let message = format!("declares skills, but skills/list fails: {error}");
+            warnings.push(Warning { code: "capability-broken", about: String::new(), message });
+            Ok(Listing::default())
+        }
+    })?;
     warnings.extend(lint::tools(&tools.items, &tools.refused));
     let uris: Vec<&str> = resources.items.iter().map(|r| r.uri.as_str()).collect();
     warnings.extend(lint::others(&prompts.items, &uris));
@@ -78,12 +93,14 @@ async fn look(session: &Session) -> Result<Found, Failure> {
         about: String::new(),
         message: format!("writes to standard output what is not MCP: `{what}`; logs belong on standard error"),
     }));
-    warnings.extend([&resources.refused, &prompts.refused, &templates.refused].into_iter().flatten().map(refused));
+    let others = [&resources.refused, &prompts.refused, &templates.refused, &skills.refused];
+    warnings.extend(others.into_iter().flatten().map(refused));
     Ok(Found {
         tools: tools.items,
         resources: resources.items,
         templates: templates.items,
         prompts: prompts.items,
+        skills: skills.items,
         warnings,
     })
 }
@@ -139,6 +156,7 @@ fn as_json(session: &Session, found: &Found) -> Value {
         "resources": exact::of(&found.resources),
         "resourceTemplates": exact::of(&found.templates),
         "prompts": exact::of(&found.prompts),
+        "skills": found.skills.iter().map(|skill| exact::of(skill.entry())).collect::<Vec<_>>(),
         "tokens": { "tools": found.tools.iter().map(lint::tokens).sum::<usize>(), "method": lint::TOKENS_METHOD },
         "warnings": found.warnings,
     })
@@ -188,6 +206,13 @@ fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> 
             out.line(indent(&describe::prompt(prompt, style), 2))?;
         }
     }
+    if !found.skills.is_empty() {
+        out.line(format!("\n{}", style.bold(&count(found.skills.len(), "skill"))))?;
+        for skill in &found.skills {
+            let about = style.dim(&out::summary(skill.description(), 100));
+            out.line(indent(&format!("{}  {about}", skill.uri), 2))?;
+        }
+    }
     if !found.warnings.is_empty() {
         out.line(format!("\n{}", style.warn(&count(found.warnings.len(), "warning"))))?;
     }
@@ -207,6 +232,7 @@ fn summary(found: &Found) -> String {
         (found.resources.len(), "resource"),
         (found.templates.len(), "resource template"),
         (found.prompts.len(), "prompt"),
+        (found.skills.len(), "skill"),
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, one)| count(n, one));
     let warnings =

@@ -4,6 +4,7 @@ use crate::client::session::{self, Session};
 use crate::commands::client::Plain;
 use crate::commands::client::call::{failed, given, level};
 use crate::commands::client::prompt::texts;
+use crate::commands::client::skills;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::bar::busy;
@@ -23,9 +24,14 @@ pub(crate) struct InspectorArgs {
 
     /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
     /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, tasks/get,
-    /// tasks/result, tasks/list, tasks/cancel, or any other without params.
+    /// tasks/result, tasks/list, tasks/cancel, skills/list, skills/get, resources/directory/read, or any other with
+    /// --params. Lists are printed whole, from all pages.
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
+
+    /// Parameters of the request, as a JSON object. Those of other options are added to them.
+    #[arg(long, value_name = "JSON", requires = "method", value_parser = object)]
+    params: Option<Map<String, Value>>,
 
     /// The tool to call.
     #[arg(long, value_name = "NAME", requires = "method")]
@@ -91,16 +97,18 @@ impl InspectorArgs {
 
     pub(crate) fn run(&self, plain: &Plain) -> Result<(), Failure> {
         let Some(method) = self.method.as_deref() else { return Ok(()) };
+        if self.params.is_some() && TAKE_NONE.contains(&method) {
+            return Err(Failure::usage(format!("{method} takes no --params; it has options of its own")));
+        }
         let target = plain.resolve()?;
-        session::run(&plain.talk, target, async |session| {
+        session::run_with(&plain.talk, target, skills::declared, async |session| {
             let asked = async {
                 match method {
                     "initialize" | "server/discover" => Ok(opening(session)),
-                    "tools/list" => all(session, method, "tools").await,
-                    "resources/list" => all(session, method, "resources").await,
-                    "resources/templates/list" => all(session, method, "resourceTemplates").await,
-                    "prompts/list" => all(session, method, "prompts").await,
-                    _ => self.ask(session, method).await,
+                    _ => match LISTS.iter().find(|(list, _)| *list == method) {
+                        Some((_, member)) => self.all(session, method, member).await,
+                        None => self.ask(session, method).await,
+                    },
                 }
             };
             let result = busy(&format!("requesting {method}"), asked).await?;
@@ -133,33 +141,73 @@ impl InspectorArgs {
             session.connection.set_log_level(level).await.map_err(|e| session.told(&e))?;
             return Ok(json!({}));
         }
-        let mut params = match method {
-            "tools/call" => {
-                let name = want(&self.tool_name, "--tool-name")?;
-                let arguments = given(session, &name, &self.tool_arg, self.tool_args_json.as_deref()).await?;
-                let mut call = session.connection.call(&name, exact::raw(&Value::Object(arguments)));
-                for (key, value) in self.meta()? {
-                    call = call.meta(key, value);
-                }
-                let result = match call.await {
-                    Ok(result) => result,
-                    Err(e) => return Err(failed(session, &name, &e).await),
-                };
-                return Ok(read(result.as_json()));
+        if method == "tools/call" {
+            let name = want(&self.tool_name, "--tool-name")?;
+            let arguments = given(session, &name, &self.tool_arg, self.tool_args_json.as_deref()).await?;
+            let mut call = session.connection.call(&name, exact::raw(&Value::Object(arguments)));
+            for (key, value) in self.meta()? {
+                call = call.meta(key, value);
             }
-            "resources/read" | "resources/directory/read" | "skills/get" => json!({ "uri": want(&self.uri, "--uri")? }),
-            "prompts/get" => {
-                json!({ "name": want(&self.prompt_name, "--prompt-name")?, "arguments": texts(&self.prompt_args)? })
-            }
-            "tasks/get" | "tasks/result" | "tasks/cancel" => json!({ "taskId": want(&self.task, "--task")? }),
-            _ => json!({}),
-        };
-        let meta = self.meta()?;
-        if !meta.is_empty() {
-            params["_meta"] = Value::Object(meta);
+            let result = match call.await {
+                Ok(result) => result,
+                Err(e) => return Err(failed(session, &name, &e).await),
+            };
+            return Ok(read(result.as_json()));
         }
+        let params = exact::raw(&Value::Object(self.params(method)?));
         let result = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
         Ok(read(result.as_json()))
+    }
+
+    /// The parameters of a request.
+    fn params(&self, method: &str) -> Result<Map<String, Value>, Failure> {
+        let mut params = self.params.clone().unwrap_or_default();
+        let mut add = |member: &str, value: Option<&String>, flag: &str| {
+            match value {
+                Some(value) => drop(params.insert(member.to_owned(), value.as_str().into())),
+                None if params.contains_key(member) => {}
+                None => return Err(Failure::usage(format!("{method} requires {flag}"))),
+            }
+            Ok(())
+        };
+        match method {
+            "resources/read" | "resources/directory/read" | "skills/get" => add("uri", self.uri.as_ref(), "--uri")?,
+            "prompts/get" => add("name", self.prompt_name.as_ref(), "--prompt-name")?,
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => {
+                add("taskId", self.task.as_ref(), "--task")?;
+            }
+            _ => {}
+        }
+        if method == "prompts/get" && (!self.prompt_args.is_empty() || !params.contains_key("arguments")) {
+            params.insert("arguments".to_owned(), json!(texts(&self.prompt_args)?));
+        }
+        let meta = self.meta()?;
+        if !meta.is_empty() {
+            let known = params.entry("_meta").or_insert_with(|| json!({}));
+            known.as_object_mut().into_iter().for_each(|known| known.extend(meta.clone()));
+        }
+        Ok(params)
+    }
+
+    /// Returns a whole list as sent by the server, from all pages.
+    async fn all(&self, session: &Session, method: &str, member: &str) -> Result<Value, Failure> {
+        let mut items = Vec::new();
+        let mut params = self.params(method)?;
+        for _ in 0..PAGES_MAX {
+            let sent = exact::raw(&Value::Object(params.clone()));
+            let page = session.connection.request(method, sent).await.map_err(|e| session.told(&e))?;
+            let mut page = read(page.as_json());
+            if let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) {
+                items.extend(more);
+            }
+            match page.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()) {
+                Some(next) if params.get("cursor").and_then(Value::as_str) != Some(next) => {
+                    params.insert("cursor".to_owned(), next.into());
+                }
+                _ => break,
+            }
+        }
+        Ok(json!({ member: items }))
     }
 
     fn meta(&self) -> Result<Map<String, Value>, Failure> {
@@ -181,26 +229,27 @@ fn opening(session: &Session) -> Value {
     out
 }
 
+/// Lists, and the members of their pages.
+const LISTS: &[(&str, &str)] = &[
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("resources/directory/read", "resources"),
+    ("prompts/list", "prompts"),
+    ("tasks/list", "tasks"),
+    ("skills/list", "skills"),
+];
+/// What is not sent with `--params`.
+const TAKE_NONE: &[&str] = &["initialize", "server/discover", "logging/setLevel", "tools/call"];
 /// Maximum number of pages.
 const PAGES_MAX: usize = 1_000;
 
-/// Returns a whole list as sent by the server, from all pages.
-async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Failure> {
-    let mut items = Vec::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..PAGES_MAX {
-        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-        let page = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
-        let mut page = read(page.as_json());
-        if let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) {
-            items.extend(more);
-        }
-        match page.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()) {
-            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
-            _ => break,
-        }
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match exact::read(text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err("must be a JSON object".to_owned()),
+        Err(e) => Err(e.to_string()),
     }
-    Ok(json!({ member: items }))
 }
 
 /// Parses a result and removes protocol-only members.

@@ -53,7 +53,7 @@ pub(crate) struct SkillArgs {
 }
 
 /// Servers of revisions with sessions tell of skills to those who declare them.
-fn declared(client: Client) -> Client {
+pub(crate) fn declared(client: Client) -> Client {
     client.extension(extension::SKILLS, &json!({}))
 }
 
