@@ -3,6 +3,7 @@
 use super::{CORE, EXTENSION, RELATED, ask_as, call, call_as_task, core, declared, id, modern, server, shared, until};
 use crate::common::{self, MODERN, Peer, code, service, text};
 use linchpin::prelude::*;
+use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,4 +172,54 @@ async fn others_go_on_while_a_handler_blocks_its_thread() {
     while status(&blocked).await != "completed" {
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
+}
+
+/// Whatever a task asks, it is asked in the way that the client's revision has.
+#[tokio::test]
+async fn messages_of_models_and_roots_are_asked_inside_tasks_too() {
+    let rows = [
+        (
+            "think",
+            "sampling/createMessage",
+            json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "done" } }),
+            "done",
+        ),
+        ("places", "roots/list", json!({ "roots": [{ "uri": "file:///a" }] }), "file:///a"),
+    ];
+    let able = json!({ "sampling": {}, "roots": {}, "extensions": { EXTENSION: {} } });
+    for (tool, method, response, expected) in rows {
+        let mut new = Peer::of(service(asking()), MODERN, able.clone()).await;
+        let made = id(&call(&mut new, tool, json!({})).await);
+        let task = until(&mut new, &made, "input_required").await;
+        let (key, asked) = task["inputRequests"].as_object().unwrap().iter().next().expect("a question");
+        assert_eq!(asked["method"], method, "{task}");
+        let update = json!({ "taskId": made, "inputResponses": { key.as_str(): response } });
+        assert_eq!(new.ask("tasks/update", update).await["result"]["resultType"], "complete");
+        let done = until(&mut new, &made, "completed").await;
+        assert_eq!(done["result"]["content"][0]["text"], expected);
+
+        let mut old = Peer::of(service(asking()), CORE, able.clone()).await;
+        let made = id(&call_as_task(&mut old, tool, json!({})).await);
+        until(&mut old, &made, "input_required").await;
+        let waiting = old.request("tasks/result", json!({ "taskId": made })).await;
+        let asked = super::legacy::said(&mut old, method).await;
+        assert_eq!(asked["params"]["_meta"][RELATED], json!({ "taskId": made }), "{asked}");
+        old.reply(&asked, response).await;
+        assert_eq!(text(&old.answer(waiting).await), expected);
+    }
+}
+
+/// A server whose tasks ask for something else than a form.
+fn asking() -> Server {
+    let think = async |cx: &Cx| -> Result<String> {
+        let request = CreateMessageRequestParams::new([SamplingMessage::user("Think.")], 10);
+        let answer = cx.sample("thought", request).await?;
+        Ok(answer.content[0].as_text().unwrap_or_default().to_owned())
+    };
+    let places = async |cx: &Cx| -> Result<String> {
+        let roots = cx.roots("roots").await?;
+        Ok(roots.into_iter().map(|root| root.uri).collect())
+    };
+    let tool = |name: &str| Tool::new(name, "").task_required();
+    Server::new("asking", "1").tool(tool("think"), think).tool(tool("places"), places)
 }

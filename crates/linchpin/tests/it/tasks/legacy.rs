@@ -13,7 +13,7 @@ use std::time::Duration;
 const STATUS: &str = "notifications/tasks/status";
 
 /// The next message that is not about a status.
-async fn said(peer: &mut Peer, method: &str) -> Value {
+pub(super) async fn said(peer: &mut Peer, method: &str) -> Value {
     loop {
         let message = peer.message().await;
         if message["method"] != STATUS {
