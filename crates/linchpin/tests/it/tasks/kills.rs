@@ -3,12 +3,18 @@
 
 use super::node::{LEASE_MS, Node, STEPS, answer, counts, get, make, until};
 use crate::common;
+use linchpin::client::ReconnectPolicy;
+use linchpin::prelude::*;
 use linchpin::store::Store;
+use linchpin::transport::unix;
 use linchpin_store::Expect;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 
 /// Makes tasks, and kills the process so many times while they run. Before each kill some are made, and all that ask something
 /// are answered, the last one right before.
@@ -113,6 +119,46 @@ async fn survive(tasks: usize, kills: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_task_is_lost_when_its_process_is_killed() {
     survive(12, 2).await;
+}
+
+/// A host that waits for its calls hears nothing of the kills, and answers each question once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_tasks_gets_their_results_although_the_server_is_killed() {
+    const TASKS: usize = 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder: &Path = folder.path();
+    let mut node = Node::start(folder, "s", None);
+    drop(node.client().await);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let patient = ReconnectPolicy::default().with(|p| (p.first_ms, p.longest_ms, p.attempts_max) = (50, 300, 60));
+    let client = Client::new("host", "1").reconnect(patient).on_elicitation(move |form| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async move { form.accept(json!({ "yes": true })) }
+    });
+    let server = client.connect(unix(folder.join("s"))).await.expect("a connection");
+    let mut waiting = JoinSet::new();
+    for _ in 0..TASKS {
+        let task = server.call("steps", json!({ "ms": 200 })).detached().await.expect("a task");
+        waiting.spawn(async move { task.await });
+    }
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        drop(node);
+        node = Node::start(folder, "s", None);
+        drop(node.client().await);
+        tokio::time::sleep(Duration::from_millis(LEASE_MS + LEASE_MS / 2)).await;
+    }
+    while let Some(ended) = waiting.join_next().await {
+        assert_eq!(ended.expect("no panic").expect("a result").text(), "5 steps, true");
+    }
+    // Nobody is asked twice, except about an answer that the server did not acknowledge before it was killed.
+    let asked = asked.load(Ordering::SeqCst);
+    assert!((TASKS..TASKS * 2).contains(&asked), "{asked} questions");
+    assert!(
+        counts(folder, "starts").values().any(|count| *count > 1),
+        "no task was running when the server was killed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
