@@ -57,13 +57,15 @@ impl<'de> Deserializer<'de> for Var<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, E> {
-        StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor)
+        let read = StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor);
+        read.map_err(|e| E::custom(format_args!("`{}`: {e}", self.name)))
     }
 
     parsed! {
         deserialize_bool visit_bool "true or false",
-        deserialize_u8 visit_u8 "a small whole number", deserialize_u16 visit_u16 "a whole number", deserialize_u32 visit_u32 "a whole number",
-        deserialize_u64 visit_u64 "a whole number", deserialize_i8 visit_i8 "a small whole number", deserialize_i16 visit_i16 "a whole number",
+        deserialize_u8 visit_u8 "a whole number from 0 to 255", deserialize_u16 visit_u16 "a whole number from 0 to 65535",
+        deserialize_u32 visit_u32 "a whole number from 0 to 4294967295", deserialize_u64 visit_u64 "a whole number from 0",
+        deserialize_i8 visit_i8 "a whole number from -128 to 127", deserialize_i16 visit_i16 "a whole number from -32768 to 32767",
         deserialize_i32 visit_i32 "a whole number", deserialize_i64 visit_i64 "a whole number",
         deserialize_f32 visit_f32 "a number", deserialize_f64 visit_f64 "a number"
     }
@@ -96,7 +98,11 @@ mod tests {
         };
         let want = Args { name: "7".into(), day: 3, on: Some(true), kind: Some(Kind::Text) };
         assert_eq!(v(&[("name", "7"), ("day", "3"), ("on", "true"), ("kind", "Text")]), Ok(want));
-        assert_eq!(v(&[("name", "x"), ("day", "three")]), Err("`day` must be a whole number".into()));
+        assert_eq!(v(&[("name", "x"), ("day", "three")]), Err("`day` must be a whole number from 0 to 65535".into()));
+        assert!(
+            v(&[("name", "x"), ("day", "3"), ("kind", "Txt")])
+                .is_err_and(|e| e.starts_with("`kind`: unknown variant `Txt`"))
+        );
         assert_eq!(v(&[("day", "3")]), Err("missing field `name`".into()));
     }
 }

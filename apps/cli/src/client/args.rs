@@ -195,8 +195,8 @@ fn as_kind(text: &str, kind: &str, schema: &Value, root: &Value) -> Result<Value
             _ => text.parse().ok().and_then(Number::from_f64).map(Value::Number).ok_or_else(|| must("a number")),
         },
         "boolean" => match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Ok(Value::Bool(true)),
-            "false" | "no" | "off" | "0" => Ok(Value::Bool(false)),
+            "true" | "yes" | "y" | "on" | "1" => Ok(Value::Bool(true)),
+            "false" | "no" | "n" | "off" | "0" => Ok(Value::Bool(false)),
             _ => Err(must("true or false")),
         },
         "array" => match json() {

@@ -15,11 +15,12 @@
 
 use crate::client::args;
 use crate::fail::Failure;
-use crate::show::out::{Style, indent, note, prompt_is_over, shorten, stderr_is_terminal, tell};
+use crate::show::out::{Style, indent, near, note, prompt_is_over, shorten, stderr_is_terminal, tell};
 use linchpin::client::{BoxError, Client, ElicitForm, ElicitUrl, SamplingRequest};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::sample::{CreateMessageResult, SamplingMessageContentBlock as Block};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +46,8 @@ pub(crate) struct AnswerArgs {
 /// All sources of responses.
 struct Answers {
     fields: Vec<(String, String)>,
+    /// The fields of the forms that were shown.
+    shown: Mutex<BTreeSet<String>>,
     script: Mutex<Vec<Map<String, Value>>>,
     decline: bool,
     /// Held while a request is shown: one at a time.
@@ -67,6 +70,7 @@ impl AnswerArgs {
         let script = self.answers.as_deref().map(script).transpose()?;
         let answers = Arc::new(Answers {
             fields,
+            shown: Mutex::default(),
             script: Mutex::new(script.unwrap_or_default()),
             decline: self.decline,
             terminal: terminal.then(Default::default),
@@ -127,6 +131,7 @@ impl Answers {
         }
         let mut content = Map::new();
         for (name, field) in &form.schema.properties.0 {
+            self.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
             let schema = serde_json::to_value(field).unwrap_or_default();
             for (_, text) in self.fields.iter().filter(|(n, _)| n == name) {
                 match (args::typed(text, Some(&schema), &schema), content.get_mut(name)) {
@@ -146,7 +151,12 @@ impl Answers {
                 ask_form(form, content).await
             }
             None if content.is_empty() => {
-                self.unanswered(&form.server, &form.message, "--answer FIELD=VALUE or --answers FILE");
+                let names = form.schema.properties.0.iter().map(|(name, _)| name.as_str());
+                let flags = format!(
+                    "--answer FIELD=VALUE (fields: {}) or --answers FILE",
+                    names.collect::<Vec<_>>().join(", ")
+                );
+                self.unanswered(&form.server, &form.message, &flags);
                 form.decline()
             }
             None => form.accept(content),
@@ -226,6 +236,18 @@ impl Answers {
             answer.push(next);
         }
         if answer.is_empty() { refused() } else { Ok(said(&answer.join("\n"), "a user")) }
+    }
+}
+
+impl Drop for Answers {
+    /// Names what was given for a field that no form had.
+    fn drop(&mut self) {
+        let shown = self.shown.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let unused: BTreeSet<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
+        for name in unused.into_iter().filter(|name| !shown.is_empty() && !shown.contains(*name)) {
+            let meant = near(name, shown.iter().map(String::as_str)).map(|meant| format!("; did you mean `{meant}`?"));
+            note(format!("warning: --answer {name}: no form has this field{}", meant.unwrap_or_default()));
+        }
     }
 }
 

@@ -64,11 +64,22 @@ pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<Found, Fai
     match file {
         Some(file) => pick(file, &read(file)?, name, &env),
         None => {
-            let mut first = None;
+            let (mut first, mut files, mut known) = (None, Vec::new(), Vec::new());
             for file in places(&env) {
-                match read(&file).and_then(|value| pick(&file, &value, name, &env)) {
+                let value = read(&file);
+                if let Ok(Some(all)) = value.as_ref().map(servers) {
+                    known.extend(all.keys().cloned());
+                    files.push(file.display().to_string());
+                }
+                match value.and_then(|value| pick(&file, &value, name, &env)) {
                     Ok(found) => return Ok(found),
                     Err(e) => first = first.or(Some(e)),
+                }
+            }
+            if let (Some(name), true) = (name, files.len() > 1) {
+                let missing = !known.iter().any(|known| known == name);
+                if missing {
+                    return Err(unknown(&files.join(", "), "have", name, known.iter().map(String::as_str)));
                 }
             }
             Err(first.unwrap_or_else(|| {
@@ -109,6 +120,15 @@ fn parsed(text: &str) -> Result<Value, ParseError> {
     parse_to_serde_value(text.strip_prefix('\u{feff}').unwrap_or(text), &options)
 }
 
+/// The failure for a name that is in no file.
+fn unknown<'a>(files: &str, verb: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Failure {
+    let failure = Failure::usage(format!("{files} {verb} no server `{name}`"));
+    match near(name, known.clone()) {
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+        None => failure.hint(format!("known servers: {}", known.collect::<Vec<_>>().join(", "))),
+    }
+}
+
 /// Picks the server of this name.
 fn pick(
     file: &Path,
@@ -122,13 +142,9 @@ fn pick(
     })?;
     let names = || servers.keys().map(String::as_str).collect::<Vec<_>>();
     let (name, entry) = match name {
-        Some(name) => servers.get_key_value(name).ok_or_else(|| {
-            let failure = Failure::usage(format!("{shown} has no server `{name}`"));
-            match near(name, names()) {
-                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-                None => failure.hint(format!("known servers: {}", names().join(", "))),
-            }
-        })?,
+        Some(name) => servers
+            .get_key_value(name)
+            .ok_or_else(|| unknown(&shown.to_string(), "has", name, servers.keys().map(String::as_str)))?,
         None => match servers.iter().next() {
             Some(only) if servers.len() == 1 => only,
             Some(_) => {

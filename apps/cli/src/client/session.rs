@@ -10,6 +10,7 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::record::transcript::Recorder;
+use crate::serve::ENTRIES;
 use crate::show::bar::waiting;
 use crate::show::out::Style;
 use clap::Args;
@@ -332,6 +333,9 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
                 "pass the program and its arguments separately: `-- PROGRAM ARGUMENTS…`, or `command` and `args` in a file",
             ),
             name if config::has(name) => failure.hint(format!("did you mean --server {name}?")),
+            name if ENTRIES.iter().any(|entry| entry.name == name) => {
+                failure.hint(format!("did you mean `-- linchpin serve {name} …`?"))
+            }
             // The message is sufficient.
             _ => failure,
         },

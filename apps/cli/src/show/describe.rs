@@ -25,8 +25,12 @@ pub(crate) fn usage(tool: &Tool) -> String {
     let schema = input(tool);
     let mut out = tool.name.clone();
     for (name, argument, needed) in arguments(&schema) {
-        let kind = kind(argument, &schema);
-        let word = format!("{name}={}", kind.to_ascii_uppercase());
+        // Values of an enumeration are typed as they are.
+        let kind = match values(argument, &schema) {
+            Some(values) => values,
+            None => kind(argument, &schema).to_ascii_uppercase(),
+        };
+        let word = format!("{name}={kind}");
         out.push_str(&if needed { format!(" {word}") } else { format!(" [{word}]") });
     }
     out
@@ -35,13 +39,18 @@ pub(crate) fn usage(tool: &Tool) -> String {
 /// Returns the name of a type.
 fn kind(schema: &Value, root: &Value) -> String {
     let kinds = schema::kinds(schema, root);
-    match schema::resolved(root, schema).get("enum").and_then(Value::as_array) {
-        Some(values) if values.len() <= 6 && values.iter().all(Value::is_string) => {
-            values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|")
-        }
-        _ if kinds.is_empty() => "any".to_owned(),
-        _ => kinds.join("|"),
+    match values(schema, root) {
+        Some(values) => values,
+        None if kinds.is_empty() => "any".to_owned(),
+        None => kinds.join("|"),
     }
+}
+
+/// Returns the strings that a type is limited to, if they are few.
+fn values(schema: &Value, root: &Value) -> Option<String> {
+    let values = schema::resolved(root, schema).get("enum")?.as_array()?;
+    let fit = values.len() <= 6 && values.iter().all(Value::is_string);
+    fit.then(|| values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"))
 }
 
 /// Formats a tool on one line.

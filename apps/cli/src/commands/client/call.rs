@@ -201,11 +201,12 @@ pub(crate) fn goes_on(session: &Session, id: &str) {
     let (target, ends) = (&session.target, session.ends_with_command());
     if ends {
         note(format!(
-            "warning: {target} ends with this command, and the task {id} with it, unless the server keeps it"
+            "warning: {target} ends with this command, and the task {id} with it, unless the server keeps its tasks"
         ));
     }
     let words = if ends { format!("{id} -- {target}") } else { format!("{target} {id}") };
-    note(format!("goes on as {id}: `linchpin task wait {words}`, or `linchpin task cancel {words}`"));
+    let goes_on = if ends { "if it does, it goes on as" } else { "goes on as" };
+    note(format!("{goes_on} {id}: `linchpin task wait {words}`, or `linchpin task cancel {words}`"));
 }
 
 /// Explains a failed call to the user: the tool may not exist, or take other arguments.
