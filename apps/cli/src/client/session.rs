@@ -10,7 +10,6 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::record::transcript::Recorder;
-use crate::serve::ENTRIES;
 use crate::show::bar::waiting;
 use crate::show::out::Style;
 use clap::Args;
@@ -333,8 +332,8 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
                 "pass the program and its arguments separately: `-- PROGRAM ARGUMENTS…`, or `command` and `args` in a file",
             ),
             name if config::has(name) => failure.hint(format!("did you mean --server {name}?")),
-            name if ENTRIES.iter().any(|entry| entry.name == name) => {
-                failure.hint(format!("did you mean `-- linchpin serve {name} …`?"))
+            name if !name.contains(['/', '\\', '.']) => {
+                failure.hint(format!("is it one of `linchpin servers`? Then `-- linchpin serve {name} …` starts it"))
             }
             // The message is sufficient.
             _ => failure,
