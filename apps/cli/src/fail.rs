@@ -13,11 +13,13 @@ pub(crate) struct Failure {
     message: String,
     hints: Vec<String>,
     exit: Exit,
+    /// The program that could not be started.
+    program: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl fmt::Display) -> Failure {
-        Failure { message: message.to_string(), hints: Vec::new(), exit: Exit::Failed }
+        Failure { message: message.to_string(), hints: Vec::new(), exit: Exit::Failed, program: None }
     }
 
     /// An error in the command line or in a file.
@@ -38,6 +40,16 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hints.push(hint.into());
         self
+    }
+
+    /// This program could not be started: above the client somebody may know what was meant.
+    pub(crate) fn program(mut self, name: &str) -> Failure {
+        self.program = Some(name.to_owned());
+        self
+    }
+
+    pub(crate) fn missing_program(&self) -> Option<&str> {
+        self.program.as_deref()
     }
 
     #[cfg(test)]

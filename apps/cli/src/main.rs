@@ -92,6 +92,15 @@ fn published(entry: &'static Entry, mut given: Vec<OsString>) -> ExitCode {
 fn ended(done: Result<(), fail::Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => {
+            let name = failure.missing_program().filter(|name| serve::ENTRIES.iter().any(|entry| entry.name == *name));
+            let hint = name.map(|name| {
+                format!("`linchpin serve {name}` is the server of this name: `-- linchpin serve {name} …`")
+            });
+            match hint {
+                Some(hint) => failure.hint(hint).report(),
+                None => failure.report(),
+            }
+        }
     }
 }

@@ -25,6 +25,13 @@ impl<'a> IntoDeserializer<'a, E> for Var<'a> {
     }
 }
 
+impl Var<'_> {
+    /// An error says which variable it is about.
+    fn named<T>(self, read: Result<T, E>) -> Result<T, E> {
+        read.map_err(|e| E::custom(format_args!("`{}`: {e}", self.name)))
+    }
+}
+
 macro_rules! parsed {
     ($($method:ident $visit:ident $kind:literal),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
@@ -40,7 +47,7 @@ impl<'de> Deserializer<'de> for Var<'_> {
     type Error = E;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-        visitor.visit_str(self.value)
+        self.named(visitor.visit_str(self.value))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
@@ -57,16 +64,16 @@ impl<'de> Deserializer<'de> for Var<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, E> {
-        let read = StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor);
-        read.map_err(|e| E::custom(format_args!("`{}`: {e}", self.name)))
+        self.named(StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor))
     }
 
     parsed! {
         deserialize_bool visit_bool "true or false",
         deserialize_u8 visit_u8 "a whole number from 0 to 255", deserialize_u16 visit_u16 "a whole number from 0 to 65535",
-        deserialize_u32 visit_u32 "a whole number from 0 to 4294967295", deserialize_u64 visit_u64 "a whole number from 0",
+        deserialize_u32 visit_u32 "a whole number from 0 to 4294967295", deserialize_u64 visit_u64 "a whole number from 0, of at most 64 bits",
         deserialize_i8 visit_i8 "a whole number from -128 to 127", deserialize_i16 visit_i16 "a whole number from -32768 to 32767",
-        deserialize_i32 visit_i32 "a whole number", deserialize_i64 visit_i64 "a whole number",
+        deserialize_i32 visit_i32 "a whole number from -2147483648 to 2147483647",
+        deserialize_i64 visit_i64 "a whole number of at most 63 bits",
         deserialize_f32 visit_f32 "a number", deserialize_f64 visit_f64 "a number"
     }
 

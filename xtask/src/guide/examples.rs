@@ -34,7 +34,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
     ("printf 'y\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "limits.md: "),
-    ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "How this shop refunds orders"),
+    ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills | grep -c limits.md; true", "0"),
     ("$EXAMPLES/login; true", "usage"),
     ("$EXAMPLES/tls 2>&1; true", "usage"),
 ];

@@ -122,6 +122,8 @@ impl Answers {
     }
 
     async fn form(&self, form: &ElicitForm) -> ElicitResult {
+        let names = || form.schema.properties.0.iter().map(|(name, _)| name.as_str());
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).extend(names().map(str::to_owned));
         if let Some(item) = self.scripted("accept", &form.message) {
             return match item.get("accept") {
                 Some(content) => form.accept(content),
@@ -131,7 +133,6 @@ impl Answers {
         }
         let mut content = Map::new();
         for (name, field) in &form.schema.properties.0 {
-            self.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
             let schema = serde_json::to_value(field).unwrap_or_default();
             for (_, text) in self.fields.iter().filter(|(n, _)| n == name) {
                 match (args::typed(text, Some(&schema), &schema), content.get_mut(name)) {
@@ -151,11 +152,11 @@ impl Answers {
                 ask_form(form, content).await
             }
             None if content.is_empty() => {
-                let names = form.schema.properties.0.iter().map(|(name, _)| name.as_str());
-                let flags = format!(
-                    "--answer FIELD=VALUE (fields: {}) or --answers FILE",
-                    names.collect::<Vec<_>>().join(", ")
-                );
+                let fields = shorten(&names().collect::<Vec<_>>().join(", "), 300);
+                let flags = match fields.is_empty() {
+                    true => "--answers FILE".to_owned(),
+                    false => format!("--answer FIELD=VALUE (fields: {fields}) or --answers FILE"),
+                };
                 self.unanswered(&form.server, &form.message, &flags);
                 form.decline()
             }

@@ -7,7 +7,7 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use linchpin::transport::is_secret_name;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Maximum file size, in bytes.
@@ -64,23 +64,24 @@ pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<Found, Fai
     match file {
         Some(file) => pick(file, &read(file)?, name, &env),
         None => {
-            let (mut first, mut files, mut known) = (None, Vec::new(), Vec::new());
-            for file in places(&env) {
-                let value = read(&file);
+            let (mut first, mut files, mut known) = (None, Vec::new(), BTreeSet::new());
+            let places = places(&env);
+            for file in &places {
+                let value = read(file);
                 if let Ok(Some(all)) = value.as_ref().map(servers) {
                     known.extend(all.keys().cloned());
                     files.push(file.display().to_string());
                 }
-                match value.and_then(|value| pick(&file, &value, name, &env)) {
+                match value.and_then(|value| pick(file, &value, name, &env)) {
                     Ok(found) => return Ok(found),
                     Err(e) => first = first.or(Some(e)),
                 }
             }
-            if let (Some(name), true) = (name, files.len() > 1) {
-                let missing = !known.iter().any(|known| known == name);
-                if missing {
-                    return Err(unknown(&files.join(", "), "have", name, known.iter().map(String::as_str)));
-                }
+            // A file that cannot be read may have it.
+            if let Some(name) =
+                name.filter(|name| files.len() > 1 && files.len() == places.len() && !known.contains(*name))
+            {
+                return Err(unknown(&files.join(", "), "have", name, known.iter().map(String::as_str)));
             }
             Err(first.unwrap_or_else(|| {
                 let here = PLACES.join(", ");

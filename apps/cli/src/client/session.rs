@@ -332,11 +332,8 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
                 "pass the program and its arguments separately: `-- PROGRAM ARGUMENTS…`, or `command` and `args` in a file",
             ),
             name if config::has(name) => failure.hint(format!("did you mean --server {name}?")),
-            name if !name.contains(['/', '\\', '.']) => {
-                failure.hint(format!("is it one of `linchpin servers`? Then `-- linchpin serve {name} …` starts it"))
-            }
-            // The message is sufficient.
-            _ => failure,
+            // Otherwise the message is sufficient.
+            name => failure.program(name),
         },
         (Kind::Command(_), Some(TransportError::Closed(_))) => failure.hint(
             "the server inherits few environment variables: pass others with -e NAME or -e NAME=VALUE; -v shows its standard error",

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 use crate::tasks::record::{Kept, Record};
-use crate::tasks::storage::{Edit, Live, TaskError, ask_again, failed};
+use crate::tasks::storage::{Edit, Live, Stop, TaskError, ask_again, failed};
 use linchpin_core::service::BoxFuture;
 use linchpin_proto::task::{Change, Event, cut};
 use linchpin_store::{Append, Fence, Read};
@@ -120,7 +120,11 @@ impl Handled {
         let step = Step { key: key.into(), result: &result };
         let entry = storage.seal_step(&log_key, serde_json::to_vec(&step)?);
         let log = storage.store.log();
-        self.live.has_kept_steps.store(true, Ordering::Release);
+        // First the one, then the other: who forgets an ended task looks at them in the other order.
+        self.live.has_kept_steps.store(true, Ordering::SeqCst);
+        if self.live.stopped() == Some(Stop::Over) {
+            return Err(Error::tool("the task is over"));
+        }
         let appended = log.append(&log_key, next, vec![entry], self.fence(), self.live.kept()).await;
         match appended {
             Ok(Append::Stored) => {}

@@ -718,7 +718,7 @@ impl Live {
 
     /// Stops the run.
     pub(crate) fn stop(&self, why: Stop) {
-        let _ = self.stopped.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.stopped.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         waker.into_iter().for_each(Waker::wake);
     }
@@ -731,7 +731,7 @@ impl Live {
 
     /// Why it should stop, if it should.
     pub(crate) fn stopped(&self) -> Option<Stop> {
-        match self.stopped.load(Ordering::Acquire) {
+        match self.stopped.load(Ordering::SeqCst) {
             1 => Some(Stop::Over),
             2 => Some(Stop::Leave),
             _ => None,
@@ -751,7 +751,7 @@ impl Live {
         if record.state.status.is_end() {
             let is_one = !record.resumable
                 && !matches!(record.end, Some(Kept::Apart(_)))
-                && !self.has_kept_steps.load(Ordering::Acquire);
+                && !self.has_kept_steps.load(Ordering::SeqCst);
             self.storage.capacity.ended(&self.owner, self.place, record.state.deleted_ms(), is_one);
         }
     }

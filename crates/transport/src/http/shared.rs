@@ -37,7 +37,10 @@ impl Shared {
     ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
         let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
         let Some(value) = named.id else {
-            return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing: `initialize` gives one, and requests of 2026-07-28 need none");
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "the Mcp-Session-Id header is missing: `initialize` gives one, and requests of 2026-07-28 need none",
+            );
         };
         let found = parts_of(value.as_bytes()).and_then(|(key, _)| self.sessions.find(key));
         // A session of another principal looks as if it did not exist.

@@ -24,7 +24,7 @@ pub(crate) struct InspectorArgs {
 
     /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
     /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, tasks/get,
-    /// tasks/result, tasks/list, tasks/cancel, skills/list, skills/get, resources/directory/read, or any other with
+    /// tasks/result, tasks/list, tasks/cancel, tasks/update, skills/list, skills/get, resources/directory/read, or any other, with
     /// --params. Lists are printed whole, from all pages.
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) struct InspectorArgs {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
     prompt_args: Vec<String>,
 
-    /// The task for tasks/get, tasks/result and tasks/cancel.
+    /// The task for tasks/get, tasks/result, tasks/cancel and tasks/update.
     #[arg(long, value_name = "ID", alias = "task-id", requires = "method")]
     task: Option<String>,
 
@@ -98,7 +98,11 @@ impl InspectorArgs {
     pub(crate) fn run(&self, plain: &Plain) -> Result<(), Failure> {
         let Some(method) = self.method.as_deref() else { return Ok(()) };
         if self.params.is_some() && TAKE_NONE.contains(&method) {
-            return Err(Failure::usage(format!("{method} takes no --params; it has options of its own")));
+            let why = match method {
+                "initialize" | "server/discover" => "it is sent when connecting",
+                _ => "it has options of its own",
+            };
+            return Err(Failure::usage(format!("{method} takes no --params: {why}")));
         }
         let target = plain.resolve()?;
         session::run_with(&plain.talk, target, skills::declared, async |session| {
@@ -178,13 +182,16 @@ impl InspectorArgs {
             }
             _ => {}
         }
-        if method == "prompts/get" && (!self.prompt_args.is_empty() || !params.contains_key("arguments")) {
-            params.insert("arguments".to_owned(), json!(texts(&self.prompt_args)?));
-        }
+        let arguments = texts(&self.prompt_args)?.into_iter().map(|(key, text)| (key, Value::String(text)));
         let meta = self.meta()?;
-        if !meta.is_empty() {
-            let known = params.entry("_meta").or_insert_with(|| json!({}));
-            known.as_object_mut().into_iter().for_each(|known| known.extend(meta.clone()));
+        let has_meta = !meta.is_empty();
+        let objects =
+            [("arguments", arguments.collect::<Map<_, _>>(), method == "prompts/get"), ("_meta", meta, has_meta)];
+        for (member, more, _) in objects.into_iter().filter(|(_, _, wanted)| *wanted) {
+            match params.entry(member).or_insert_with(|| json!({})) {
+                Value::Object(known) => known.extend(more),
+                _ => return Err(Failure::usage(format!("`{member}` of --params must be an object"))),
+            }
         }
         Ok(params)
     }
