@@ -94,9 +94,7 @@ fn ended(done: Result<(), fail::Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let name = failure.missing_program().filter(|name| serve::ENTRIES.iter().any(|entry| entry.name == *name));
-            let hint = name.map(|name| {
-                format!("`linchpin serve {name}` is the server of this name: `-- linchpin serve {name} …`")
-            });
+            let hint = name.map(|name| format!("did you mean `-- linchpin serve {name} …`?"));
             match hint {
                 Some(hint) => failure.hint(hint).report(),
                 None => failure.report(),

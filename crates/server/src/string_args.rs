@@ -70,10 +70,10 @@ impl<'de> Deserializer<'de> for Var<'_> {
     parsed! {
         deserialize_bool visit_bool "true or false",
         deserialize_u8 visit_u8 "a whole number from 0 to 255", deserialize_u16 visit_u16 "a whole number from 0 to 65535",
-        deserialize_u32 visit_u32 "a whole number from 0 to 4294967295", deserialize_u64 visit_u64 "a whole number from 0, of at most 64 bits",
+        deserialize_u32 visit_u32 "a whole number from 0 to 4294967295", deserialize_u64 visit_u64 "a whole number from 0 to 18446744073709551615",
         deserialize_i8 visit_i8 "a whole number from -128 to 127", deserialize_i16 visit_i16 "a whole number from -32768 to 32767",
         deserialize_i32 visit_i32 "a whole number from -2147483648 to 2147483647",
-        deserialize_i64 visit_i64 "a whole number of at most 63 bits",
+        deserialize_i64 visit_i64 "a whole number from -9223372036854775808 to 9223372036854775807",
         deserialize_f32 visit_f32 "a number", deserialize_f64 visit_f64 "a number"
     }
 

@@ -249,6 +249,7 @@ mod tests {
             (&["x=.5"], Ok(json!({ "x": 0.5 }))),
             (&["x=NaN"], Err("must be a number")),
             (&["on=yes"], Ok(json!({ "on": true }))),
+            (&["on=n"], Ok(json!({ "on": false }))),
             (&["on=maybe"], Err("true or false")),
             (&["tags=a"], Ok(json!({ "tags": ["a"] }))),
             (&["tags=a", "tags=b"], Ok(json!({ "tags": ["a", "b"] }))),

@@ -28,7 +28,7 @@ struct Entry {
     deleted_ms: u64,
     has_ended: bool,
     /// Whether the store is known to have its record only: no call, no steps, and no end of its own.
-    is_one: bool,
+    has_only_record: bool,
 }
 
 /// A task that runs. Dropping it makes room for another one.
@@ -46,7 +46,7 @@ pub(crate) struct Victim {
     pub(crate) owner: Owner,
     pub(crate) id: Arc<str>,
     /// Whether the store has its record only.
-    pub(crate) is_one: bool,
+    pub(crate) has_only_record: bool,
 }
 
 impl Capacity {
@@ -101,17 +101,17 @@ impl Capacity {
         let mut counts = self.counts();
         let known = counts.kept.get_mut(owner).and_then(|own| own.iter_mut().find(|(_, entry)| *entry.id == *id));
         if let Some((place, entry)) = known {
-            (entry.deleted_ms, entry.has_ended, entry.is_one) = (deleted_ms, has_ended, false);
+            (entry.deleted_ms, entry.has_ended, entry.has_only_record) = (deleted_ms, has_ended, false);
             return Place(*place);
         }
         counts.add(owner, id.into(), deleted_ms, has_ended)
     }
 
-    /// A kept task has ended. `is_one` says whether the store has its record only.
-    pub(crate) fn ended(&self, owner: &Owner, place: Place, deleted_ms: u64, is_one: bool) {
+    /// A kept task has ended. `has_only_record` says whether the store has its record only.
+    pub(crate) fn ended(&self, owner: &Owner, place: Place, deleted_ms: u64, has_only_record: bool) {
         let mut counts = self.counts();
         if let Some(entry) = counts.kept.get_mut(owner).and_then(|own| own.get_mut(&place.0)) {
-            (entry.has_ended, entry.deleted_ms, entry.is_one) = (true, deleted_ms, is_one);
+            (entry.has_ended, entry.deleted_ms, entry.has_only_record) = (true, deleted_ms, has_only_record);
         }
     }
 
@@ -128,7 +128,7 @@ fn busy(max: usize, what: &str) -> String {
 impl Counts {
     fn add(&mut self, owner: &Owner, id: Arc<str>, deleted_ms: u64, has_ended: bool) -> Place {
         self.made += 1;
-        let entry = Entry { id, deleted_ms, has_ended, is_one: false };
+        let entry = Entry { id, deleted_ms, has_ended, has_only_record: false };
         self.kept.entry(owner.clone()).or_default().insert(self.made, entry);
         self.kept_all += 1;
         Place(self.made)
@@ -163,7 +163,7 @@ impl Counts {
             }
         };
         let entry = self.remove(&owner, place)?;
-        Some(Victim { owner, id: entry.id, is_one: entry.is_one })
+        Some(Victim { owner, id: entry.id, has_only_record: entry.has_only_record })
     }
 }
 

@@ -120,7 +120,7 @@ impl Handled {
         let step = Step { key: key.into(), result: &result };
         let entry = storage.seal_step(&log_key, serde_json::to_vec(&step)?);
         let log = storage.store.log();
-        // First the one, then the other: who forgets an ended task looks at them in the other order.
+        // Set before the check: `Live::leave` reads it after the task was marked as over.
         self.live.has_kept_steps.store(true, Ordering::SeqCst);
         if self.live.stopped() == Some(Stop::Over) {
             return Err(Error::tool("the task is over"));

@@ -512,7 +512,7 @@ impl Storage {
     }
 
     async fn delete_victim(&self, victim: &Victim) -> Result<(), TaskError> {
-        if !victim.is_one {
+        if !victim.has_only_record {
             return self.delete(&victim.owner, &victim.id).await;
         }
         let _ = self.kv.delete(&self.key("task", &victim.owner, &victim.id), Expect::Any).await?;
@@ -749,10 +749,10 @@ impl Live {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let record = self.held().0.clone();
         if record.state.status.is_end() {
-            let is_one = !record.resumable
+            let has_only_record = !record.resumable
                 && !matches!(record.end, Some(Kept::Apart(_)))
                 && !self.has_kept_steps.load(Ordering::SeqCst);
-            self.storage.capacity.ended(&self.owner, self.place, record.state.deleted_ms(), is_one);
+            self.storage.capacity.ended(&self.owner, self.place, record.state.deleted_ms(), has_only_record);
         }
     }
 

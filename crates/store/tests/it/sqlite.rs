@@ -66,8 +66,8 @@ async fn a_damaged_file_is_refused_with_advice() {
     let store = Store::sqlite(&path).unwrap();
     fill(&store, 100).await;
     drop(store);
-    // The last connection's end moved everything into one file; that is waited for. Of two that end at the same moment neither is
-    // the last: then another one comes and goes.
+    // The last connection's end moved everything into one file; that is waited for. Two connections that
+    // close at the same moment may both leave it: then another one is opened and closed.
     for round in 1.. {
         tokio::time::sleep(Duration::from_millis(2)).await;
         if !folder.path().join("a.db-wal").exists() {

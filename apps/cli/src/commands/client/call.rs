@@ -205,7 +205,7 @@ pub(crate) fn goes_on(session: &Session, id: &str) {
         ));
     }
     let words = if ends { format!("{id} -- {target}") } else { format!("{target} {id}") };
-    let goes_on = if ends { "if it does, it goes on as" } else { "goes on as" };
+    let goes_on = if ends { "then it goes on as" } else { "goes on as" };
     note(format!("{goes_on} {id}: `linchpin task wait {words}`, or `linchpin task cancel {words}`"));
 }
 

@@ -13,7 +13,7 @@ use linchpin_store::Read;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A store that nodes share.
@@ -435,4 +435,39 @@ async fn a_task_that_goes_for_another_leaves_nothing_in_the_store() {
         };
         assert!(is_gone, "{key}");
     }
+}
+
+/// A step that something else goes on with when the handler is done is not kept: whoever forgets the task would not know of it.
+#[tokio::test]
+async fn a_step_that_ends_after_its_task_is_not_kept() {
+    let (world, desk) = (Shared::new(), Arc::default());
+    let (faulty, tasks) = world.tasks();
+    static HEARD: OnceLock<Result<String, String>> = OnceLock::new();
+    let stray = async |cx: &Cx| {
+        let cx = cx.clone();
+        tokio::spawn(async move {
+            let step = async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Ok("late".to_owned())
+            };
+            let _ = HEARD.set(cx.memoize("step", step).await.map_err(|error| error.to_string()));
+        });
+        tokio::task::yield_now().await;
+        "done"
+    };
+    let service = server(&desk).tool(Tool::new("stray", "").task_required(), stray);
+    let service = shared(service.tasks(tasks));
+    faulty.rule(|operation, key| {
+        assert!(operation != "append" || !key.starts_with("task-steps/"), "{key} was written");
+        Fate::Goes
+    });
+    let made = id(&make(&service, "stray", json!({})).await);
+    reaches(&service, &made, "completed").await;
+    let heard = loop {
+        match HEARD.get() {
+            Some(heard) => break heard.clone(),
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    assert_eq!(heard, Err("the task is over".to_owned()));
 }
