@@ -6,7 +6,8 @@
     cargo xtask bench gateway --only linchpin,bare
 
 The bridge has one core; the load and the server behind it share the other. CPU is the bridge's own process: user and system
-time per call, without the server's. Rounds are interleaved; figures are medians. A program that cannot do a pass, or answers
+time per call, without the server's. Where clients have sessions, `pipe` gives each a child of its own, and so does the bare
+program; `shared` is one child for all. Rounds are interleaved; figures are medians. A program that cannot do a pass, or answers
 wrong, is "-" there: no win and no loss.
 """
 import os
@@ -28,7 +29,7 @@ from tables import Table, num, times  # noqa: E402
 PINNED = os.path.join(HERE, "peers", "gateways")
 TOOLS = os.path.join(workspace_target(), "tools", "bench-gateways")
 # How much the bridge may cost beside a bare program of the same work, by pass.
-BARS = {"http MM": 2.0, "http LL": 2.2, "http LM": 2.5, "http ML": 2.5, "pipe LL": 1.5, "pipe MM": 1.5, "stdio LL": 2.0,
+BARS = {"http MM": 2.0, "http LL": 2.2, "http LM": 2.5, "http ML": 2.5, "pipe LL": 1.5, "pipe MM": 1.5, "shared LL": 1.5, "stdio LL": 2.0,
         "stdio MM": 2.0, "1 MiB argument": 1.1, "1 MiB result": 1.1}
 PEERS_BAR = 5.0
 RATE_BAR = ("pipe LL", 10_000)
@@ -78,12 +79,17 @@ def fronts(node):
             return bridge + era + place + ["{url}"]
         if kind == "pipe":
             return bridge + era + place + ["--", "{server}"]
+        if kind == "shared":
+            return bridge + era + place + ["--isolation", "shared", "--", "{server}"]
         return bridge + era + ["{url}"]
 
     def of_bare(pass_):
+        # Clients with sessions have a child each, and so has the bare program's client.
+        each = ["--each"] if pass_ == "pipe LL" else []
         return {
             "http": [bare("bare-proxy"), "{port}", "{url}"],
-            "pipe": [bare("bare-http-pipe"), "{port}", "{server}"],
+            "pipe": [bare("bare-http-pipe"), "{port}", *each, "{server}"],
+            "shared": [bare("bare-http-pipe"), "{port}", "{server}"],
             "stdio": [bare("bare-pipe-http"), "{url}"],
         }[pass_.split()[0]]
 
@@ -158,7 +164,7 @@ def one(front, pass_, opt, op="echo", conns=64):
     try:
         words = filled(command, url=upstream.url if upstream else "", server=server, line=line, port="{port}")
         with Server({"name": pass_, "cmd": words}) as bridge:
-            if kind == "pipe":
+            if kind in ("pipe", "shared"):
                 # Programs of others start what is behind them late.
                 time.sleep(1.0)
             empty_kib = resident_kib(bridge.pid)
@@ -190,6 +196,7 @@ CASES = [
     ("http LM", "echo", 64, "http LM"),
     ("http ML", "echo", 64, "http ML"),
     ("pipe LL", "echo", 8, "pipe LL"),
+    ("shared LL", "echo", 8, "shared LL"),
     ("pipe MM", "echo", 8, "pipe MM"),
     ("stdio LL", "echo", 1, "stdio LL"),
     ("stdio MM", "echo", 1, "stdio MM"),
@@ -253,10 +260,11 @@ def report(got, names):
             verdicts.append((f"{case}: at least {PEERS_BAR:g} x less CPU than the best peer", f"{best:.1f} x", best >= PEERS_BAR))
         if case == RATE_BAR[0] and rate.get("linchpin"):
             verdicts.append((f"{case}: at least {RATE_BAR[1]:,} calls/s at 8 in flight", f"{rate['linchpin']:,.0f}", rate["linchpin"] >= RATE_BAR[1]))
-    alone, through = got.get("direct", {}).get("direct"), got.get("one in flight", {}).get("linchpin")
-    p50 = [figure(r, "p50_us") for r in (alone, through)]
-    if all(p50):
-        verdicts.append((f"added latency, one in flight: at most {ADDED_BAR_US} µs at p50", f"{p50[1] - p50[0]:.0f} µs", p50[1] - p50[0] <= ADDED_BAR_US))
+    alone = figure(got.get("direct", {}).get("direct"), "p50_us")
+    ours_, floor = (figure(got.get("one in flight", {}).get(name), "p50_us") for name in ("linchpin", "bare"))
+    if alone and ours_:
+        beside = f" (bare: {floor - alone:.0f} µs)" if floor else ""
+        verdicts.append((f"added latency, one in flight: at most {ADDED_BAR_US} µs at p50", f"{ours_ - alone:.0f} µs{beside}", ours_ - alone <= ADDED_BAR_US))
     loaded, empty = [figure(got.get("http MM", {}).get("linchpin"), key) for key in ("rss_kib", "empty_kib")]
     if loaded and empty:
         verdicts.append((f"memory before the first call: at most {EMPTY_BAR_MIB} MiB (with 64 connections under load {loaded / 1024:.1f})",

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::process;
 
 /// What every `cargo` of the checks says, so that nothing is built twice.
-pub(crate) const WORLD: &[&str] = &["--workspace", "--locked", "--features", "linchpin-cli/keyring"];
+pub(crate) const WORLD: &[&str] = &["--workspace", "--locked", "--features", "linchpin-cli/keyring,linchpin-cli/redis"];
 
 /// Builds the programs of the workspace, in the open: for subcommands that a user runs alone.
 pub(crate) fn programs(context: &Context) -> Result<()> {

@@ -53,7 +53,8 @@ async fn passed(
     }
     match parks(core, request, context).await {
         Ok(false) => attempt(core, request, context, outlet).await,
-        Ok(true) => park(core, request, context, outlet).await,
+        // Futures of what is rare are boxed, to keep the common one small.
+        Ok(true) => Box::pin(park(core, request, context, outlet)).await,
         Err(refusal) => refusal.reply(&request.id, &core.pool.name),
     }
 }
@@ -103,7 +104,7 @@ async fn attempt(
     let done = run_once(core, request, context, outlet).await;
     let done = match done {
         // The upstream had forgotten the session, so that it did not run the call.
-        Err(Failure::Forgotten) => run_once(core, request, context, outlet).await,
+        Err(Failure::Forgotten) => Box::pin(run_once(core, request, context, outlet)).await,
         done => done,
     };
     match done {
@@ -162,14 +163,14 @@ async fn translated(
             Some(reply) => Ok(reply),
             None => {
                 let own = own_headers(core, context, instance);
-                rounds::run(core, request, outlet, instance, &own).await
+                Box::pin(rounds::run(core, request, outlet, instance, &own)).await
             }
         },
         (false, true) if request.known() == Some(Method::ServerDiscover) => {
             Ok(Reply::with_result(&request.id, open::discovered(&instance.raw().agreed).into()))
         }
         (false, true) if request.known() == Some(Method::SubscriptionsListen) => {
-            listen::stateless(core, request, outlet, instance).await
+            Box::pin(listen::stateless(core, request, outlet, instance)).await
         }
         (false, true) => {
             let visited = Visited::of(request);
@@ -200,7 +201,9 @@ async fn translated(
                 result::to_stateless(request, &answer.message, span, instance.server_info())
             }))
         }
-        (true, true) if listen::joins(request, instance) => listen::shared_session(core, request, instance).await,
+        (true, true) if listen::joins(request, instance) => {
+            Box::pin(listen::shared_session(core, request, instance)).await
+        }
         _ => {
             let answer = sent(core, request, context, outlet, instance, Claims::Keep).await?;
             let reply = same(request, &answer);

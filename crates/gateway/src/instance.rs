@@ -255,7 +255,6 @@ impl Instance {
         if self.lost.get().is_some() {
             return None;
         }
-        *lock(&self.used) = Instant::now();
         calls.insert(id, outlet);
         Some(Pending { instance: self.clone(), id, answered: false })
     }

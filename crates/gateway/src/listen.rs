@@ -72,7 +72,7 @@ pub(crate) async fn for_session(core: &Arc<Core>, request: &Request, instance: &
             }
             None => invalid(request, "`level` must be a log level, for example \"warning\""),
         }),
-        Method::ResourcesSubscribe => Some(subscribe(core, request, session, instance).await),
+        Method::ResourcesSubscribe => Some(Box::pin(subscribe(core, request, session, instance)).await),
         Method::ResourcesUnsubscribe => {
             let (Some(uri), Some(feed)) = (uri(request), session.feed()) else {
                 return Some(invalid(request, "`uri` must be the URI of a resource"));

@@ -114,7 +114,8 @@ impl Mirrored {
             return None;
         }
         let name = request.string(request.params.name)?;
-        self.learn(limit_ms, request, instance, claims).await;
+        // Boxed, to keep the future of a call small.
+        Box::pin(self.learn(limit_ms, request, instance, claims)).await;
         let params = lock(&self.0).get(&*name).cloned().flatten()?;
         let arguments = request.params.arguments.map(|span| request.text(span))?;
         Some(mirror(&params, arguments))

@@ -69,18 +69,26 @@ impl Owner {
     pub(crate) async fn lease(
         &self,
         pool: &Arc<Pool>,
-        who: &Who,
+        who: impl FnOnce() -> Who,
         home: impl FnOnce() -> Home,
     ) -> Result<Lease, Refusal> {
-        let current = || Lease::new(pool, self.current()?);
-        if let Some(lease) = current() {
-            return Ok(lease);
+        match self.leased(pool) {
+            Some(lease) => Ok(lease),
+            // Boxed, to keep the future of those that find one small.
+            None => Box::pin(self.open(pool, who(), home())).await,
         }
+    }
+
+    fn leased(&self, pool: &Arc<Pool>) -> Option<Lease> {
+        Lease::new(pool, self.current()?)
+    }
+
+    async fn open(&self, pool: &Arc<Pool>, who: Who, home: Home) -> Result<Lease, Refusal> {
         let _once = self.opening.lock().await;
-        if let Some(lease) = current() {
+        if let Some(lease) = self.leased(pool) {
             return Ok(lease);
         }
-        let lease = Lease::opened(pool, pool.open(home(), who).await?);
+        let lease = Lease::opened(pool, pool.open(home, &who).await?);
         let instance = lease.instance().clone();
         *lock(&self.slot) = Some(instance.clone());
         let tells = self.ready.load(Ordering::Acquire) && begins_to_tell(&instance);

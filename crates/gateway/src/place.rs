@@ -124,8 +124,8 @@ impl Core {
 
     async fn shared(&self, caller: &Caller) -> Result<Lease, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
-        let who = Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        self.everybody(caller.features()).lease(&self.pool, &who, || Home::Everybody(self.bus.clone())).await
+        let who = || Who { features: caller.features(), capabilities: "{}".into(), info: None };
+        self.everybody(caller.features()).lease(&self.pool, who, || Home::Everybody(self.bus.clone())).await
     }
 
     /// The connection for a request.
@@ -145,7 +145,7 @@ impl Core {
                 Some(session) => Home::Session(Arc::downgrade(session)),
                 None => Home::Client,
             };
-            return owner.lease(&self.pool, &who(caller), home).await.map(Place::Kept);
+            return owner.lease(&self.pool, || who(caller), home).await.map(Place::Kept);
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
@@ -156,7 +156,9 @@ impl Core {
                 return Ok(Place::Kept(lease));
             }
         }
-        self.lend(request, context).await.map(|(lease, key)| Place::Lent(Lent { core: self.clone(), lease, key }))
+        Box::pin(self.lend(request, context))
+            .await
+            .map(|(lease, key)| Place::Lent(Lent { core: self.clone(), lease, key }))
     }
 
     /// Lends a connection for a call: one that was lent to the same before, or a new one.
@@ -176,7 +178,7 @@ impl Core {
             }
         }
         let owner = Owner::of_many();
-        let lease = owner.lease(&self.pool, &who(caller), || Home::Client).await?;
+        let lease = owner.lease(&self.pool, || who(caller), || Home::Client).await?;
         owner.give_up();
         Ok((lease, key))
     }
@@ -203,7 +205,7 @@ impl Core {
                     }
                 }
                 let owner = Owner::of_many();
-                let opened = owner.lease(&core.pool, &who, || Home::Client).await;
+                let opened = owner.lease(&core.pool, || who.clone(), || Home::Client).await;
                 owner.give_up();
                 let mut lent = lock(&core.lent);
                 let waiting = lent.entry(key.clone()).or_default();

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RemoteArgs {
-    /// Path of the repository
+    /// The repository
     pub(crate) repo_path: String,
     #[serde(default)]
     pub(crate) remote: Option<String>,

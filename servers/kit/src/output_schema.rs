@@ -1,20 +1,15 @@
 //! Output schemas as models need them: structure, without sentences.
 
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 
 /// Reduces a derived output schema to its structure.
 ///
 /// Names, types, and which members every result has stay. Descriptions, bounds of numbers and `null` as the type of members
-/// that may be left out go: the servers leave these members out. A part that occurs several times stands once, in
-/// `$defs`, where that is shorter.
+/// that may be left out go: the servers leave these members out.
 pub(crate) fn reduce(mut schema: Value) -> Value {
     strip(&mut schema);
     if let Some(members) = schema.as_object_mut() {
-        subschemas(members, &mut |_, inner| without_required(inner));
-    }
-    while let Some((name, part)) = longest_repeat(&schema) {
-        share(&mut schema, &name, &part);
+        subschemas(members, &mut |inner| without_required(inner));
     }
     schema
 }
@@ -51,7 +46,7 @@ fn strip(schema: &mut Value) {
             without_null(property);
         }
     }
-    subschemas(members, &mut |_, inner| strip(inner));
+    subschemas(members, &mut |inner| strip(inner));
     join_constants(members);
     // Without sentences and bounds, several choices may describe one value.
     if let Some(choices) = members.remove("oneOf") {
@@ -66,7 +61,7 @@ fn strip(schema: &mut Value) {
 fn without_required(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
     members.remove("required");
-    subschemas(members, &mut |_, inner| without_required(inner));
+    subschemas(members, &mut |inner| without_required(inner));
 }
 
 /// Takes `null` out of the types of a member that is left out instead.
@@ -113,76 +108,20 @@ fn join_constants(members: &mut Map<String, Value>) {
     }
 }
 
-/// Calls `each` for the schemas directly inside, with the name of the property they are of, if it is one.
-fn subschemas(members: &mut Map<String, Value>, each: &mut dyn FnMut(Option<&str>, &mut Value)) {
+/// Calls `each` for the schemas directly inside.
+fn subschemas(members: &mut Map<String, Value>, each: &mut dyn FnMut(&mut Value)) {
     for (keyword, inner) in members.iter_mut() {
         match (keyword.as_str(), inner) {
             ("properties" | "$defs", Value::Object(schemas)) => {
-                schemas.iter_mut().for_each(|(name, schema)| each(Some(name), schema));
+                schemas.values_mut().for_each(&mut *each);
             }
             ("oneOf" | "anyOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| each(None, schema));
+                schemas.iter_mut().for_each(&mut *each);
             }
-            ("items" | "additionalProperties", schema) => each(None, schema),
+            ("items" | "additionalProperties", schema) => each(schema),
             _ => {}
         }
     }
-}
-
-/// The part that saves most when it stands once, with a name for it.
-fn longest_repeat(schema: &Value) -> Option<(String, Value)> {
-    let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    count(&mut schema.clone(), "item", &mut found);
-    let saved = |part: &str, times: usize, name: &str| {
-        let reference = "{\"$ref\":\"#/$defs/\"}".len() + name.len();
-        let once = part.len() + "\"\":,".len() + name.len();
-        (times * part.len()).checked_sub(times * reference + once).filter(|saved| *saved > "\"$defs\":{},".len())
-    };
-    let best = found.into_iter().filter(|(_, (times, _))| *times > 1).filter_map(|(part, (times, name))| {
-        let saved = saved(&part, times, &name)?;
-        Some((saved, part, name))
-    });
-    let (_, part, name) = best.max_by_key(|(saved, ..)| *saved)?;
-    Some((free(schema, name), serde_json::from_str(&part).ok()?))
-}
-
-fn count(schema: &mut Value, name: &str, found: &mut BTreeMap<String, (usize, String)>) {
-    let Some(members) = schema.as_object_mut() else { return };
-    subschemas(members, &mut |property, inner| {
-        let name = property.unwrap_or(name);
-        if inner.get("$ref").is_none() {
-            found.entry(inner.to_string()).or_insert_with(|| (0, name.to_owned())).0 += 1;
-        }
-        count(inner, name, found);
-    });
-}
-
-/// A name that no definition has.
-fn free(schema: &Value, mut name: String) -> String {
-    while schema.get("$defs").and_then(|defs| defs.get(&name)).is_some() {
-        name.push('_');
-    }
-    name
-}
-
-/// Moves a part to `$defs`.
-fn share(schema: &mut Value, name: &str, part: &Value) {
-    refer(schema, part, &json!({ "$ref": format!("#/$defs/{name}") }));
-    if let Some(members) = schema.as_object_mut() {
-        let defs = members.entry("$defs").or_insert_with(|| json!({}));
-        defs[name] = part.clone();
-    }
-}
-
-fn refer(schema: &mut Value, part: &Value, reference: &Value) {
-    let Some(members) = schema.as_object_mut() else { return };
-    subschemas(members, &mut |_, inner| {
-        if inner == part {
-            *inner = reference.clone();
-        } else {
-            refer(inner, part, reference);
-        }
-    });
 }
 
 #[cfg(test)]
@@ -220,24 +159,5 @@ mod tests {
                 "required": ["n", "null"],
             })
         );
-    }
-
-    #[test]
-    fn a_long_part_that_occurs_twice_stands_once() {
-        let mut time = json!({ "type": "object", "properties": {
-            "timezone": { "type": "string" }, "datetime": { "type": "string" }, "is_dst": { "type": "boolean" } },
-            "required": ["timezone"] });
-        let reduced = reduce(json!({ "type": "object", "properties": {
-            "start": time, "ends": { "type": "array", "items": time }, "days": { "type": "integer" } } }));
-        time.as_object_mut().unwrap().remove("required");
-        let mention = json!({ "$ref": "#/$defs/start" });
-        assert_eq!(
-            reduced,
-            json!({ "type": "object", "properties": {
-                "start": mention, "ends": { "type": "array", "items": mention }, "days": { "type": "integer" } },
-                "$defs": { "start": time } })
-        );
-        let short = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
-        assert_eq!(reduce(short.clone()), short);
     }
 }

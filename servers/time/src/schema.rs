@@ -21,7 +21,7 @@ fn fold() -> Value {
     json!({
         "type": "integer",
         "enum": [0, 1],
-        "description": "If that time occurs twice: 0 = first (default), 1 = second",
+        "description": "If it occurs twice: 0 first (default), 1 second",
     })
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn add(local: &str) -> Value {
             "datetime": datetime(),
             "fold": fold(),
             "years": count("Years"),
-            "months": count("Months; the day is limited to the last of the month"),
+            "months": count("Months; at most to the month's last day"),
             "weeks": count("Weeks"),
             "days": count("Days"),
             "hours": count("Hours"),
@@ -85,7 +85,7 @@ pub(crate) fn diff(local: &str) -> Value {
             "start_fold": fold(),
             "end_timezone": {
                 "type": "string",
-                "description": "Default: that of the first time",
+                "description": "Default: start_timezone",
             },
             "end": datetime(),
             "end_fold": fold(),

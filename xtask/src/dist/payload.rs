@@ -178,7 +178,7 @@ fn build(context: &Context, target: &Target, profile: &str, epoch: u64) -> Resul
             "--package",
             "linchpin-cli",
             "--features",
-            "keyring",
+            "keyring,redis",
             "--profile",
             profile,
         ]),

@@ -13,7 +13,7 @@ use crate::process;
 pub(crate) fn sbom(context: &Context, payload: &Payload, target: &Target) -> Result<(String, Vec<u8>)> {
     let mut cargo = process::cargo();
     cargo.args(["metadata", "--locked", "--format-version", "1", "--filter-platform", &target.triple]);
-    cargo.args(["--manifest-path", "apps/cli/Cargo.toml", "--features", "keyring"]);
+    cargo.args(["--manifest-path", "apps/cli/Cargo.toml", "--features", "keyring,redis"]);
     let done = cargo.current_dir(&context.root).output().context("cannot run cargo metadata")?;
     let metadata: Value = serde_json::from_slice(&done.stdout).context("cargo metadata says no JSON")?;
     let lock: toml::Table = toml::from_str(&std::fs::read_to_string(context.root.join("Cargo.lock"))?)?;

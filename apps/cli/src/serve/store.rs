@@ -39,7 +39,9 @@ fn stored(text: &str) -> Result<String, String> {
         Some(file) if !file.is_empty() => Ok(text.to_owned()),
         None if text == "memory" => Ok(text.to_owned()),
         None if is_redis(text) && cfg!(feature = "redis") => Ok(text.to_owned()),
-        None if is_redis(text) => Err("this program was built without Redis (feature `redis`)".to_owned()),
+        None if is_redis(text) => {
+            Err("this program was built without Redis: build it with `--features redis`".to_owned())
+        }
         _ => Err(EXPECTED.to_owned()),
     }
 }

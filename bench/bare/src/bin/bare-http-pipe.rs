@@ -1,5 +1,5 @@
 //! Floor for HTTP in front of a child process: each body becomes a line with an id of ours, each line a body with the client's.
-//! `bare-http-pipe PORT COMMAND ARGS…`
+//! `bare-http-pipe PORT [--each] COMMAND ARGS…`: one child, or one for each connection.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -64,12 +64,10 @@ async fn serve(state: Arc<State>, req: Request<Incoming>) -> Result<Response<Ful
     Ok(response)
 }
 
-#[tokio::main]
-async fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let port: u16 = args[1].parse().expect("a port");
-    let mut child = tokio::process::Command::new(&args[2])
-        .args(&args[3..])
+/// Starts a child and the tasks that write to it and read from it.
+fn start(command: &[String]) -> Arc<State> {
+    let mut child = tokio::process::Command::new(&command[0])
+        .args(&command[1..])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -90,25 +88,38 @@ async fn main() {
         }
     });
     let state = Arc::new(State { waiting: Mutex::default(), lines });
-    let heard = state.clone();
+    let heard = Arc::downgrade(&state);
     tokio::spawn(async move {
+        let _child = child;
         let mut stdout = BufReader::with_capacity(64 << 10, stdout);
         let mut line = Vec::new();
         while stdout.read_until(b'\n', &mut line).await.is_ok_and(|n| n > 0) {
             let number = serde_json::from_slice::<Head<'_>>(&line).ok().and_then(|head| head.id?.get().parse::<u64>().ok());
-            let answer = number.and_then(|number| heard.waiting.lock().expect("no panics").1.remove(&number));
+            let Some(state) = heard.upgrade() else { return };
+            let answer = number.and_then(|number| state.waiting.lock().expect("no panics").1.remove(&number));
             if let Some(answer) = answer {
                 let _ = answer.send(line.trim_ascii_end().to_vec());
             }
             line.clear();
         }
     });
+    state
+}
+
+#[tokio::main]
+async fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let port: u16 = args[1].parse().expect("a port");
+    let each = args[2] == "--each";
+    let command: Arc<[String]> = args[if each { 3 } else { 2 }..].into();
+    let shared = (!each).then(|| start(&command));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.expect("bind");
     loop {
         let Ok((tcp, _)) = listener.accept().await else { continue };
         let _ = tcp.set_nodelay(true);
-        let state = state.clone();
+        let (shared, command) = (shared.clone(), command.clone());
         tokio::spawn(async move {
+            let state = shared.unwrap_or_else(|| start(&command));
             let service = hyper::service::service_fn(move |req| serve(state.clone(), req));
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(hyper_util::rt::TokioIo::new(tcp), service)

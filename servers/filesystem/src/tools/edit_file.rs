@@ -17,7 +17,7 @@ pub(crate) const EDIT_FILE: ToolSpec = ToolSpec::writes(
         "edit_file",
         "Edit File",
         "write",
-        "Replaces text in a file and returns a diff. Each edit replaces the first occurrence of oldText: exact, or else lines that differ only in leading and trailing whitespace. Nothing is written if any edit fails.",
+        "Replaces text in a file and returns a diff. Each edit replaces the first occurrence of oldText: exact, or lines that differ only in leading and trailing whitespace. Nothing is written if any edit fails.",
     ).destructive();
 
 /// Arguments of `edit_file`.

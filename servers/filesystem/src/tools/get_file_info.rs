@@ -13,7 +13,7 @@ pub(crate) const GET_FILE_INFO: ToolSpec = ToolSpec::reads(
     "get_file_info",
     "Get File Info",
     "read",
-    "Returns size, times, type and permissions of a file or directory without reading it.",
+    "Returns size, times, type and permissions of a file or directory.",
 );
 
 /// Arguments of `get_file_info`.

@@ -17,7 +17,7 @@ pub(crate) const GLOB: ToolSpec =
 pub struct FsGlob {
     /// The directory to search.
     pub path: String,
-    /// `*.txt` matches only in the directory itself, `**/*.txt` at any depth.
+    /// `*.txt`: in the directory itself; `**/*.txt`: at any depth.
     pub pattern: String,
     /// Globs to exclude
     #[serde(default)]

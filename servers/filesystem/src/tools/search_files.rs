@@ -26,7 +26,7 @@ pub(crate) const SEARCH_FILES: ToolSpec = ToolSpec::reads(
 pub struct SearchFiles {
     /// The directory to search.
     pub path: String,
-    /// `*.txt` matches only in the directory itself, `**/*.txt` at any depth.
+    /// `*.txt`: in the directory itself; `**/*.txt`: at any depth.
     pub pattern: String,
     /// Globs to exclude
     #[serde(default)]

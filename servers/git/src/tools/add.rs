@@ -20,7 +20,7 @@ pub(crate) const ADD: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AddArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// Paths relative to the top level
     #[schemars(length(min = 1))]

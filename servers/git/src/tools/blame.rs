@@ -20,7 +20,7 @@ pub(crate) const BLAME: ToolSpec =
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BlameArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// The file
     path: String,

@@ -15,7 +15,7 @@ pub(crate) const BRANCH: ToolSpec = ToolSpec::reads("git_branch", "List Branches
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BranchArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// local, remote or all
     branch_type: String,

@@ -27,7 +27,7 @@ pub(crate) struct OnBranch {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CheckoutArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// A branch, tag or commit
     branch_name: String,

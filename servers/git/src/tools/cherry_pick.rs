@@ -22,7 +22,7 @@ pub(crate) const CHERRY_PICK: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CherryPickArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]

@@ -21,7 +21,7 @@ pub(crate) const COMMIT: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CommitArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// The commit message
     message: String,

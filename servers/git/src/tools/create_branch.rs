@@ -20,7 +20,7 @@ pub(crate) const CREATE_BRANCH: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CreateBranchArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// Name of the new branch
     branch_name: String,

@@ -32,7 +32,7 @@ fn three() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffWorkArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// Lines around each change
     #[serde(default = "three")]
@@ -50,7 +50,7 @@ pub(crate) struct DiffWorkArgs {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// A branch, tag or commit; or a..b, a...b
     target: String,

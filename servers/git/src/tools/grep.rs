@@ -23,7 +23,7 @@ pub(crate) const GREP: ToolSpec = ToolSpec::reads(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct GrepArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// An extended regular expression
     pattern: String,

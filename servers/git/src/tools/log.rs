@@ -17,7 +17,7 @@ pub(crate) const LOG: ToolSpec = ToolSpec::reads(
     "git_log",
     "Log",
     "read",
-    "Lists commits, newest first, optionally limited by date, revision or changed paths.",
+    "Lists commits, newest first, limited by date, revision or changed paths.",
 );
 
 fn ten() -> i64 {
@@ -26,7 +26,7 @@ fn ten() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct LogArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// -1 lists all, in pages
     #[serde(default = "ten")]

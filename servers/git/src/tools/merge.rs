@@ -22,7 +22,7 @@ pub(crate) const MERGE: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct MergeArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// The branch, tag or commit to merge into the current branch; not needed with abort
     #[serde(default)]

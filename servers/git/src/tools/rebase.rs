@@ -23,7 +23,7 @@ pub(crate) const REBASE: ToolSpec = ToolSpec::writes(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RebaseArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]

@@ -33,7 +33,7 @@ impl Outcome {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ResetArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
 }
 

@@ -24,7 +24,7 @@ pub(crate) const SHOW: ToolSpec = ToolSpec::reads(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ShowArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// A commit, branch or tag, or <revision>:<path>
     revision: String,

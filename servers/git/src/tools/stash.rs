@@ -39,7 +39,7 @@ enum StashAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StashArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// push, list, show, apply, pop or drop
     action: StashAction,

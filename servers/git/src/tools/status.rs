@@ -21,7 +21,7 @@ pub(crate) const STATUS: ToolSpec = ToolSpec::reads(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StatusArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// From next_cursor
     #[serde(default)]

@@ -33,7 +33,7 @@ enum TagAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TagArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// Default: list
     #[serde(default)]

@@ -39,7 +39,7 @@ enum WorktreeAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct WorktreeArgs {
-    /// Path of the repository
+    /// The repository
     repo_path: String,
     /// list (default), add, remove or prune
     #[serde(default)]

@@ -11,7 +11,7 @@ pub(crate) const DELETE_RELATIONS: ToolSpec = ToolSpec::writes(
     "delete_relations",
     "Delete Relations",
     "delete",
-    "Deletes relations, each identified by its three parts.",
+    "Deletes relations, given by their three parts.",
 )
 .destructive()
 .idempotent();

@@ -29,7 +29,7 @@ const PAGE_HITS: usize = 20;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Search {
-    /// Words, or beginnings of words; not all need to match.
+    /// Words, or beginnings of words; not all must match.
     query: String,
     /// Only entities of this type.
     entity_type: Option<String>,
