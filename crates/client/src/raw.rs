@@ -4,7 +4,9 @@ use crate::Result;
 use crate::error::Error;
 use crate::negotiate::{Dialed, Opening, negotiated};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Outgoing, Tap};
+use linchpin_core::{
+    ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Message, Outgoing, Tap, TransportError,
+};
 use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt};
 use linchpin_proto::translate;
@@ -99,7 +101,8 @@ impl RawConnection {
         if options.accepted.is_empty() {
             return Err(Error::connect("no protocol version is accepted", None));
         }
-        let (transport, agreed, ()) = negotiated(&Raw { connector, options, inbox }).await?;
+        let raw = Raw { connector, options, inbox, dialed: Arc::default() };
+        let (transport, agreed, ()) = negotiated(&raw).await?;
         transport.negotiated(agreed.features);
         Ok(RawConnection { transport, agreed })
     }
@@ -117,6 +120,35 @@ struct Raw<'a> {
     connector: &'a dyn Connector,
     options: RawOptions,
     inbox: Arc<dyn Inbox>,
+    /// How many connections were tried.
+    dialed: Arc<AtomicU64>,
+}
+
+/// The inbox of one connection of several that are tried: what one says that was given up is ignored.
+struct Tried {
+    inbox: Arc<dyn Inbox>,
+    number: u64,
+    latest: Arc<AtomicU64>,
+}
+
+impl Tried {
+    fn is_latest(&self) -> bool {
+        self.latest.load(Ordering::Acquire) == self.number
+    }
+}
+
+impl Inbox for Tried {
+    fn received(&self, message: Message, during: Option<u64>) {
+        if self.is_latest() {
+            self.inbox.received(message, during);
+        }
+    }
+
+    fn closed(&self, why: TransportError) {
+        if self.is_latest() {
+            self.inbox.closed(why);
+        }
+    }
 }
 
 impl Opening for Raw<'_> {
@@ -163,7 +195,9 @@ impl Opening for Raw<'_> {
 
     fn dial(&self) -> BoxFuture<'_, Result<Dialed<()>>> {
         Box::pin(async move {
-            let options = ConnectOptions::new(self.inbox.clone(), self.options.limits.clone())
+            let number = self.dialed.fetch_add(1, Ordering::AcqRel) + 1;
+            let inbox = Tried { inbox: self.inbox.clone(), number, latest: self.dialed.clone() };
+            let options = ConnectOptions::new(Arc::new(inbox), self.options.limits.clone())
                 .with(|options| options.tap = self.options.tap.clone());
             let link = self.connector.connect(options).await.map_err(Error::connecting)?;
             Ok((link, ()))

@@ -4,6 +4,7 @@ use crate::call::{Forwarded, Outlet};
 use crate::forward::run;
 use crate::lock;
 use crate::options::{BridgeOptions, Isolation};
+use crate::parked::Parking;
 use crate::place::Core;
 use crate::pool::Pool;
 use crate::shown::Shown;
@@ -93,7 +94,8 @@ impl IntoService for Bridge {
         }
         let options = Arc::new(self.options);
         let shown = Shown::new(&options.tools, &options.hidden_tools);
-        let pool = Arc::new(Pool::new(self.connector, options.clone()));
+        let parking = Arc::new(Parking::default());
+        let pool = Arc::new(Pool::new(self.connector, options.clone(), parking.clone()));
         *lock(&self.made) = Some(pool.clone());
         let core = Core {
             pool,
@@ -104,7 +106,7 @@ impl IntoService for Bridge {
             users: Mutex::default(),
             lent: Mutex::default(),
             shown,
-            parking: Arc::default(),
+            parking,
             mirrored: Default::default(),
         };
         Ok(Arc::new(Running { core: Arc::new(core), limits: options.limits.clone() }))

@@ -17,6 +17,7 @@ use linchpin_core::{Answer, Method, Reply};
 use linchpin_proto::translate::{self, Claims, error, open, result};
 use linchpin_types::error::code;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Runs a call and returns its response.
 pub(crate) async fn run(
@@ -87,7 +88,7 @@ async fn park(core: &Arc<Core>, request: &Arc<Request>, context: &Arc<RequestCon
     let work = {
         let (core, request, context) = (core.clone(), request.clone(), context.clone());
         let (source, parked) = (source.clone(), parked.clone());
-        tokio::spawn(async move { parked.done(attempt(&core, &request, &context, &source).await) })
+        tokio::spawn(async move { parked.done(&core.parking, attempt(&core, &request, &context, &source).await) })
     };
     parked.works(&source, work.abort_handle());
     drop(source);
@@ -131,6 +132,14 @@ async fn run_once(
     if request.known() == Some(Method::Initialize) {
         let opened = open::initialized(request.caller.features(), &instance.raw().agreed);
         return Ok(Reply::with_result(&request.id, opened.into()));
+    }
+    let set = request.caller.session().filter(|_| !place.is_kept() && instance.features().has_sessions);
+    if let Some(session) = set
+        && core.own(&request.caller, context).is_some_and(|owner| owner.has_level.load(Ordering::Relaxed))
+    {
+        // What the client has set was said on another connection.
+        outlet.set_logs(Some(session.log_level()));
+        let _ = Box::pin(listen::least(core, instance, session.log_level())).await?;
     }
     let done = translated(core, request, context, outlet, instance).await;
     if matches!(done, Err(Failure::Forgotten)) {

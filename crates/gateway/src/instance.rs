@@ -67,6 +67,12 @@ pub(crate) struct Instance {
     home: Home,
     /// Changes of the upstream, for streams of stateless clients.
     pub(crate) changes: Arc<ChangeBus>,
+    /// The connection that has the streams of the clients to whom this one is lent: they hear of its changes there.
+    pub(crate) streams_of: Mutex<Weak<Instance>>,
+    /// The client's capabilities, as the upstream knows them.
+    capabilities: Box<str>,
+    /// A call has it that may be asked something, where nothing says to which call a question belongs.
+    asks: AtomicBool,
     calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
     /// Requests that have found it, changed under the lock of `calls`: until they are done, it is not closed for another client.
     holds: AtomicUsize,
@@ -95,13 +101,16 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// An instance that is not open yet, held by who opens it. Must be called within a tokio runtime.
-    pub(crate) fn new(home: Home, permit: OwnedSemaphorePermit) -> Instance {
+    pub(crate) fn new(home: Home, capabilities: &str, permit: OwnedSemaphorePermit) -> Instance {
         Instance {
             raw: OnceLock::new(),
             server_info: OnceLock::new(),
             ids: Arc::new(AtomicU64::new(1)),
             home,
             changes: Arc::default(),
+            streams_of: Mutex::default(),
+            capabilities: capabilities.into(),
+            asks: AtomicBool::new(false),
             calls: Mutex::default(),
             holds: AtomicUsize::new(1),
             held: Held::default(),
@@ -200,6 +209,17 @@ impl Instance {
         let open = self.lost.get().is_none();
         self.holds.fetch_add(usize::from(open), Ordering::Relaxed);
         open
+    }
+
+    /// Takes it for a call that may be asked something by an upstream that does not say during which call it asks. `false` if
+    /// another such call has it, or the upstream takes the client for one with other capabilities.
+    pub(crate) fn take_to_ask(&self, capabilities: &str) -> bool {
+        *self.capabilities == *capabilities && !self.asks.swap(true, Ordering::AcqRel)
+    }
+
+    /// That call is done.
+    pub(crate) fn asked_all(&self) {
+        self.asks.store(false, Ordering::Release);
     }
 
     /// A request that has held it is done.
@@ -469,6 +489,10 @@ impl Instance {
     /// Tells those of a change whose connection it is.
     pub(crate) fn changed(&self, change: &ServerChange) {
         self.changes.publish(change);
+        let streams_of = lock(&self.streams_of).upgrade();
+        if let Some(other) = streams_of {
+            other.changes.publish(change);
+        }
         match (self.session(), self.sessions()) {
             (Some(session), _) => session.feed().into_iter().for_each(|feed| {
                 let _ = feed.feed().push(change);
@@ -511,12 +535,33 @@ struct Question {
     tried: Vec<Weak<Outlet>>,
 }
 
-/// Receives what the upstream sends, as long as the instance lives.
-pub(crate) struct Post(pub(crate) Weak<Instance>);
+/// Receives what the upstream sends on one connection, as long as the instance lives.
+pub(crate) struct Post {
+    instance: Weak<Instance>,
+    /// Why the connection ended.
+    ended: OnceLock<Arc<str>>,
+}
+
+impl Post {
+    pub(crate) fn new(instance: &Arc<Instance>) -> Arc<Post> {
+        Arc::new(Post { instance: Arc::downgrade(instance), ended: OnceLock::new() })
+    }
+
+    /// Tells an open instance that its connection has ended, if it has. Before it is open another one may be tried.
+    pub(crate) fn tell(&self) {
+        let (Some(instance), Some(why)) = (self.instance.upgrade(), self.ended.get()) else { return };
+        if instance.raw.get().is_none() {
+            return;
+        }
+        let _ = instance.lost.set(why.clone());
+        instance.changes.close();
+        lock(&instance.permit).take();
+    }
+}
 
 impl Inbox for Post {
     fn received(&self, message: Message, during: Option<u64>) {
-        let Some(instance) = self.0.upgrade() else { return };
+        let Some(instance) = self.instance.upgrade() else { return };
         *lock(&instance.heard) = Instant::now();
         match &message.kind {
             Kind::Request { id, method } => instance.asked(id, method, &message, during),
@@ -526,11 +571,9 @@ impl Inbox for Post {
     }
 
     fn closed(&self, why: TransportError) {
-        let Some(instance) = self.0.upgrade() else { return };
         tracing::info!(%why, "the connection to the upstream ended");
-        let _ = instance.lost.set(why.to_string().into());
-        instance.changes.close();
-        lock(&instance.permit).take();
+        let _ = self.ended.set(why.to_string().into());
+        self.tell();
     }
 }
 
@@ -590,7 +633,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_request_holds_is_not_closed_for_another_and_what_is_closed_cannot_be_held() {
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        let instance = Instance::new(Home::Client, permit);
+        let instance = Instance::new(Home::Client, "{}", permit);
         // Held by who opened it.
         assert!(instance.idle().is_none() && !instance.close_idle("another").await);
         assert!(instance.hold());

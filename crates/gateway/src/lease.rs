@@ -8,17 +8,25 @@ use std::sync::Arc;
 pub(crate) struct Lease {
     instance: Arc<Instance>,
     pool: Arc<Pool>,
+    /// No other call that may be asked something has it meanwhile.
+    asks: bool,
 }
 
 impl Lease {
     /// `None` if it was closed.
     pub(crate) fn new(pool: &Arc<Pool>, instance: Arc<Instance>) -> Option<Lease> {
-        instance.hold().then(|| Lease { instance, pool: pool.clone() })
+        instance.hold().then(|| Lease { instance, pool: pool.clone(), asks: false })
     }
 
     /// One that was opened just now, and is held since.
     pub(crate) fn opened(pool: &Arc<Pool>, instance: Arc<Instance>) -> Lease {
-        Lease { instance, pool: pool.clone() }
+        Lease { instance, pool: pool.clone(), asks: false }
+    }
+
+    /// The same for a call that may be asked something. `None` if another one has the connection.
+    pub(crate) fn to_ask(mut self, capabilities: &str) -> Option<Lease> {
+        self.asks = self.instance.take_to_ask(capabilities);
+        self.asks.then_some(self)
     }
 
     pub(crate) fn instance(&self) -> &Arc<Instance> {
@@ -28,6 +36,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.asks {
+            self.instance.asked_all();
+        }
         self.instance.release();
         self.pool.freed();
     }

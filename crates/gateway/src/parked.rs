@@ -17,6 +17,7 @@ use linchpin_types::jsonrpc::method;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -29,6 +30,8 @@ const PARK: Duration = Duration::from_secs(300);
 const TOGETHER: Duration = Duration::from_millis(10);
 /// Calls that are parked at once, and of one principal.
 const PARKED_MAX: (usize, usize) = (1_024, 16);
+/// Size of the responses that are kept for repeated retries.
+const ENDED_BYTES_MAX: usize = 64 << 20;
 /// Questions of one call that wait for answers.
 const QUESTIONS_MAX: usize = 16;
 /// Keys of the upstream's own in one call; further questions are numbered.
@@ -38,9 +41,28 @@ const KEPT_MAX: usize = 16;
 /// What the states of parked calls begin with.
 const PREFIX: &str = "parked-";
 
-/// The calls that are parked, by their states.
+/// The calls that are parked, and the responses of those that have ended, for a repeated retry.
 #[derive(Default)]
-pub(crate) struct Parking(Mutex<HashMap<Box<str>, Arc<Parked>>>);
+pub(crate) struct Parking(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// By their states.
+    calls: HashMap<Box<str>, Arc<Parked>>,
+    /// Those that have ended, oldest first, with the size of their responses.
+    ended: VecDeque<(Arc<Parked>, usize)>,
+    /// The size of all of these.
+    bytes: usize,
+}
+
+impl Kept {
+    fn forget(&mut self, parked: &Parked) {
+        self.calls.remove(&parked.state);
+        if let Some(at) = self.ended.iter().position(|(one, _)| one.state == parked.state) {
+            self.bytes -= self.ended.remove(at).map_or(0, |(_, bytes)| bytes);
+        }
+    }
+}
 
 /// A call that may be parked.
 pub(crate) struct Parked {
@@ -51,6 +73,8 @@ pub(crate) struct Parked {
     caps: ClientCaps,
     inner: Mutex<Inner>,
     changed: Notify,
+    /// The upstream has answered: the call holds no connection any more.
+    has_ended: AtomicBool,
 }
 
 #[derive(Default)]
@@ -67,6 +91,8 @@ struct Inner {
     /// The client's request that is being answered: the latest takes over.
     turn: u64,
     outlet: Option<Arc<Outlet>>,
+    /// Since when it waits for its client.
+    since: Option<Instant>,
     /// Where the upstream's messages come in.
     source: Weak<Outlet>,
     kept: VecDeque<Bytes>,
@@ -103,7 +129,7 @@ impl Parking {
         let state = state.strip_prefix(PREFIX)?;
         // Behind the number of the call is that of the round, so that no two states are alike.
         let (call, round) = state.split_once('.').unwrap_or((state, ""));
-        let found = lock(&self.0).get(call).cloned();
+        let found = lock(&self.0).calls.get(call).cloned();
         let given = |parked: &Arc<Parked>| {
             let rounds = lock(&parked.inner).rounds;
             round.parse::<u32>().is_ok_and(|n| (1..=rounds).contains(&n) && n.to_string() == round)
@@ -114,20 +140,55 @@ impl Parking {
 
     /// Keeps a call that waits for its client. `false` if there are too many.
     fn park(&self, parked: &Arc<Parked>) -> bool {
-        let mut all = lock(&self.0);
-        if all.contains_key(&parked.state) {
+        let mut kept = lock(&self.0);
+        if kept.calls.contains_key(&parked.state) {
             return true;
         }
-        let own = all.values().filter(|other| other.identity == parked.identity).count();
-        if all.len() >= PARKED_MAX.0 || (!parked.identity.is_empty() && own >= PARKED_MAX.1) {
+        let waiting = kept.calls.values().filter(|other| !other.has_ended.load(Ordering::Acquire));
+        let (all, own) =
+            waiting.fold((0, 0), |(all, own), other| (all + 1, own + usize::from(other.identity == parked.identity)));
+        if all >= PARKED_MAX.0 || (!parked.identity.is_empty() && own >= PARKED_MAX.1) {
             return false;
         }
-        all.insert(parked.state.clone(), parked.clone());
+        kept.calls.insert(parked.state.clone(), parked.clone());
+        true
+    }
+
+    /// Keeps the response of a parked call for a while; the oldest ones give way.
+    fn ended(&self, parked: &Parked, bytes: usize) {
+        let mut kept = lock(&self.0);
+        let Some(parked) = kept.calls.get(&parked.state).cloned() else { return };
+        let own = kept.ended.iter().filter(|(one, _)| one.identity == parked.identity).count();
+        if !parked.identity.is_empty() && own >= PARKED_MAX.1 {
+            let oldest = kept.ended.iter().find(|(one, _)| one.identity == parked.identity).map(|(one, _)| one.clone());
+            oldest.into_iter().for_each(|one| kept.forget(&one));
+        }
+        kept.bytes += bytes;
+        kept.ended.push_back((parked, bytes));
+        // The latest stays, whatever its size: its client has not had it.
+        while kept.ended.len() > PARKED_MAX.0 || (kept.bytes > ENDED_BYTES_MAX && kept.ended.len() > 1) {
+            let Some((oldest, _)) = kept.ended.front().cloned() else { return };
+            kept.forget(&oldest);
+        }
+    }
+
+    /// Ends the call that has waited longest for its client, so that another has its connection. `false` if none waits.
+    pub(crate) fn give_way(&self) -> bool {
+        let all: Vec<Arc<Parked>> = lock(&self.0).calls.values().cloned().collect();
+        let since = |one: &Arc<Parked>| {
+            let waits = !one.has_ended.load(Ordering::Acquire);
+            lock(&one.inner).since.filter(|_| waits)
+        };
+        let longest = all.iter().filter_map(|one| Some((since(one)?, one))).min_by_key(|(since, _)| *since);
+        let Some((_, parked)) = longest else { return false };
+        tracing::info!("a call that waits for its client gives way, because all connections are in use");
+        self.forget(parked);
+        parked.end();
         true
     }
 
     fn forget(&self, parked: &Parked) {
-        lock(&self.0).remove(&parked.state);
+        lock(&self.0).forget(parked);
     }
 }
 
@@ -165,6 +226,7 @@ impl Parked {
             caps: request.caller.caps(),
             inner: Mutex::new(Inner { given, ..Inner::default() }),
             changed: Notify::new(),
+            has_ended: AtomicBool::new(false),
         }))
     }
 
@@ -175,8 +237,11 @@ impl Parked {
     }
 
     /// The upstream has answered.
-    pub(crate) fn done(&self, reply: Reply) {
+    pub(crate) fn done(&self, parking: &Parking, reply: Reply) {
+        let bytes = reply.frame_len();
         lock(&self.inner).done = Some(reply);
+        self.has_ended.store(true, Ordering::Release);
+        parking.ended(self, bytes);
         self.changed.notify_one();
     }
 
@@ -200,6 +265,7 @@ impl Parked {
             let mut inner = lock(&self.inner);
             inner.turn += 1;
             inner.outlet = Some(outlet.clone());
+            inner.since = None;
             if let Some(source) = inner.source.upgrade() {
                 source.set_token(outlet.token());
             }
@@ -220,7 +286,10 @@ impl Parked {
                 }
                 Look::Park(reply) => {
                     attached.answered = true;
-                    lock(&self.inner).outlet = None;
+                    {
+                        let mut inner = lock(&self.inner);
+                        (inner.outlet, inner.since) = (None, Some(Instant::now()));
+                    }
                     expire(&self, parking.clone(), turn);
                     return *reply;
                 }
@@ -246,7 +315,7 @@ impl Parked {
         }
         if let Some(done) = &inner.done {
             let reply = with_id(done, id);
-            let parked = inner.work.is_some() && lock(&parking.0).contains_key(&self.state);
+            let parked = inner.work.is_some() && lock(&parking.0).calls.contains_key(&self.state);
             if parked {
                 // A repeated retry gets the same.
                 inner.outlet = None;
@@ -434,6 +503,10 @@ mod tests {
         // One principal cannot take the places of others.
         let taken = (1..PARKED_MAX.1).all(|_| parking.park(&Parked::new(&request("t", ""), &ada).unwrap()));
         assert!(taken && !parking.park(&Parked::new(&request("t", ""), &ada).unwrap()));
+        // One that has ended keeps its response, and no place.
+        parked.done(&parking, Reply::error(None, 1, "", None));
+        assert!(parking.park(&Parked::new(&request("t", ""), &ada).unwrap()));
+        assert!(parking.find(&request("t", &state), &ada).unwrap().is_ok());
         let eve = of("eve");
         assert!(parking.park(&Parked::new(&request("t", ""), &eve).unwrap()));
     }

@@ -145,7 +145,17 @@ impl Core {
                 Some(session) => Home::Session(Arc::downgrade(session)),
                 None => Home::Client,
             };
-            return owner.lease(&self.pool, || who(caller), home).await.map(Place::Kept);
+            let lease = owner.lease(&self.pool, || who(caller), home).await?;
+            // Of several calls of a client on a pipe, each that may be asked something has a connection for itself.
+            let guesses = isolation == Isolation::Auto && caller.session().is_none() && is_called(request);
+            if !(guesses && may_ask_wrongly(caller, lease.instance())) {
+                return Ok(Place::Kept(lease));
+            }
+            let own = lease.instance().clone();
+            if let Some(lease) = lease.to_ask(caller.capabilities_json()) {
+                return Ok(Place::Kept(lease));
+            }
+            return Box::pin(self.lend(request, context, Some(&own))).await;
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
@@ -156,13 +166,24 @@ impl Core {
                 return Ok(Place::Kept(lease));
             }
         }
-        Box::pin(self.lend(request, context))
-            .await
-            .map(|(lease, key)| Place::Lent(Lent { core: self.clone(), lease, key }))
+        let streams_of = self.everybody(caller.features()).current();
+        Box::pin(self.lend(request, context, streams_of.as_ref())).await
     }
 
-    /// Lends a connection for a call: one that was lent to the same before, or a new one.
-    async fn lend(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Lease, Box<str>), Refusal> {
+    /// Lends a connection for a call: one that was lent to the same before, or a new one. `streams_of` has the client's
+    /// streams of changes.
+    async fn lend(
+        self: &Arc<Self>,
+        request: &Request,
+        context: &RequestContext,
+        streams_of: Option<&Arc<Instance>>,
+    ) -> Result<Place, Refusal> {
+        let (lease, key) = self.lent(request, context).await?;
+        *lock(&lease.instance().streams_of) = streams_of.map(Arc::downgrade).unwrap_or_default();
+        Ok(Place::Lent(Lent { core: self.clone(), lease, key }))
+    }
+
+    async fn lent(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Lease, Box<str>), Refusal> {
         let caller = &request.caller;
         let features = caller.features().revision.as_str();
         let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
@@ -243,6 +264,11 @@ fn is_called(request: &Request) -> bool {
 /// Whether the client declares anything that the upstream might use.
 pub(crate) fn can_be_asked(caller: &Caller) -> bool {
     caller.caps() != ClientCaps::default()
+}
+
+/// Whether a question of this upstream could reach another call than the one that it belongs to.
+fn may_ask_wrongly(caller: &Caller, instance: &Instance) -> bool {
+    instance.features().has_sessions && can_be_asked(caller) && !instance.raw().transport.attributes()
 }
 
 /// Whether a stateless request needs a connection of its own, because what belongs to it cannot be told from what belongs to

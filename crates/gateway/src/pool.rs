@@ -3,6 +3,7 @@
 use crate::instance::{Home, Instance, Post};
 use crate::lock;
 use crate::options::BridgeOptions;
+use crate::parked::Parking;
 use crate::refusal::Refusal;
 use linchpin_client::raw::{RawConnection, RawOptions};
 use linchpin_client::{Error, ErrorKind};
@@ -16,6 +17,8 @@ use tokio::time::Instant;
 
 /// Requests that may wait for a connection.
 const QUEUE_MAX: usize = 256;
+/// How long a request waits for a connection before a call that waits for its client gives way.
+const PATIENT: Duration = Duration::from_secs(5);
 /// Failures in a row after which requests are refused at once until the next attempt is due.
 const FAILURES_MAX: u32 = 5;
 /// The first pause after a failure, and the longest.
@@ -45,6 +48,8 @@ pub(crate) struct Pool {
     waiting: AtomicUsize,
     /// A request is done, so that a connection may be idle: one of those that wait for one looks again.
     freed: Notify,
+    /// Calls that wait for their clients and hold connections meanwhile.
+    parking: Arc<Parking>,
     all: Mutex<Vec<Weak<Instance>>>,
     trouble: Mutex<Trouble>,
     /// What the upstream spoke last: 0 unknown, 1 sessions, 2 stateless requests.
@@ -63,7 +68,7 @@ struct Trouble {
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>) -> Pool {
+    pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>, parking: Arc<Parking>) -> Pool {
         Pool {
             name: connector.name(),
             connector,
@@ -71,6 +76,7 @@ impl Pool {
             options,
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
+            parking,
             all: Mutex::default(),
             trouble: Mutex::default(),
             known: AtomicU8::new(0),
@@ -126,7 +132,7 @@ impl Pool {
     pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
         let permit = self.permit().await?;
         self.pause().await?;
-        let instance = Arc::new(Instance::new(home, permit));
+        let instance = Arc::new(Instance::new(home, &who.capabilities, permit));
         let mut last = Refusal::unavailable("no revision may be spoken with the upstream");
         for accepted in self.attempts(who) {
             let options = RawOptions::new(accepted).with(|options| {
@@ -138,18 +144,20 @@ impl Pool {
                 options.tap = self.options.tap.clone();
                 options.ids = instance.ids().clone();
             });
-            let post = Arc::new(Post(Arc::downgrade(&instance)));
+            let post = Post::new(&instance);
             // What installs first is slow and uses the network.
             let _turn = match runs_a_package(&self.name) {
                 true => RUNNERS.acquire().await.ok(),
                 false => None,
             };
-            match RawConnection::open(&*self.connector, options, post).await {
+            match RawConnection::open(&*self.connector, options, post.clone()).await {
                 Ok(raw) => {
                     *lock(&self.trouble) = Trouble::default();
                     self.known.store(if raw.agreed.features.stateless { 2 } else { 1 }, Ordering::Relaxed);
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
+                    // It may have ended at this very moment.
+                    post.tell();
                     self.keep(&instance);
                     return Ok(instance);
                 }
@@ -219,6 +227,7 @@ impl Pool {
         let (mut free, late) =
             (pin!(self.permits.clone().acquire_owned()), Duration::from_millis(self.options.queue_ms_max));
         let mut late = pin!(tokio::time::sleep(late));
+        let mut patient = pin!(tokio::time::sleep(PATIENT));
         loop {
             let mut freed = pin!(self.freed.notified());
             // Before the look, so that nothing is missed after it.
@@ -235,6 +244,10 @@ impl Pool {
                 biased;
                 permit = free.as_mut() => return permit.map_err(|_| self.full()),
                 () = freed => {}
+                () = patient.as_mut() => {
+                    self.parking.give_way();
+                    patient.as_mut().reset(Instant::now() + PATIENT);
+                }
                 () = late.as_mut() => return Err(self.full()),
             }
         }

@@ -56,7 +56,7 @@ const TIME_DIFF: ToolSpec = ToolSpec::reads(
     "time_diff",
     "Time between",
     "reckon",
-    "Returns the duration between two times, in seconds and by calendar. The zones may differ.",
+    "Returns the duration between two times, in seconds and by calendar.",
 )
 .extra();
 

@@ -12,6 +12,10 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    pub(crate) fn new(read: ReadHalf<SimplexStream>, write: WriteHalf<SimplexStream>) -> Upstream {
+        Upstream { read: BufReader::new(read).lines(), write }
+    }
+
     pub(crate) async fn next(&mut self) -> String {
         let line = tokio::time::timeout(Duration::from_secs(60), self.read.next_line()).await;
         line.expect("a message in time").expect("a readable stream").expect("a message")
@@ -50,7 +54,7 @@ pub(crate) fn to_upstream(change: impl FnOnce(&mut BridgeOptions)) -> (impl Fn()
         let (read, write) = tokio::io::split(stream);
         (BufReader::new(read).lines(), write)
     };
-    (client, Upstream { read: BufReader::new(to_read).lines(), write: from_write }, bridge)
+    (client, Upstream::new(to_read, from_write), bridge)
 }
 
 /// A bridge between a client and an upstream that are both written here.

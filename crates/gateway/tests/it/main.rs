@@ -7,6 +7,7 @@ mod lost;
 mod passes;
 mod places;
 mod sessions;
+mod several;
 
 use linchpin::prelude::*;
 use linchpin::transport::{Bind, IntoService, Service, in_process, memory};

@@ -1,0 +1,200 @@
+//! Several connections to one upstream: which of them a call has, and what reaches whom.
+
+use crate::bytes::{Client, Upstream, said};
+use crate::faults::{ABLE, answer, asked, json_of};
+use crate::{curious, revisions};
+use linchpin::transport::{Bind, Connector, IntoService, in_process, memory, pipes};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{ClientTransport, ConnectOptions, TransportError};
+use linchpin_gateway::{Bridge, BridgeOptions, Isolation};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncBufReadExt, BufReader, simplex};
+
+/// Connections that are opened one after the other.
+struct InTurn(Mutex<VecDeque<Arc<dyn Connector>>>);
+
+impl InTurn {
+    fn new(all: impl IntoIterator<Item = Arc<dyn Connector>>) -> Arc<InTurn> {
+        Arc::new(InTurn(Mutex::new(all.into_iter().collect())))
+    }
+}
+
+impl Connector for InTurn {
+    fn name(&self) -> String {
+        "in turn".to_owned()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        let next = self.0.lock().unwrap().pop_front().expect("one more connection");
+        Box::pin(async move { next.connect(options).await })
+    }
+}
+
+/// A pipe to an upstream that is written here.
+fn pipe() -> (Arc<dyn Connector>, Upstream) {
+    let (to_read, to_write) = simplex(1 << 20);
+    let (from_read, from_write) = simplex(1 << 20);
+    (Arc::new(pipes(from_read, to_write)), Upstream::new(to_read, from_write))
+}
+
+/// A client of a bridge on a pipe.
+fn client(bridge: Bridge) -> Client {
+    let (place, stream) = memory();
+    tokio::spawn(place.serve(bridge.into_shared().unwrap()));
+    let (read, write) = tokio::io::split(stream);
+    (BufReader::new(read).lines(), write)
+}
+
+fn bridge(to: Arc<dyn Connector>, change: impl FnOnce(&mut BridgeOptions)) -> Bridge {
+    Bridge::to(to).options(change)
+}
+
+async fn opened(upstream: &mut Upstream) -> Value {
+    let first = asked(upstream).await;
+    assert_eq!(first["method"], "initialize");
+    let can = json!({ "tools": { "listChanged": true }, "logging": {} });
+    let result = json!({ "protocolVersion": first["params"]["protocolVersion"], "capabilities": can, "serverInfo": { "name": "s", "version": "1" } });
+    answer(upstream, &first, json!({ "result": result })).await;
+    assert_eq!(asked(upstream).await["method"], "notifications/initialized");
+    first
+}
+
+fn call(id: u32, meta: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t",{meta}}}}}"#)
+}
+
+/// Asks for a name during a call, and gives back what the client was told of it.
+async fn asks(upstream: &mut Upstream, client: &mut Client, id: u32) -> Value {
+    let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": format!("of {id}"), "requestedSchema": { "type": "object", "properties": {} } } });
+    upstream.say(&question.to_string()).await;
+    let told = json_of(client).await;
+    assert_eq!(told["id"], id, "{told}");
+    told["result"]["inputRequests"].clone()
+}
+
+#[tokio::test]
+async fn a_server_that_ends_at_an_unknown_first_message_is_started_again() {
+    for stateless in [true, false] {
+        let (first, mut upstream) = pipe();
+        let again: Arc<dyn Connector> = Arc::new(in_process(curious()));
+        let mut client = client(bridge(InTurn::new([first, again.clone(), again]), |_| {}));
+        let request = match stateless {
+            true => format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{ABLE}}}}}"#),
+            false => r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#.to_owned(),
+        };
+        said(&mut client, &request).await;
+        upstream.next().await;
+        upstream.end().await;
+        let told = json_of(&mut client).await;
+        assert!(told["result"].is_object(), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn calls_at_once_on_a_pipe_are_asked_only_their_own_questions() {
+    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
+    let to = InTurn::new([one, other]);
+    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    said(&mut client, &call(1, ABLE)).await;
+    opened(&mut first).await;
+    asked(&mut first).await;
+    said(&mut client, &call(2, ABLE)).await;
+    opened(&mut second).await;
+    let theirs = asked(&mut second).await;
+    assert_eq!(asks(&mut first, &mut client, 1).await["q1"]["params"]["message"], "of 1");
+    answer(&mut second, &theirs, json!({ "result": { "content": [] } })).await;
+    assert_eq!(json_of(&mut client).await["id"], 2);
+    // One after the other they have one connection.
+    said(&mut client, &call(3, ABLE)).await;
+    assert_eq!(asked(&mut second).await["method"], "tools/call");
+}
+
+#[tokio::test]
+async fn what_a_client_declares_later_is_known_to_whoever_asks() {
+    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
+    let to = InTurn::new([one, other]);
+    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    let nothing = ABLE.replace(r#"{"elicitation":{"form":{},"url":{}},"sampling":{}}"#, "{}");
+    said(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{{nothing}}}}}"#))
+        .await;
+    assert_eq!(opened(&mut first).await["params"]["capabilities"], json!({}));
+    json_of(&mut client).await;
+    said(&mut client, &call(2, ABLE)).await;
+    assert!(opened(&mut second).await["params"]["capabilities"]["elicitation"].is_object());
+    asked(&mut second).await;
+    assert!(asks(&mut second, &mut client, 2).await.is_object());
+}
+
+#[tokio::test]
+async fn changes_of_a_connection_that_is_lent_reach_the_streams_of_its_client() {
+    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
+    let to = InTurn::new([one, other]);
+    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    said(&mut client, &call(1, ABLE)).await;
+    opened(&mut first).await;
+    asked(&mut first).await;
+    said(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{ABLE}}}}}"#)).await;
+    assert_eq!(json_of(&mut client).await["method"], "notifications/subscriptions/acknowledged");
+    said(&mut client, &call(3, ABLE)).await;
+    opened(&mut second).await;
+    asked(&mut second).await;
+    second.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+    assert_eq!(json_of(&mut client).await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn the_log_level_of_a_session_is_that_of_connections_for_one_call_too() {
+    let ((one, mut shared), (other, mut lent)) = (pipe(), pipe());
+    let to = InTurn::new([one, other]);
+    let mut client = client(bridge(to, |options| {
+        options.upstream = revisions(false);
+        options.isolation = Isolation::Call;
+    }));
+    said(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#).await;
+    opened(&mut shared).await;
+    json_of(&mut client).await;
+    said(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    said(&mut client, r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}"#).await;
+    let set = asked(&mut shared).await;
+    answer(&mut shared, &set, json!({ "result": {} })).await;
+    json_of(&mut client).await;
+    said(&mut client, r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t"}}"#).await;
+    opened(&mut lent).await;
+    let set = asked(&mut lent).await;
+    assert_eq!((&set["method"], &set["params"]["level"]), (&json!("logging/setLevel"), &json!("error")));
+    answer(&mut lent, &set, json!({ "result": {} })).await;
+    let theirs = asked(&mut lent).await;
+    for level in ["info", "error"] {
+        let log =
+            json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": level, "data": "d" } });
+        lent.say(&log.to_string()).await;
+    }
+    answer(&mut lent, &theirs, json!({ "result": { "content": [] } })).await;
+    assert_eq!(json_of(&mut client).await["params"]["level"], "error");
+    assert_eq!(json_of(&mut client).await["id"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_its_client_gives_way_when_all_connections_are_in_use() {
+    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
+    let to = InTurn::new([one, other]);
+    let mut client = client(bridge(to, |options| {
+        options.upstream = revisions(false);
+        options.instances_max = 1;
+    }));
+    said(&mut client, &call(1, ABLE)).await;
+    opened(&mut first).await;
+    asked(&mut first).await;
+    assert!(asks(&mut first, &mut client, 1).await.is_object());
+    said(&mut client, &call(2, ABLE)).await;
+    opened(&mut second).await;
+    let theirs = asked(&mut second).await;
+    answer(&mut second, &theirs, json!({ "result": { "content": [] } })).await;
+    assert_eq!(json_of(&mut client).await["result"]["content"], json!([]));
+}
