@@ -79,7 +79,7 @@ linchpin_kit::options! {
     #[derive(Debug, Clone)]
     pub struct Config: "MCP_GDRIVE" then settle {
         /// Log in instead of serving: opens a browser, and keeps the credentials. The word is auth.
-        pub log_in: bool = false => flag::with("auth", only_auth).only_word("auth"),
+        pub log_in: bool = false => flag::with("auth", only_auth).only_word("auth").command(),
         /// The OAuth client: what Google's console calls the JSON of a client ID of the type "Desktop app".
         pub oauth_keys: Option<PathBuf> = None
             => flag::file("FILE").variable("MCP_GDRIVE_OAUTH_KEYS").variable("GDRIVE_OAUTH_PATH")

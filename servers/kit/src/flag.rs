@@ -271,6 +271,13 @@ impl<T: 'static> Flag<T> {
         self
     }
 
+    /// Asks for something else than serving, such as a login: no host is told to give it.
+    #[must_use]
+    pub fn command(mut self) -> Self {
+        self.form.command = true;
+        self
+    }
+
     /// A variable only, without a flag.
     #[must_use]
     pub fn only_variable(mut self) -> Self {

@@ -88,6 +88,8 @@ pub(crate) struct Form {
     pub(crate) hint: Hint,
     /// The positional argument with the same meaning, and whether there is no flag beside it.
     pub(crate) word: Option<(&'static str, bool)>,
+    /// Whether it asks for something else than serving.
+    pub(crate) command: bool,
     /// Whether there is only a variable.
     pub(crate) hidden: bool,
     /// The variables, the first that is set counts.

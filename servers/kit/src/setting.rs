@@ -18,9 +18,11 @@ pub struct Setting {
     pub kind: &'static str,
     /// Whether it may be given several times.
     pub repeated: bool,
+    /// Whether the value may contain a secret.
+    pub secret: bool,
 }
 
-/// The plain arguments of a configuration's command line.
+/// The plain arguments of a configuration's command line, without those that ask for something else than serving.
 ///
 /// ```
 /// use linchpin_kit::{Secret, flag, settings};
@@ -42,7 +44,7 @@ pub struct Setting {
 pub fn settings<C: Options>() -> Vec<Setting> {
     let asked = C::options(C::VARIABLES).into_iter().map(|option| option.form);
     asked
-        .filter(|form| form.word.is_some())
+        .filter(|form| form.word.is_some() && !form.command)
         .map(|form| Setting {
             kind: match form.hint {
                 Hint::Nothing => "text",
@@ -54,6 +56,7 @@ pub fn settings<C: Options>() -> Vec<Setting> {
             },
             about: first_paragraph(form.doc),
             variable: form.variables.first().cloned(),
+            secret: form.secret,
             repeated: matches!(form.takes, Takes::Repeated | Takes::List),
             name: form.name,
         })

@@ -1,4 +1,5 @@
-//! Archives whose bytes depend on nothing but what is in them: entries in the given order, one time, no owner.
+//! Archives whose bytes depend on nothing but what is in them: entries in the given order, one time, root's unless said
+//! otherwise.
 
 use std::io::{Cursor, Write as _};
 
@@ -36,6 +37,16 @@ impl Entry {
     }
 }
 
+/// A directory that is not root's alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Folder {
+    /// Its path, without slashes at its ends.
+    pub(crate) path: &'static str,
+    pub(crate) mode: u32,
+    /// The number of its user and group.
+    pub(crate) owner: u64,
+}
+
 /// Compresses with gzip. `level` is 1 to 9.
 pub(crate) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>> {
     let mut gz = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(level));
@@ -45,6 +56,11 @@ pub(crate) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>> {
 
 /// A tar archive of `entries`, with their directories, all of the time `epoch` (seconds since 1970).
 pub(crate) fn tar(entries: &[Entry], epoch: u64) -> Result<Vec<u8>> {
+    tar_with(&[], entries, epoch)
+}
+
+/// The same, with `folders` before the entries.
+pub(crate) fn tar_with(folders: &[Folder], entries: &[Entry], epoch: u64) -> Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut directories = std::collections::BTreeSet::new();
     let header = |kind: tar::EntryType, size: usize, mode: u32| {
@@ -57,6 +73,14 @@ pub(crate) fn tar(entries: &[Entry], epoch: u64) -> Result<Vec<u8>> {
         header.set_gid(0);
         header
     };
+    for folder in folders {
+        let path = format!("{}/", folder.path);
+        let mut header = header(tar::EntryType::Directory, 0, folder.mode);
+        header.set_uid(folder.owner);
+        header.set_gid(folder.owner);
+        tar.append_data(&mut header, &path, &[][..])?;
+        directories.insert(path);
+    }
     for entry in entries {
         let parts: Vec<&str> = entry.path.split('/').collect();
         for depth in 1..parts.len() {

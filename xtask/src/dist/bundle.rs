@@ -1,4 +1,5 @@
-//! For each server: a bundle that hosts install with one click (MCPB), and its entry in the MCP registry (`server.json`).
+//! For each server: a bundle that hosts install with one click (MCPB), and its entry in the MCP registry
+//! (`server.json`). The registry wants npm and PyPI packages to name the one entry that they belong to: the program's.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
@@ -35,6 +36,11 @@ fn asked<'a>(server: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
     server[what].as_array().into_iter().flatten()
 }
 
+/// Whether the value of a variable is a secret, as its name tells.
+fn is_secret(variable: &str) -> bool {
+    ["TOKEN", "KEY", "SECRET", "PASSWORD"].iter().any(|word| variable.contains(word))
+}
+
 fn manifest(payload: &Payload, target: &Target, server: &Value) -> Result<Value> {
     let mut args = vec!["serve".to_owned(), name(server)?.to_owned()];
     let (mut questions, mut env) = (Map::new(), Map::new());
@@ -47,7 +53,7 @@ fn manifest(payload: &Payload, target: &Target, server: &Value) -> Result<Value>
             key.clone(),
             json!({
                 "type": kind, "title": title(&key), "description": argument["about"], "required": true,
-                "multiple": argument["repeated"],
+                "multiple": argument["repeated"], "sensitive": argument["secret"],
             }),
         );
     }
@@ -59,7 +65,7 @@ fn manifest(payload: &Payload, target: &Target, server: &Value) -> Result<Value>
             key,
             json!({
                 "type": "string", "title": variable["about"], "description": format!("The variable {name}"),
-                "required": false, "sensitive": true,
+                "required": false, "sensitive": is_secret(name),
             }),
         );
     }
@@ -96,37 +102,13 @@ fn title(key: &str) -> String {
     letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
 }
 
-/// The entry of a server in the registry: every package of this release, with its bundles among `made`.
+/// The entry of a server in the registry: its bundles among `made`. What they need is in their manifests.
 pub(crate) fn registry(payload: &Payload, server: &Value, made: &[(String, Vec<u8>)]) -> Result<(String, Vec<u8>)> {
     let name = name(server)?;
-    let mut arguments =
-        vec![json!({ "type": "positional", "value": "serve" }), json!({ "type": "positional", "value": name })];
-    for argument in asked(server, "arguments") {
-        let is_path = matches!(argument["kind"].as_str(), Some("directory" | "file"));
-        arguments.push(json!({
-            "type": "positional", "valueHint": argument["name"], "description": argument["about"],
-            "format": if is_path { "filepath" } else { "string" }, "isRepeated": argument["repeated"],
-        }));
-    }
-    let secret =
-        |variable: &Value| json!({ "name": variable["name"], "description": variable["about"], "isSecret": true });
-    let variables: Vec<Value> = asked(server, "variables").map(secret).collect();
-    let package = |kind: &str, identifier: String, hint: Option<&str>| {
-        let mut package = json!({
-            "registryType": kind, "identifier": identifier, "version": payload.version,
-            "transport": { "type": "stdio" }, "packageArguments": arguments, "environmentVariables": variables,
-        });
-        if let Some(hint) = hint {
-            package["runtimeHint"] = json!(hint);
-        }
-        package
-    };
-    let mut packages =
-        vec![package("npm", PLACES.npm.into(), Some("npx")), package("pypi", PLACES.pypi.into(), Some("uvx"))];
+    let mut packages = Vec::new();
     for program in &payload.programs {
         let file = file(name, &payload.version, &program.target);
         if let Some((file, bytes)) = made.iter().find(|(made, _)| *made == file) {
-            // What a bundle needs is in its manifest.
             packages.push(json!({
                 "registryType": "mcpb",
                 "identifier": format!("{}/v{}/{file}", PLACES.downloads, payload.version),
@@ -135,15 +117,128 @@ pub(crate) fn registry(payload: &Payload, server: &Value, made: &[(String, Vec<u
             }));
         }
     }
-    let about: String = server["about"].as_str().unwrap_or_default().chars().take(100).collect();
+    let about = server["about"].as_str().unwrap_or_default();
+    entry(payload, name, &format!("{}/{name}", PLACES.registry), &server["title"], about, &packages)
+}
+
+/// The entry of the whole program: its npm and PyPI packages, told which servers to run.
+pub(crate) fn registry_of_all(payload: &Payload) -> Result<(String, Vec<u8>)> {
+    let arguments = json!([
+        { "type": "positional", "value": "serve" },
+        {
+            "type": "positional", "valueHint": "server", "isRequired": true, "isRepeated": true,
+            "description": "A server, with its argument after a colon: filesystem:., git:., memory, time, …",
+        },
+    ]);
+    let mut variables = Vec::new();
+    for variable in payload.bundled().flat_map(|server| asked(server, "variables")) {
+        let name = variable["name"].as_str().context("a variable without a name")?;
+        variables.push(json!({ "name": name, "description": variable["about"], "isSecret": is_secret(name) }));
+    }
+    let packages = [("npm", PLACES.npm, "npx"), ("pypi", PLACES.pypi, "uvx")].map(|(kind, identifier, hint)| {
+        json!({
+            "registryType": kind, "identifier": identifier, "version": payload.version, "runtimeHint": hint,
+            "transport": { "type": "stdio" }, "packageArguments": arguments, "environmentVariables": variables,
+        })
+    });
+    let about = "Servers for files, git, databases, web pages and APIs, one or several in one process";
+    entry(payload, "linchpin", &PLACES.entry(), &json!("Linchpin"), about, &packages)
+}
+
+fn entry(
+    payload: &Payload,
+    folder: &str,
+    name: &str,
+    title: &Value,
+    about: &str,
+    packages: &[Value],
+) -> Result<(String, Vec<u8>)> {
     let entry = json!({
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-        "name": format!("{}/{name}", PLACES.registry),
-        "title": server["title"],
-        "description": about,
+        "name": name,
+        "title": title,
+        "description": about.chars().take(100).collect::<String>(),
         "version": payload.version,
         "websiteUrl": PLACES.homepage,
         "packages": packages,
     });
-    Ok((format!("registry/{name}/server.json"), serde_json::to_vec_pretty(&entry)?))
+    Ok((format!("registry/{folder}/server.json"), serde_json::to_vec_pretty(&entry)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload() -> Payload {
+        let servers = json!([
+            {
+                "name": "postgres", "title": "PostgreSQL", "about": "One database",
+                "arguments": [
+                    { "name": "url", "about": "The database", "kind": "url", "repeated": false, "secret": true },
+                ],
+                "variables": [],
+            },
+            {
+                "name": "slack", "title": "Slack", "about": "One workspace", "arguments": [],
+                "variables": [
+                    { "name": "SLACK_BOT_TOKEN", "about": "Token" },
+                    { "name": "SLACK_TEAM_ID", "about": "Id" },
+                ],
+            },
+            { "name": "everything", "title": "Everything", "about": "For tests", "arguments": [], "variables": [] },
+        ]);
+        let target = Target::new("x86_64-unknown-linux-musl").unwrap();
+        Payload {
+            version: "1.0.0".into(),
+            epoch: 0,
+            texts: ["LICENSE-APACHE", "LICENSE-MIT", "README.md"].map(|file| Entry::file(file, "text")).into(),
+            man: Vec::new(),
+            completions: Vec::new(),
+            servers: servers.as_array().unwrap().clone(),
+            programs: vec![Program { target, bytes: vec![1] }],
+            level: 9,
+        }
+    }
+
+    fn parsed(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_asked_for_as_such_and_nothing_else() {
+        let payload = payload();
+        let questions = |server: &Value| manifest(&payload, &payload.programs[0].target, server).unwrap();
+        assert_eq!(questions(&payload.servers[0])["user_config"]["url"]["sensitive"], true);
+        let slack = &questions(&payload.servers[1])["user_config"];
+        assert_eq!(
+            (&slack["slack_bot_token"]["sensitive"], &slack["slack_team_id"]["sensitive"]),
+            (&json!(true), &json!(false))
+        );
+    }
+
+    #[test]
+    fn the_entry_of_a_server_names_its_bundle_and_no_package_that_belongs_to_another_entry() {
+        let payload = payload();
+        let made = [bundle(&payload, &payload.programs[0], &payload.servers[1]).unwrap()];
+        let (file, bytes) = registry(&payload, &payload.servers[1], &made).unwrap();
+        assert_eq!(file, "registry/slack/server.json");
+        let entry = parsed(&bytes);
+        let packages = entry["packages"].as_array().unwrap();
+        assert_eq!(packages.len(), 1);
+        assert_eq!(packages[0]["registryType"], "mcpb");
+        assert_eq!(packages[0]["fileSha256"], crate::dist::hex(&Sha256::digest(&made[0].1)));
+        assert!(packages[0]["identifier"].as_str().unwrap().ends_with(&format!("/v1.0.0/{}", made[0].0)));
+    }
+
+    #[test]
+    fn the_packages_of_npm_and_pypi_are_in_the_entry_that_they_name() {
+        let payload = payload();
+        let entry = parsed(&registry_of_all(&payload).unwrap().1);
+        let kinds: Vec<&Value> = entry["packages"].as_array().unwrap().iter().map(|one| &one["registryType"]).collect();
+        assert_eq!(kinds, ["npm", "pypi"]);
+        let asked = &entry["packages"][0]["environmentVariables"];
+        assert_eq!((&asked[0]["isSecret"], &asked[1]["isSecret"]), (&json!(true), &json!(false)));
+        let name = entry["name"].as_str().unwrap();
+        assert!(payload.page("uvx linchpin").unwrap().contains(&format!("<!-- mcp-name: {name} -->")));
+    }
 }

@@ -10,6 +10,7 @@ mod image;
 mod installed;
 mod linux;
 mod npm;
+mod page;
 mod payload;
 pub(crate) mod places;
 mod sbom;
@@ -123,9 +124,10 @@ fn packages(context: &Context, payload: &Payload) -> Result<Made> {
     }
     made.extend(npm::packages(payload)?);
     made.push(("Containerfile".into(), image::definition(payload).into_bytes()));
-    for server in payload.servers.iter() {
+    for server in payload.bundled() {
         made.push(bundle::registry(payload, server, &made)?);
     }
+    made.push(bundle::registry_of_all(payload)?);
     Ok(made)
 }
 

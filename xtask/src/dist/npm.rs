@@ -60,7 +60,7 @@ fn launcher(payload: &Payload, platforms: Map<String, Value>) -> Result<(String,
         "license": "MIT OR Apache-2.0",
         "homepage": PLACES.homepage,
         "repository": { "type": "git", "url": PLACES.repository },
-        "mcpName": format!("{}/linchpin", PLACES.registry),
+        "mcpName": PLACES.entry(),
         "bin": { "linchpin": "linchpin.js" },
         "engines": { "node": ">=18" },
         "optionalDependencies": platforms,
@@ -68,7 +68,7 @@ fn launcher(payload: &Payload, platforms: Map<String, Value>) -> Result<(String,
     let launcher = include_str!("launcher.js").replace("@SCOPE", PLACES.npm_scope);
     let files = vec![
         Entry::program("package/linchpin.js", launcher),
-        Entry::file("package/README.md", payload.text("README.md")?.bytes.clone()),
+        Entry::file("package/README.md", payload.page(&format!("npx {}", PLACES.npm))?),
     ];
     package(payload, PLACES.npm, manifest, files)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::archive::Entry;
+use super::page::page;
 use crate::context::Context;
 use crate::process;
 use crate::world::WORLD;
@@ -121,6 +122,12 @@ impl Payload {
             _ => server["name"] != "everything",
         };
         self.servers.iter().filter(move |server| wanted(server))
+    }
+
+    /// The README for the page of a package that this command starts.
+    pub(crate) fn page(&self, start: &str) -> Result<String> {
+        let readme = String::from_utf8_lossy(&self.text("README.md")?.bytes);
+        Ok(page(&readme, &self.version, start))
     }
 
     /// One of `texts`.

@@ -6,7 +6,8 @@ pub(crate) struct Places {
     pub(crate) homepage: &'static str,
     /// The repository, for browsers.
     pub(crate) repository: &'static str,
-    /// Where the files of a release are downloaded; followed by `/vVERSION/FILE`.
+    /// Where the files of a release are downloaded; followed by `/vVERSION/FILE`. The MCP registry wants releases of
+    /// GitHub or GitLab.
     pub(crate) downloads: &'static str,
     /// The npm package that people name.
     pub(crate) npm: &'static str,
@@ -20,6 +21,13 @@ pub(crate) struct Places {
     pub(crate) registry: &'static str,
     /// Who is responsible for the packages.
     pub(crate) maintainer: &'static str,
+}
+
+impl Places {
+    /// The name of the program's entry in the MCP registry, which npm, PyPI and images repeat.
+    pub(crate) fn entry(&self) -> String {
+        format!("{}/linchpin", self.registry)
+    }
 }
 
 /// The places that every package names.

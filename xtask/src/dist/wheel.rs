@@ -41,7 +41,7 @@ pub(crate) fn wheel(payload: &Payload, program: &Program) -> Result<(String, Vec
          Keywords: mcp,model-context-protocol\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n",
         PLACES.pypi, payload.version, PLACES.homepage, PLACES.repository
     );
-    metadata.push_str(&String::from_utf8_lossy(&payload.text("README.md")?.bytes));
+    metadata.push_str(&payload.page(&format!("uvx {}", PLACES.pypi))?);
     let mut entries = vec![
         Entry::program(format!("{base}.data/scripts/{}", program.target.program()), program.bytes.clone()),
         Entry::file(format!("{info}/METADATA"), metadata),

@@ -178,3 +178,27 @@ fn a_command_line_shows_defaults_and_variables_and_is_read() {
         assert!(given(wrong).is_err(), "{wrong}");
     }
 }
+
+#[cfg(feature = "cli")]
+mod asked {
+    use super::*;
+
+    linchpin_kit::options! {
+        /// A word that logs in, and an address.
+        #[derive(Debug)]
+        pub struct Config: "MCP_Y" {
+            /// Log in.
+            pub log_in: bool = false => flag::switch().only_word("auth").command(),
+            /// The address.
+            pub url: Option<Secret> = None => flag::url("URL").only_word("URL").secret(),
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn hosts_ask_for_no_word_that_logs_in_and_know_which_are_secret() {
+    let settings = linchpin_kit::settings::<asked::Config>();
+    let told: Vec<_> = settings.iter().map(|setting| (setting.name.as_str(), setting.kind, setting.secret)).collect();
+    assert_eq!(told, [("url", "url", true)]);
+}
