@@ -125,6 +125,24 @@ fn results_have_what_the_clients_era_has() {
 }
 
 #[test]
+fn results_that_are_no_objects_become_an_error_that_says_so() {
+    let list = asked(r#"{"jsonrpc":"2.0","id":"c","method":"tools/list"}"#, LAST);
+    let stateless = asked(
+        r#"{"jsonrpc":"2.0","id":"c","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        LAST,
+    );
+    let want = r#"{"code":-32603,"message":"the upstream's result is not an object"}"#;
+    for came in ["[1]", "[]", r#""x""#, "null", "1.0", "true", "[{\"resultType\":1}]"] {
+        let message = heard(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{came}}}"#));
+        let Kind::Response { outcome: Ok(span), .. } = message.kind else { panic!("{came}") };
+        assert_eq!(result::to_stateless(&stateless, &message, span, Some("{}")).body(), want, "{came}");
+        assert_eq!(result::to_session(&list, &message, span).body(), want, "{came}");
+        // Between sides of one era it passes as it came.
+        assert_eq!(result::listened(&list.id, &message, span).body(), came);
+    }
+}
+
+#[test]
 fn questions_keep_their_parameters_and_states_their_bytes() {
     let result = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url","n":1.0}},"l":{"method":"roots/list"}},"requestState":"a\/b"}"#;
     let message = heard(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#));
