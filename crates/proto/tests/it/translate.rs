@@ -178,6 +178,32 @@ fn errors_have_the_codes_of_the_clients_era() {
             r#"{"code":-32602,"message":"m","data":{"uri":"a:c"}}"#,
         ),
         (LAST, r#"{"code":-32020,"message":"m"}"#, r#"{"code":-32603,"message":"m","data":{"code":-32020}}"#),
+        // The code is among the details, or beside those that have no room for it.
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{"a":1.0}}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"a":1.0}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{ }}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020 }}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":null}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":[1.0]}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"data":[1.0]}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{"code":1}}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"data":{"code":1}}}"#,
+        ),
         (LAST, r#"{"code":5,"message":"\u0061","data":1.0}"#, r#"{"code":5,"message":"\u0061","data":1.0}"#),
     ];
     for (revision, came, want) in rows {
