@@ -166,9 +166,10 @@ async fn translated(
                 Box::pin(rounds::run(core, request, outlet, instance, &own)).await
             }
         },
-        (false, true) if request.known() == Some(Method::ServerDiscover) => {
-            Ok(Reply::with_result(&request.id, open::discovered(&instance.raw().agreed).into()))
-        }
+        (false, true) if request.known() == Some(Method::ServerDiscover) => Ok(Reply::with_result(
+            &request.id,
+            open::discovered(&instance.raw().agreed, &core.pool.options.clients).into(),
+        )),
         (false, true) if request.known() == Some(Method::SubscriptionsListen) => {
             Box::pin(listen::stateless(core, request, outlet, instance)).await
         }

@@ -248,8 +248,9 @@ fn an_opening_of_one_era_becomes_that_of_the_other() {
     let want = serde_json::json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {}, "logging": {} },
         "serverInfo": { "name": "s", "version": "1" }, "instructions": "i" });
     assert_eq!(made, want);
-    let made: serde_json::Value = serde_json::from_str(&open::discovered(&agreed(LAST, own))).unwrap();
-    assert_eq!(made["supportedVersions"][0], "2026-07-28");
+    let served = [Features::of(NEW), Features::of(OLD)];
+    let made: serde_json::Value = serde_json::from_str(&open::discovered(&agreed(LAST, own), &served)).unwrap();
+    assert_eq!(made["supportedVersions"], serde_json::json!(["2026-07-28", "2024-11-05"]));
     assert_eq!(made["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "s");
 }
 
