@@ -158,6 +158,9 @@ async fn translated(
     instance: &Arc<Instance>,
 ) -> Result<Reply, Failure> {
     let (client, upstream) = (request.caller.features(), instance.features());
+    if client.has_sessions != upstream.has_sessions {
+        outlet.only_increase();
+    }
     match (client.has_sessions, upstream.has_sessions) {
         (true, false) => match listen::for_session(core, request, instance).await {
             Some(reply) => Ok(reply),
