@@ -275,11 +275,82 @@ fn older_clients_get_no_newer_forms_and_texts() {
             r#"{{"mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{{"several":{{"type":"array"}},"one":{{"type":"string","default":"a","oneOf":[{{"const":"a","title":"A"}}]}},"sure":{{"type":"boolean","default":true}}}},"required":["{required}"]}}}}"#
         )
     };
-    let ask = |params: &str, revision| ask::for_session("elicitation/create", params, Features::of(revision));
+    let caps = ClientCaps::default();
+    let ask = |params: &str, revision| ask::for_session("elicitation/create", params, Features::of(revision), &caps);
     let older = ask(&form("one"), Revision::V2025_06_18).unwrap();
     let want = serde_json::json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {
         "one": { "type": "string", "enum": ["a"], "enumNames": ["A"] }, "sure": { "type": "boolean", "default": true } }, "required": ["one"] } });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&older).unwrap(), want);
     assert!(ask(&form("several"), Revision::V2025_06_18).unwrap_err().contains("several"));
     assert_eq!(ask(&form("several"), LAST).unwrap(), form("several"));
+}
+
+#[test]
+fn sampling_is_cut_to_what_the_client_has_or_refused() {
+    let text = r#"{"type":"text","text":"a","n":1.0}"#;
+    let of = |content: &str, more: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":{content}}}],"maxTokens":5{more}}}"#)
+    };
+    let (plain, one) = (of(text, ""), of(&format!("[{text}]"), ""));
+    let several = of(&format!("[{text},{text}]"), "");
+    let tools = of(text, r#","tools":[{"name":"t"}],"toolChoice":{"mode":"auto"}"#);
+    let must = of(text, r#","tools":[{"name":"t"}],"toolChoice":{"mode":"required"}"#);
+    let used = of(r#"[{"type":"tool_use","id":"1","name":"t","input":{}}]"#, "");
+    let context = of(text, r#","includeContext":"allServers""#);
+    let none = of(text, r#","includeContext":"none""#);
+    let audio = of(r#"{"type":"audio","data":"AAAA","mimeType":"audio/wav"}"#, "");
+    let (middle, has) = (Revision::V2025_06_18, r#"{"sampling":{}}"#);
+    let all = r#"{"sampling":{"tools":{},"context":{}}}"#;
+    for (params, revision, declared, want) in [
+        (&plain, middle, has, Ok(&plain)),
+        (&one, middle, has, Ok(&plain)),
+        (&one, LAST, has, Ok(&one)),
+        (&several, LAST, has, Ok(&several)),
+        (&several, middle, has, Err("2 blocks")),
+        (&of("[]", ""), middle, has, Err("0 blocks")),
+        (&tools, middle, has, Ok(&plain)),
+        // Its revision has none, whatever it declared.
+        (&tools, middle, all, Ok(&plain)),
+        (&tools, LAST, has, Ok(&plain)),
+        (&tools, LAST, all, Ok(&tools)),
+        (&must, LAST, has, Err("is to use a tool")),
+        (&used, LAST, has, Err("use of a tool")),
+        (&used, LAST, all, Ok(&used)),
+        (&context, middle, has, Ok(&plain)),
+        (&context, LAST, all, Ok(&context)),
+        (&none, middle, has, Ok(&none)),
+        (&audio, OLD, has, Err("audio")),
+        (&audio, middle, has, Ok(&audio)),
+    ] {
+        let caps = ClientCaps::read(declared).unwrap();
+        let made = ask::for_session("sampling/createMessage", params, Features::of(revision), &caps);
+        match want {
+            Ok(want) => assert_eq!(exact::read(&made.unwrap()).unwrap(), exact::read(want).unwrap(), "{params}"),
+            Err(why) => assert!(made.as_ref().is_err_and(|said| said.contains(why)), "{params}: {made:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_client_is_asked_what_it_declared_and_its_revision_has() {
+    let (form, url) = ("{}", r#"{"mode":"url"}"#);
+    let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
+    for (method, params, revision, declared, want) in [
+        ("elicitation/create", form, LAST, all, true),
+        ("elicitation/create", form, LAST, r#"{"sampling":{}}"#, false),
+        ("elicitation/create", form, LAST, r#"{"elicitation":{}}"#, true),
+        ("elicitation/create", form, OLD, all, false),
+        ("elicitation/create", url, LAST, all, true),
+        ("elicitation/create", url, LAST, r#"{"elicitation":{}}"#, false),
+        ("elicitation/create", url, Revision::V2025_06_18, all, false),
+        ("sampling/createMessage", "{}", OLD, all, true),
+        ("sampling/createMessage", "{}", OLD, "{}", false),
+        ("roots/list", "{}", OLD, all, true),
+        ("roots/list", "{}", OLD, "{}", false),
+        ("odd/ask", "{}", LAST, all, false),
+    ] {
+        let caps = ClientCaps::read(declared).unwrap();
+        let may = ask::is_declared(method, params, Features::of(revision), &caps);
+        assert_eq!(may, want, "{method} {params} {declared}");
+    }
 }
