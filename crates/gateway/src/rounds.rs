@@ -198,8 +198,8 @@ impl Waiting {
     }
 }
 
-/// Asks the client all questions, as many at once as a call may have. One that it refuses, or has not declared, is left out,
-/// so that the upstream can go on without; at the second time the call fails.
+/// Asks the client all questions, as many at once as a call may have. One that it refuses, or has not declared, is left
+/// out, so that the upstream can go on without; at the second time the call fails.
 async fn asked(
     (client, caps): (&Features, &ClientCaps),
     outlet: &Arc<Outlet>,

@@ -47,8 +47,8 @@ fn field(field: &mut Map<String, Value>) {
     }
 }
 
-/// The parameters of sampling as the client has them: tools and the context of servers only if it declared them, and in older
-/// revisions one block a message. An error, as a sentence, if they would mean something else.
+/// The parameters of sampling as the client has them: tools and the context of servers only if it declared them, and in
+/// older revisions one block a message. An error, as a sentence, if they would mean something else.
 pub(super) fn sampling(params: &str, features: &Features, caps: &ClientCaps) -> Result<String, String> {
     let tools = features.icons && caps.sampling_tools;
     let Ok(Value::Object(mut read)) = exact::read(params) else { return Ok(params.to_owned()) };
