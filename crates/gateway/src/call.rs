@@ -4,6 +4,7 @@ use crate::lock;
 use bytes::Bytes;
 use linchpin_core::service::{CallEvent, Cancel, RunningCall, ServerRequest};
 use linchpin_core::{Id, Reply};
+use linchpin_proto::translate::notice;
 use linchpin_types::logging::LoggingLevel;
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 /// Messages of one call that its client has not taken. Beyond that, notifications are dropped.
 const WAITING_MAX: usize = 1_024;
 /// Questions of one call that the client has not been sent.
-const QUESTIONS_MAX: usize = 16;
+pub(crate) const QUESTIONS_MAX: usize = 16;
 
 /// Takes the messages of a call that may outlive its client's request.
 pub(crate) trait Relay: Send + Sync {
@@ -45,6 +46,8 @@ pub(crate) struct Outlet {
     pub(crate) answered: Arc<AtomicBool>,
     /// The client's revision has no texts in progress.
     textless: AtomicBool,
+    /// The progress that the client was told last, if it is told of increases only.
+    progress: Mutex<Option<f64>>,
 }
 
 #[derive(Default)]
@@ -69,6 +72,7 @@ impl Outlet {
             finished: AtomicBool::new(false),
             answered: Arc::default(),
             textless: AtomicBool::new(false),
+            progress: Mutex::default(),
         })
     }
 
@@ -86,12 +90,28 @@ impl Outlet {
             finished: AtomicBool::new(false),
             answered: Arc::default(),
             textless: AtomicBool::new(false),
+            progress: Mutex::default(),
         })
     }
 
     /// Progress goes to the client without its texts.
     pub(crate) fn omit_texts(&self) {
         self.textless.store(true, Ordering::Relaxed);
+    }
+
+    /// Progress that does not increase is dropped from now on.
+    pub(crate) fn only_increase(&self) {
+        lock(&self.progress).get_or_insert(f64::NEG_INFINITY);
+    }
+
+    /// Whether the client is told this: anything but progress that does not increase.
+    fn increases(&self, frame: &[u8]) -> bool {
+        let mut last = lock(&self.progress);
+        let Some(last) = last.as_mut() else { return true };
+        let Some(now) = notice::progressed(frame) else { return true };
+        let more = now > *last;
+        *last = last.max(now);
+        more
     }
 
     pub(crate) fn texts(&self) -> bool {
@@ -121,6 +141,10 @@ impl Outlet {
 
     /// Sends a notification to the client.
     pub(crate) fn notify(&self, frame: Bytes) {
+        if !self.increases(&frame) {
+            // The upstream works all the same.
+            return self.touched.notify_one();
+        }
         if let Some(relay) = &self.relay {
             self.touched.notify_one();
             return relay.notify(frame);

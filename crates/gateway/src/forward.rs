@@ -167,6 +167,9 @@ async fn translated(
     instance: &Arc<Instance>,
 ) -> Result<Reply, Failure> {
     let (client, upstream) = (request.caller.features(), instance.features());
+    if client.has_sessions != upstream.has_sessions {
+        outlet.only_increase();
+    }
     match (client.has_sessions, upstream.has_sessions) {
         (true, false) => match listen::for_session(core, request, instance).await {
             Some(reply) => Ok(reply),
@@ -175,9 +178,10 @@ async fn translated(
                 Box::pin(rounds::run(core, request, outlet, instance, &own)).await
             }
         },
-        (false, true) if request.known() == Some(Method::ServerDiscover) => {
-            Ok(Reply::with_result(&request.id, open::discovered(&instance.raw().agreed).into()))
-        }
+        (false, true) if request.known() == Some(Method::ServerDiscover) => Ok(Reply::with_result(
+            &request.id,
+            open::discovered(&instance.raw().agreed, &core.pool.options.clients).into(),
+        )),
         (false, true) if request.known() == Some(Method::SubscriptionsListen) => {
             Box::pin(listen::stateless(core, request, outlet, instance)).await
         }

@@ -1,7 +1,7 @@
 //! A call of a client with a session to an upstream that asks in its results: each question becomes a request to the
 //! client, and the call is repeated with the answers.
 
-use crate::call::Outlet;
+use crate::call::{Outlet, QUESTIONS_MAX};
 use crate::exchange::{Failure, answered, begin, exchange};
 use crate::instance::Instance;
 use crate::mirrored::Mirrored;
@@ -10,8 +10,8 @@ use crate::refusal::Refusal;
 use crate::shown;
 use crate::visits;
 use linchpin_core::message::{Kind, Request};
-use linchpin_core::service::ServerRequest;
-use linchpin_core::{Answer, Features, Method, Reply, ReplyKind, render};
+use linchpin_core::service::{ServerRequest, ServerRequestError};
+use linchpin_core::{Answer, ClientCaps, Features, Method, Reply, ReplyKind, render};
 use linchpin_proto::translate::ask::{self, Question};
 use linchpin_proto::translate::error::Seen;
 use linchpin_proto::translate::{self, Claims, result};
@@ -19,7 +19,7 @@ use linchpin_types::error::code;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -100,7 +100,9 @@ pub(crate) async fn run(
                 if let Some(pause) = pages.left(&questions) {
                     tokio::time::sleep(pause).await;
                 }
-                let client = request.caller.features();
+                // Whoever shares a connection has declared nothing there.
+                let caps = if instance.is_shared() { ClientCaps::default() } else { request.caller.caps() };
+                let client = (request.caller.features(), &caps);
                 let answers = asked(client, outlet, questions, &mut refused, &mut pages).await?;
                 more.push(("inputResponses", ask::responses(&answers)));
             }
@@ -166,16 +168,46 @@ fn is_accepted(result: &str) -> bool {
     serde_json::from_str::<Answer>(result).is_ok_and(|answer| answer.action == "accept")
 }
 
-/// Asks the client all questions at once. One that it refuses is left out, so that the upstream can go on without; at the
-/// second time the call fails.
+/// A question that the client was asked.
+struct Waiting {
+    key: String,
+    /// The page that it is to visit: its id and its address.
+    page: Option<(String, String)>,
+    answer: oneshot::Receiver<Result<String, ServerRequestError>>,
+}
+
+impl Waiting {
+    /// The key and the answer, unless the client refuses it for the first time.
+    async fn answered(
+        self,
+        refused: &mut HashSet<String>,
+        pages: &mut Pages,
+    ) -> Result<Option<(String, String)>, Failure> {
+        let Waiting { key, page, answer } = self;
+        let why = match answer.await {
+            Ok(Ok(result)) => {
+                if let Some((id, url)) = page.filter(|_| is_accepted(&result)) {
+                    pages.open.insert(url, (id, 0));
+                }
+                return Ok(Some((key, result)));
+            }
+            Ok(Err(ServerRequestError::Rpc(code, why))) => format!("the client cannot answer `{key}`: {why} ({code})"),
+            _ => format!("there is no answer to `{key}`"),
+        };
+        if refused.insert(key) { Ok(None) } else { Err(Refusal::internal(why).into()) }
+    }
+}
+
+/// Asks the client all questions, as many at once as a call may have. One that it refuses, or has not declared, is left
+/// out, so that the upstream can go on without; at the second time the call fails.
 async fn asked(
-    client: &Features,
+    (client, caps): (&Features, &ClientCaps),
     outlet: &Arc<Outlet>,
     questions: Vec<Question>,
     refused: &mut HashSet<String>,
     pages: &mut Pages,
 ) -> Result<Vec<(String, String)>, Failure> {
-    let mut waiting = Vec::with_capacity(questions.len());
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         let url = page(&question);
@@ -190,33 +222,30 @@ async fn asked(
             }
             return Err(Refusal::internal("the upstream wants an address to be visited that is none of a page").into());
         }
-        let params = match ask::for_session(&question.method, &question.params, client) {
+        let params = match ask::is_declared(&question.method, &question.params, client, caps) {
+            true => ask::for_session(&question.method, &question.params, client, caps),
+            false => Err(format!("the upstream asks for `{}`, which the client has not declared", question.method)),
+        };
+        let params = match params {
             Ok(params) => params,
             Err(_) if refused.insert(question.key.clone()) => continue,
             Err(why) => return Err(Refusal::internal(why).into()),
         };
+        if waiting.len() == QUESTIONS_MAX
+            && let Some(first) = waiting.pop_front()
+        {
+            answers.extend(first.answered(refused, pages).await?);
+        }
         let (answered, answer) = oneshot::channel();
         outlet.ask(ServerRequest {
             method: question.method.into(),
             params,
             answer: Box::new(move |outcome| drop(answered.send(outcome))),
         });
-        waiting.push((question.key, question.elicitation.zip(url), answer));
+        waiting.push_back(Waiting { key: question.key, page: question.elicitation.zip(url), answer });
     }
-    for (key, elicitation, answer) in waiting {
-        match answer.await {
-            Ok(Ok(result)) => {
-                if let Some((id, url)) = elicitation.filter(|_| is_accepted(&result)) {
-                    pages.open.insert(url, (id, 0));
-                }
-                answers.push((key, result));
-            }
-            _ if refused.insert(key.clone()) => {}
-            Ok(Err(why)) => {
-                return Err(Refusal::internal(format!("the client cannot answer `{key}`: {why:?}")).into());
-            }
-            Err(_) => return Err(Refusal::internal(format!("there is no answer to `{key}`")).into()),
-        }
+    for asked in waiting {
+        answers.extend(asked.answered(refused, pages).await?);
     }
     Ok(answers)
 }

@@ -6,6 +6,7 @@ mod isolation;
 mod lost;
 mod passes;
 mod places;
+mod rounds;
 mod sessions;
 mod several;
 

@@ -3,10 +3,10 @@
 use super::fit;
 use super::result::{member, remove};
 use crate::splice::Splice;
-use linchpin_core::Features;
 use linchpin_core::json::{Scanner, write_str};
 use linchpin_core::message::{Message, ResultMembers};
 use linchpin_core::server_request::{KEY_BYTES_MAX, KEY_META};
+use linchpin_core::{ClientCaps, Features};
 use linchpin_types::jsonrpc::method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -81,15 +81,27 @@ pub fn is_url(params: &str) -> bool {
     serde_json::from_str::<Mode<'_>>(params).is_ok_and(|read| read.mode.as_deref() == Some("url"))
 }
 
-/// The parameters of a question as a session's revision has them.
+/// Whether a client declared that it can be asked this, and has a revision with it.
+pub fn is_declared(asked: &str, params: &str, features: &Features, caps: &ClientCaps) -> bool {
+    match asked {
+        method::ELICITATION_CREATE if is_url(params) => features.icons && caps.elicitation_url,
+        method::ELICITATION_CREATE => features.elicitation && caps.elicitation_form,
+        method::SAMPLING_CREATE_MESSAGE => caps.sampling,
+        method::ROOTS_LIST => caps.roots,
+        _ => false,
+    }
+}
+
+/// The parameters of a question as the client of a session has them.
 ///
 /// # Errors
-/// What the revision lacks, as a sentence.
-pub fn for_session(asked: &str, params: &str, features: &Features) -> Result<String, String> {
-    if asked != method::ELICITATION_CREATE || is_url(params) {
-        return Ok(params.to_owned());
+/// What the client lacks, as a sentence.
+pub fn for_session(asked: &str, params: &str, features: &Features, caps: &ClientCaps) -> Result<String, String> {
+    match asked {
+        method::ELICITATION_CREATE if !is_url(params) => fit::form(params, features),
+        method::SAMPLING_CREATE_MESSAGE => fit::sampling(params, features, caps),
+        _ => Ok(params.to_owned()),
     }
-    fit::form(params, features)
 }
 
 /// The address of an elicitation by URL; of others there is none.

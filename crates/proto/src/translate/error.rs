@@ -1,6 +1,8 @@
 //! Errors of an upstream, for the client.
 
+use super::result::member;
 use crate::era;
+use crate::splice::Splice;
 use bytes::Bytes;
 use linchpin_core::json::Span;
 use linchpin_core::message::{Message, Request};
@@ -54,13 +56,27 @@ pub fn translated(request: &Request, message: &Message, error: Span) -> Reply {
     let kept;
     let data = match seen.data.map(RawValue::get) {
         // The code that the client's revision does not have is in the details, for people who look.
-        None if code == code::INTERNAL_ERROR => {
-            kept = format!("{{\"code\":{}}}", seen.code);
+        data if code == code::INTERNAL_ERROR => {
+            kept = with_code(seen.code, data);
             Some(kept.as_str())
         }
         data => data,
     };
     Reply::error(Some(&request.id), code, &seen.message, data)
+}
+
+/// Details with a code: among their members, or beside what is no object or has a `code` of its own.
+fn with_code(code: i32, data: Option<&str>) -> String {
+    let Some(data) = data else { return format!("{{\"code\":{code}}}") };
+    let all = Span::new(0, data.len());
+    if !data.starts_with('{') || member(data, all, "code").is_some() {
+        return format!("{{\"code\":{code},\"data\":{data}}}");
+    }
+    let mut splice = Splice::new(data, all);
+    splice.add(all, format!("\"code\":{code}").into_bytes());
+    let mut out = Vec::with_capacity(data.len() + 16);
+    splice.write(&mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// The code in the client's revision; `None` if it is the same.

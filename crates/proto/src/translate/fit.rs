@@ -1,8 +1,9 @@
 //! Definitions and content of a newer revision for a client of an older one. Only what has something else is read.
 
 use linchpin_core::message::Request;
-use linchpin_core::{Features, Method, Reply, exact};
+use linchpin_core::{ClientCaps, Features, Method, Reply, exact};
 use serde_json::{Map, Value, json};
+use std::slice;
 
 /// The parameters of an elicitation by form as an older revision has them. An error, as a sentence, if the form has something
 /// that must be filled in and that the revision does not have.
@@ -44,6 +45,52 @@ fn field(field: &mut Map<String, Value>) {
         field.insert("enum".into(), values.into());
         field.insert("enumNames".into(), names.into());
     }
+}
+
+/// The parameters of sampling as the client has them: tools and the context of servers only if it declared them, and in
+/// older revisions one block a message. An error, as a sentence, if they would mean something else.
+pub(super) fn sampling(params: &str, features: &Features, caps: &ClientCaps) -> Result<String, String> {
+    let tools = features.icons && caps.sampling_tools;
+    let Ok(Value::Object(mut read)) = exact::read(params) else { return Ok(params.to_owned()) };
+    let came = read.clone();
+    if !caps.sampling_context && read.get("includeContext").is_some_and(|context| context != "none") {
+        read.remove("includeContext");
+    }
+    if !tools {
+        if read.get("toolChoice").is_some_and(|choice| choice["mode"] == "required") {
+            return Err("the model is to use a tool, but this client has no tools in sampling".to_owned());
+        }
+        read.remove("tools");
+        read.remove("toolChoice");
+    }
+    for message in read.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        sampled(message, features, tools)?;
+    }
+    Ok(if read == came { params.to_owned() } else { exact::text(&Value::Object(read)) })
+}
+
+/// A message of sampling as the client has it.
+fn sampled(one: &mut Value, features: &Features, tools: bool) -> Result<(), String> {
+    let Some(content) = one.get_mut("content") else { return Ok(()) };
+    let blocks = content.as_array().map_or(slice::from_ref(&*content), Vec::as_slice);
+    let has = |kinds: &[&str]| blocks.iter().any(|block| kinds.iter().any(|kind| block["type"] == *kind));
+    if !tools && has(&["tool_use", "tool_result"]) {
+        return Err("a message is about the use of a tool, but this client has no tools in sampling".to_owned());
+    }
+    if !features.audio && has(&["audio"]) {
+        return Err("a message has audio, which this client's revision does not have".to_owned());
+    }
+    if !features.icons
+        && let Value::Array(blocks) = content
+    {
+        if blocks.len() != 1 {
+            let n = blocks.len();
+            return Err(format!("a message to sample from has {n} blocks of content; this client's revision has one"));
+        }
+        *content = blocks.remove(0);
+    }
+    message(one, features);
+    Ok(())
 }
 
 /// Who somebody is as the revision says it.

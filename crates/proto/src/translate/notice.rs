@@ -6,6 +6,8 @@ use bytes::Bytes;
 use linchpin_core::Id;
 use linchpin_core::json::Span;
 use linchpin_core::message::Message;
+use serde::Deserialize;
+use std::borrow::Cow;
 
 /// A notification as it came.
 pub fn same(message: &Message) -> Bytes {
@@ -21,6 +23,22 @@ pub fn progress(message: &Message, token: &str, texts: bool) -> Bytes {
         splice.remove(text);
         params.progress_token.into_iter().for_each(|span| splice.replace(span, token.as_bytes().to_vec()));
     })
+}
+
+/// How far a call is, if this notification of the client's says so.
+pub fn progressed(frame: &[u8]) -> Option<f64> {
+    #[derive(Deserialize)]
+    struct Told<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        progress: f64,
+    }
+    let told: Told<'_> = serde_json::from_slice(frame).ok()?;
+    (told.method == "notifications/progress").then_some(told.params.progress)
 }
 
 /// A notification of a `subscriptions/listen` stream with the id of the client's request.

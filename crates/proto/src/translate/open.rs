@@ -2,7 +2,6 @@
 
 use super::fit;
 use super::result::object;
-use crate::era;
 use crate::negotiation::Agreed;
 use crate::splice::Splice;
 use linchpin_core::Features;
@@ -57,7 +56,8 @@ fn for_session(features: &Features, offered: Option<&Map<String, Value>>) -> Val
 }
 
 /// The result of `server/discover` for a client whose requests are stateless, from the upstream's result of `initialize`.
-pub fn discovered(upstream: &Agreed) -> String {
+/// `served` are the revisions that clients may use.
+pub fn discovered(upstream: &Agreed, served: &[&Features]) -> String {
     let found = object(&upstream.result);
     let offered = found.get("capabilities").and_then(Value::as_object);
     let capabilities: Map<String, Value> = offered
@@ -67,7 +67,7 @@ pub fn discovered(upstream: &Agreed) -> String {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let mut made = json!({
-        "supportedVersions": era::served().collect::<Vec<_>>(),
+        "supportedVersions": served.iter().map(|features| features.revision.as_str()).collect::<Vec<_>>(),
         "capabilities": capabilities,
         "ttlMs": 0,
         "cacheScope": "private",

@@ -40,6 +40,9 @@ pub fn listened(id: &Id, message: &Message, result: Span) -> Reply {
 /// The result of a stateless upstream for the client of a session: without the members that its era does not have, and with
 /// content that its revision has.
 pub fn to_session(request: &Request, message: &Message, result: Span) -> Reply {
+    if let Some(refused) = no_object(request, message, result) {
+        return refused;
+    }
     let (features, members) = (request.caller.features(), message.result());
     let mut splice = Splice::new(message.frame(), result);
     for cut in [members.result_type, members.ttl_ms, members.cache_scope].into_iter().flatten() {
@@ -62,6 +65,13 @@ pub fn to_session(request: &Request, message: &Message, result: Span) -> Reply {
     fitted(request, reply)
 }
 
+/// The error for a result that is no object, which no revision has: nothing can be added to it or removed.
+fn no_object(request: &Request, message: &Message, result: Span) -> Option<Reply> {
+    let why = "the upstream's result is not an object";
+    let is_object = message.text(result).starts_with('{');
+    (!is_object).then(|| Reply::error(Some(&request.id), code::INTERNAL_ERROR, why, None))
+}
+
 fn is_empty(array: &str) -> bool {
     array.bytes().all(|byte| matches!(byte, b'[' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
 }
@@ -69,7 +79,7 @@ fn is_empty(array: &str) -> bool {
 /// The result of an upstream with sessions for a client whose requests are stateless. `server` is the upstream's `serverInfo`
 /// as JSON text.
 pub fn to_stateless(request: &Request, message: &Message, result: Span, server: Option<&str>) -> Reply {
-    if let Some(refused) = lacking(request, message) {
+    if let Some(refused) = no_object(request, message, result).or_else(|| lacking(request, message)) {
         return refused;
     }
     let (features, members) = (request.caller.features(), message.result());

@@ -125,6 +125,24 @@ fn results_have_what_the_clients_era_has() {
 }
 
 #[test]
+fn results_that_are_no_objects_become_an_error_that_says_so() {
+    let list = asked(r#"{"jsonrpc":"2.0","id":"c","method":"tools/list"}"#, LAST);
+    let stateless = asked(
+        r#"{"jsonrpc":"2.0","id":"c","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        LAST,
+    );
+    let want = r#"{"code":-32603,"message":"the upstream's result is not an object"}"#;
+    for came in ["[1]", "[]", r#""x""#, "null", "1.0", "true", "[{\"resultType\":1}]"] {
+        let message = heard(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{came}}}"#));
+        let Kind::Response { outcome: Ok(span), .. } = message.kind else { panic!("{came}") };
+        assert_eq!(result::to_stateless(&stateless, &message, span, Some("{}")).body(), want, "{came}");
+        assert_eq!(result::to_session(&list, &message, span).body(), want, "{came}");
+        // Between sides of one era it passes as it came.
+        assert_eq!(result::listened(&list.id, &message, span).body(), came);
+    }
+}
+
+#[test]
 fn questions_keep_their_parameters_and_states_their_bytes() {
     let result = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url","n":1.0}},"l":{"method":"roots/list"}},"requestState":"a\/b"}"#;
     let message = heard(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#));
@@ -160,6 +178,32 @@ fn errors_have_the_codes_of_the_clients_era() {
             r#"{"code":-32602,"message":"m","data":{"uri":"a:c"}}"#,
         ),
         (LAST, r#"{"code":-32020,"message":"m"}"#, r#"{"code":-32603,"message":"m","data":{"code":-32020}}"#),
+        // The code is among the details, or beside those that have no room for it.
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{"a":1.0}}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"a":1.0}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{ }}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020 }}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":null}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":[1.0]}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"data":[1.0]}}"#,
+        ),
+        (
+            LAST,
+            r#"{"code":-32020,"message":"m","data":{"code":1}}"#,
+            r#"{"code":-32603,"message":"m","data":{"code":-32020,"data":{"code":1}}}"#,
+        ),
         (LAST, r#"{"code":5,"message":"\u0061","data":1.0}"#, r#"{"code":5,"message":"\u0061","data":1.0}"#),
     ];
     for (revision, came, want) in rows {
@@ -204,8 +248,9 @@ fn an_opening_of_one_era_becomes_that_of_the_other() {
     let want = serde_json::json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {}, "logging": {} },
         "serverInfo": { "name": "s", "version": "1" }, "instructions": "i" });
     assert_eq!(made, want);
-    let made: serde_json::Value = serde_json::from_str(&open::discovered(&agreed(LAST, own))).unwrap();
-    assert_eq!(made["supportedVersions"][0], "2026-07-28");
+    let served = [Features::of(NEW), Features::of(OLD)];
+    let made: serde_json::Value = serde_json::from_str(&open::discovered(&agreed(LAST, own), &served)).unwrap();
+    assert_eq!(made["supportedVersions"], serde_json::json!(["2026-07-28", "2024-11-05"]));
     assert_eq!(made["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "s");
 }
 
@@ -230,11 +275,82 @@ fn older_clients_get_no_newer_forms_and_texts() {
             r#"{{"mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{{"several":{{"type":"array"}},"one":{{"type":"string","default":"a","oneOf":[{{"const":"a","title":"A"}}]}},"sure":{{"type":"boolean","default":true}}}},"required":["{required}"]}}}}"#
         )
     };
-    let ask = |params: &str, revision| ask::for_session("elicitation/create", params, Features::of(revision));
+    let caps = ClientCaps::default();
+    let ask = |params: &str, revision| ask::for_session("elicitation/create", params, Features::of(revision), &caps);
     let older = ask(&form("one"), Revision::V2025_06_18).unwrap();
     let want = serde_json::json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {
         "one": { "type": "string", "enum": ["a"], "enumNames": ["A"] }, "sure": { "type": "boolean", "default": true } }, "required": ["one"] } });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&older).unwrap(), want);
     assert!(ask(&form("several"), Revision::V2025_06_18).unwrap_err().contains("several"));
     assert_eq!(ask(&form("several"), LAST).unwrap(), form("several"));
+}
+
+#[test]
+fn sampling_is_cut_to_what_the_client_has_or_refused() {
+    let text = r#"{"type":"text","text":"a","n":1.0}"#;
+    let of = |content: &str, more: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":{content}}}],"maxTokens":5{more}}}"#)
+    };
+    let (plain, one) = (of(text, ""), of(&format!("[{text}]"), ""));
+    let several = of(&format!("[{text},{text}]"), "");
+    let tools = of(text, r#","tools":[{"name":"t"}],"toolChoice":{"mode":"auto"}"#);
+    let must = of(text, r#","tools":[{"name":"t"}],"toolChoice":{"mode":"required"}"#);
+    let used = of(r#"[{"type":"tool_use","id":"1","name":"t","input":{}}]"#, "");
+    let context = of(text, r#","includeContext":"allServers""#);
+    let none = of(text, r#","includeContext":"none""#);
+    let audio = of(r#"{"type":"audio","data":"AAAA","mimeType":"audio/wav"}"#, "");
+    let (middle, has) = (Revision::V2025_06_18, r#"{"sampling":{}}"#);
+    let all = r#"{"sampling":{"tools":{},"context":{}}}"#;
+    for (params, revision, declared, want) in [
+        (&plain, middle, has, Ok(&plain)),
+        (&one, middle, has, Ok(&plain)),
+        (&one, LAST, has, Ok(&one)),
+        (&several, LAST, has, Ok(&several)),
+        (&several, middle, has, Err("2 blocks")),
+        (&of("[]", ""), middle, has, Err("0 blocks")),
+        (&tools, middle, has, Ok(&plain)),
+        // Its revision has none, whatever it declared.
+        (&tools, middle, all, Ok(&plain)),
+        (&tools, LAST, has, Ok(&plain)),
+        (&tools, LAST, all, Ok(&tools)),
+        (&must, LAST, has, Err("is to use a tool")),
+        (&used, LAST, has, Err("use of a tool")),
+        (&used, LAST, all, Ok(&used)),
+        (&context, middle, has, Ok(&plain)),
+        (&context, LAST, all, Ok(&context)),
+        (&none, middle, has, Ok(&none)),
+        (&audio, OLD, has, Err("audio")),
+        (&audio, middle, has, Ok(&audio)),
+    ] {
+        let caps = ClientCaps::read(declared).unwrap();
+        let made = ask::for_session("sampling/createMessage", params, Features::of(revision), &caps);
+        match want {
+            Ok(want) => assert_eq!(exact::read(&made.unwrap()).unwrap(), exact::read(want).unwrap(), "{params}"),
+            Err(why) => assert!(made.as_ref().is_err_and(|said| said.contains(why)), "{params}: {made:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_client_is_asked_what_it_declared_and_its_revision_has() {
+    let (form, url) = ("{}", r#"{"mode":"url"}"#);
+    let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
+    for (method, params, revision, declared, want) in [
+        ("elicitation/create", form, LAST, all, true),
+        ("elicitation/create", form, LAST, r#"{"sampling":{}}"#, false),
+        ("elicitation/create", form, LAST, r#"{"elicitation":{}}"#, true),
+        ("elicitation/create", form, OLD, all, false),
+        ("elicitation/create", url, LAST, all, true),
+        ("elicitation/create", url, LAST, r#"{"elicitation":{}}"#, false),
+        ("elicitation/create", url, Revision::V2025_06_18, all, false),
+        ("sampling/createMessage", "{}", OLD, all, true),
+        ("sampling/createMessage", "{}", OLD, "{}", false),
+        ("roots/list", "{}", OLD, all, true),
+        ("roots/list", "{}", OLD, "{}", false),
+        ("odd/ask", "{}", LAST, all, false),
+    ] {
+        let caps = ClientCaps::read(declared).unwrap();
+        let may = ask::is_declared(method, params, Features::of(revision), &caps);
+        assert_eq!(may, want, "{method} {params} {declared}");
+    }
 }
