@@ -195,7 +195,7 @@ async fn answers_to_a_layer_and_to_the_handler_behind_it_are_kept_from_round_to_
             Err(error) => return call.refuse(&error.to_string()),
         }
         let mut reply = next.run(call).await;
-        if !reply.is_error()
+        if reply.kind() == linchpin_core::ReplyKind::Complete
             && let Ok(sure) = cx.elicit::<Sure>("after", "Was it right?").await
         {
             reply.edit(|result| result["content"][0]["text"] = format!("right: {}", sure.yes).into());
