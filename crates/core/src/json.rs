@@ -454,6 +454,17 @@ fn special_bytes(word: u64) -> u64 {
     below(word, 0x20) | below(word ^ (ONES * u64::from(b'"')), 1) | below(word ^ (ONES * u64::from(b'\\')), 1)
 }
 
+/// Reads a value that must be an object. By itself serde reads a struct from an array, too.
+///
+/// # Errors
+/// If it is something else, or does not fit `T`.
+pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
+    match json.trim_ascii_start().starts_with('{') {
+        true => serde_json::from_str(json),
+        false => Err(serde::de::Error::custom("expected an object")),
+    }
+}
+
 /// The text of a JSON string, borrowed unless it holds escapes. `None` for another value, or an escape that is no
 /// character.
 pub fn read_str(json: &str) -> Option<Cow<'_, str>> {

@@ -331,8 +331,8 @@ pub fn open(message: &Message, session: Option<&Arc<Session>>) -> Result<Arc<Req
     let caller = match (claims.version, method) {
         (Some(version), _) => is_stateless_request(id, message, version)?,
         (None, MethodName::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
-        (None, MethodName::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
         (None, name) => match session {
+            // A session has chosen its era, which may lack the method.
             Some(session) => Caller::of_session(session.clone()),
             None if *name == MethodName::Known(Method::Ping) => {
                 Caller::of_session(Arc::new(Session::new(era::negotiated(""), ClientCaps::default(), "{}", "")))
@@ -433,6 +433,9 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
         serde_json::from_str(message.params_text()).map_err(|e| fail(&format!("malformed `initialize`: {e}")))?;
     let caps = ClientCaps::read(p.capabilities.get())
         .ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
+    if p.info.is_some_and(|info| !info.get().starts_with('{')) {
+        return Err(fail("`clientInfo` must be an object"));
+    }
     if p.capabilities.get().len() > DECLARED_BYTES_MAX {
         return Err(fail(&format!("`capabilities` are longer than {DECLARED_BYTES_MAX} bytes; declare less")));
     }

@@ -28,8 +28,26 @@ pub enum Frame {
     Batch(Vec<Bytes>),
 }
 
-/// Reads a frame. On failure the error frame to answer with, which carries the request's id if it could be read.
-pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
+/// Why a frame cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The error frame to answer with. It has the request's id if that could be read.
+    pub reply: Reply,
+    /// Whether the frame is a response. On a connection it gets no answer: two peers could answer each other forever.
+    pub is_response: bool,
+}
+
+impl From<Reply> for Unreadable {
+    fn from(reply: Reply) -> Unreadable {
+        Unreadable { reply, is_response: false }
+    }
+}
+
+/// Reads a frame.
+///
+/// # Errors
+/// If it is neither a message nor a batch.
+pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Unreadable> {
     let frame = utf8(frame)?;
     let text: &str = &frame;
     match Scanner::new(text, limits.messages.depth_max).peek() {
@@ -47,9 +65,9 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
                 })
                 .and_then(|_| s.end());
             match scanned {
-                Err(e) => Err(refuse(None, e)),
+                Err(e) => Err(refuse(None, e).into()),
                 Ok(()) if parts.is_empty() => {
-                    Err(Reply::error(None, code::INVALID_REQUEST, "the batch is empty", None))
+                    Err(Reply::error(None, code::INVALID_REQUEST, "the batch is empty", None).into())
                 }
                 Ok(()) => Ok(Frame::Batch(parts)),
             }
@@ -59,11 +77,14 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
 }
 
 /// Reads one message that is not a batch.
-pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
+///
+/// # Errors
+/// If it is no message.
+pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
     one(utf8(frame)?, limits)
 }
 
-fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
+fn one(frame: ByteString, limits: &Limits) -> Result<Message, Unreadable> {
     let text: &str = &frame;
     let mut env = Envelope::default();
     let mut s = Scanner::new(text, limits.messages.depth_max);
@@ -73,7 +94,7 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
         let why = scanned
             .err()
             .map_or("a message is a JSON object".to_owned(), |e| format!("invalid JSON at byte {}: {}", e.at, e.what));
-        return Err(Reply::error(None, code, &why, None));
+        return Err(Reply::error(None, code, &why, None).into());
     }
     let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
     let id = env
@@ -82,17 +103,20 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
         .filter(|id| id.as_bytes().len() <= limits.messages.id_bytes_max);
     // The id of a malformed response was chosen by this side: an error with that id could match another request of the
     // peer.
-    let answers = env.method.is_none() && (env.result.is_some() || env.error.is_some());
-    let theirs = id.as_ref().filter(|_| !answers);
+    let is_response = env.method.is_none() && (env.result.is_some() || env.error.is_some());
+    let theirs = id.as_ref().filter(|_| !is_response);
     if let Err(e) = scanned {
-        return Err(refuse(theirs, e));
+        return Err(Unreadable { reply: refuse(theirs, e), is_response });
     }
     match env.kind(text, &id, limits) {
         Ok(kind) => {
             let params = env.params;
             Ok(Message::new(frame, kind, params))
         }
-        Err(why) => Err(Reply::error(theirs, code::INVALID_REQUEST, why, None)),
+        Err(why) => {
+            let reply = Reply::error(theirs, code::INVALID_REQUEST, why, None);
+            Err(Unreadable { reply, is_response })
+        }
     }
 }
 
@@ -278,6 +302,11 @@ impl Envelope {
     fn kind(&self, text: &str, id: &Option<Id>, limits: &Limits) -> Result<Kind, &'static str> {
         if self.jsonrpc.map(|s| s.of(text)) != Some("\"2.0\"") {
             return Err("`jsonrpc` must be \"2.0\"");
+        }
+        // The sender of an error could not read the id of what it answers.
+        let is_known = self.id.is_some_and(|span| span.of(text) != "null");
+        if let (None, None, Some(error), false) = (self.method, self.result, self.error, is_known) {
+            return Ok(Kind::Response { id: Id::unknown(), outcome: Err(error) });
         }
         if let Some(span) = self.id.filter(|_| id.is_none()) {
             let long = span.end() - span.start() > limits.messages.id_bytes_max;

@@ -6,7 +6,7 @@
 //!
 //! An end is an end: nothing follows it. The time is passed in, in milliseconds since 1970.
 
-use linchpin_core::json::{read_str, write_str};
+use linchpin_core::json::{read_object, read_str, write_str};
 use linchpin_core::message::Request;
 use linchpin_core::{Features, Span};
 use serde::{Deserialize, Serialize};
@@ -474,7 +474,10 @@ pub fn id_of(request: &Request) -> Option<String> {
 }
 
 /// What the sender of a call asks for with `task`, in revisions that have tasks: `None` without it, `Some(None)` without a time.
-pub fn asked(request: &Request) -> Option<Option<u64>> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn asked(request: &Request) -> Result<Option<Option<u64>>, &'static str> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow)]
@@ -486,11 +489,13 @@ pub fn asked(request: &Request) -> Option<Option<u64>> {
     }
     let params = request.params_text();
     if !request.caller.features().core_tasks || !params.contains("\"task\"") {
-        return None;
+        return Ok(None);
     }
-    let task = serde_json::from_str::<Params<'_>>(params).ok()?.task?.get();
-    let ttl = serde_json::from_str::<Wish>(task).ok().and_then(|wish| wish.ttl);
-    Some(ttl.filter(|ttl| *ttl >= 0.0).map(|ttl| ttl as u64))
+    let Some(task) = serde_json::from_str::<Params<'_>>(params).ok().and_then(|params| params.task) else {
+        return Ok(None);
+    };
+    let wish: Wish = read_object(task.get()).map_err(|_| "`task` must be an object, and its `ttl` a number")?;
+    Ok(Some(wish.ttl.filter(|ttl| *ttl >= 0.0).map(|ttl| ttl as u64)))
 }
 
 /// A result as a reader of another revision than its maker's gets it: with `resultType`, or without what only some revisions have.

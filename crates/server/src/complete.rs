@@ -10,10 +10,13 @@ use crate::shared::{clip, fail};
 use crate::target::Target;
 use crate::validate;
 use crate::viewer::Viewer;
+use linchpin_core::json::read_object;
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext};
 use linchpin_types::complete::{CompleteReference, CompleteRequestParams};
 use linchpin_types::error::code;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -24,7 +27,10 @@ pub(crate) fn start(
     context: Arc<RequestContext>,
     task: &mut Context<'_>,
 ) -> CallStart {
-    let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
+    if !core.completes() {
+        return fail(request, code::METHOD_NOT_FOUND, "this server has no completions");
+    }
+    let params = match read(request.params_text()) {
         Ok(params) => params,
         Err(e) => {
             let why = format!("malformed completion request: {}", validate::serde_message(&e));
@@ -52,6 +58,24 @@ pub(crate) fn start(
     }
 }
 
+/// Reads the parameters, whose members are objects.
+fn read(json: &str) -> serde_json::Result<CompleteRequestParams> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "ref")]
+        reference: &'a RawValue,
+        #[serde(borrow)]
+        argument: &'a RawValue,
+        #[serde(borrow)]
+        context: Option<&'a RawValue>,
+    }
+    let params: Params<'_> = read_object(json)?;
+    let reference = read_object(params.reference.get())?;
+    let mut asked = CompleteRequestParams::new(reference, read_object(params.argument.get())?);
+    asked.context = params.context.map(|context| read_object(context.get())).transpose()?;
+    Ok(asked)
+}
+
 /// The item whose argument is completed, and the function that does it, if there is one.
 fn find(
     core: &RunningServer,
@@ -70,6 +94,9 @@ fn find(
         CompleteReference::Resource(resource) => match core.registries.resources.snapshot().find(&resource.uri, viewer)
         {
             None => Err(format!("Unknown resource template: {}", clip(&resource.uri))),
+            Some(e) if !e.item.template.as_ref().is_some_and(|t| t.variables().any(|name| name == argument)) => {
+                Err(format!("resource template `{}` has no variable `{}`", clip(&resource.uri), clip(argument)))
+            }
             Some(e) => Ok((e.item.access.clone(), e.item.completes.get(argument).cloned())),
         },
         _ => Err("Unknown kind of reference".into()),

@@ -13,7 +13,7 @@ use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 #[cfg(feature = "tasks")]
 use crate::tasks::options::Mode;
-use linchpin_core::json::{Scanner, write_str};
+use linchpin_core::json::{Scanner, read_object, write_str};
 use linchpin_core::server_request::{KEY_BYTES_MAX, KEY_META};
 use linchpin_core::{Method, ServerRequest, ServerRequestError, render};
 use linchpin_proto::message_writer::one_line;
@@ -41,6 +41,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 10;
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
+const MISFIT: &str = "the client's answer does not fit the form";
 
 /// The result of a form elicitation, returned by [`Cx::elicit_form`].
 ///
@@ -147,14 +148,13 @@ impl Cx {
             let content = serde_json::to_value(r.content.as_ref()?).ok()?;
             serde_json::from_value(content).ok()
         };
-        let fits = |r: &ElicitResult| r.action != ElicitAction::Accept || read(r).is_some();
+        let fits = |_: &Value, r: &ElicitResult| r.action != ElicitAction::Accept || read(r).is_some();
         let result = self.elicit_schema(key, message, schema, &fits).await?;
         Ok(match result.action {
             ElicitAction::Accept => match read(&result) {
                 Some(answer) => Elicited::Accepted(answer),
                 None => {
-                    let why = "the client's answer does not fit the form";
-                    return Err(RequestError::new(RequestErrorKind::InvalidResponse, why));
+                    return Err(RequestError::new(RequestErrorKind::InvalidResponse, MISFIT));
                 }
             },
             ElicitAction::Decline => Elicited::Declined,
@@ -165,10 +165,10 @@ impl Cx {
     /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
     ///
     /// # Errors
-    /// Those of [`Cx::elicit_form`]; also if the schema uses features that the client's revision lacks. Dropping the
+    /// Those of [`Cx::elicit_form`], which also accepts only what fits; also if the schema uses features that the client's revision lacks. Dropping the
     /// future withdraws the elicitation.
     pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
-        self.elicit_schema(key, message, schema, &|_| true).await
+        self.elicit_schema(key, message, schema, &|schema, r| form_schema::problem(schema, r).is_none()).await
     }
 
     async fn elicit_schema(
@@ -176,7 +176,7 @@ impl Cx {
         key: &str,
         message: &str,
         mut schema: Value,
-        fits: &(dyn Fn(&ElicitResult) -> bool + Sync),
+        fits: &(dyn Fn(&Value, &ElicitResult) -> bool + Sync),
     ) -> Result<ElicitResult, RequestError> {
         self.need(self.caps().elicitation_form, "elicitation", json!({}))?;
         downgrade::form(&mut schema, self.caller().features()).map_err(RequestError::invalid)?;
@@ -184,7 +184,8 @@ impl Cx {
         if self.caller().features().icons {
             params["mode"] = "form".into();
         }
-        self.server_request(key, ELICIT, params.to_string(), fits).await
+        let fits = |r: &ElicitResult| fits(&params["requestedSchema"], r);
+        self.server_request(key, ELICIT, params.to_string(), &fits).await
     }
 
     /// Asks the user to open a URL.
@@ -468,7 +469,7 @@ impl Cx {
             let mut round_trips = self.round_trips();
             let raw = round_trips.answer(key);
             raw.map_or(Ok(()), |raw| check(raw.get()))?;
-            let answer = raw.and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
+            let answer = raw.and_then(|raw| read_object::<R>(raw.get()).ok()).filter(|r| fits(r));
             return match answer {
                 Some(answer) => {
                     #[cfg(feature = "tasks")]
@@ -506,10 +507,14 @@ impl Cx {
             Ok(Ok(Ok(result))) => result,
         };
         check(&result)?;
-        serde_json::from_str(&result).map_err(|e| {
+        let answer = read_object(&result).map_err(|e| {
             let why = format!("the client's answer to {method} is malformed: {e}");
             RequestError::new(RequestErrorKind::InvalidResponse, why).caused_by(e)
-        })
+        })?;
+        match fits(&answer) {
+            true => Ok(answer),
+            false => Err(RequestError::new(RequestErrorKind::InvalidResponse, MISFIT)),
+        }
     }
 }
 
@@ -541,7 +546,7 @@ impl Cx {
             if let Ok((code, message)) = serde_json::from_str::<(i32, String)>(answer.get()) {
                 return Err(RequestError::refused(method, ErrorObject::new(code, message)));
             }
-            match serde_json::from_str::<R>(answer.get()) {
+            match read_object::<R>(answer.get()) {
                 Ok(read) if fits(&read) => return Ok(read),
                 Ok(_) => refused = Some((asked, "it does not fit the form".to_owned())),
                 Err(error) => refused = Some((asked, error.to_string())),

@@ -1,6 +1,8 @@
 //! The form of a Rust type: its JSON Schema, flattened as elicitation requires.
 
 use crate::schema;
+use crate::validate;
+use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +20,17 @@ pub(crate) fn schema<T: JsonSchema>() -> Result<Value, String> {
         form["required"] = required.clone();
     }
     Ok(form)
+}
+
+/// Why the content of an answer does not fit the schema that was asked for; `None` if it does, or the form is not accepted.
+pub(crate) fn problem(schema: &Value, answer: &ElicitResult) -> Option<String> {
+    if answer.action != ElicitAction::Accept {
+        return None;
+    }
+    let checker = validate::checker("answer", schema, false, 3).ok()?;
+    let content = serde_json::to_string(&answer.content).unwrap_or_default();
+    let problems = checker.problems(&content, 3);
+    (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 fn flat(name: &str, field: &Value) -> Result<Value, String> {

@@ -5,7 +5,7 @@ use crate::running_call::Flag;
 use crate::running_server::RunningServer;
 #[cfg(feature = "tasks")]
 use crate::tasks::listen::TaskStream;
-use linchpin_core::json::write_str;
+use linchpin_core::json::{read_object, write_str};
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
 use linchpin_core::subscription::Filter;
@@ -15,6 +15,7 @@ use linchpin_core::{
 use linchpin_types::error::code;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -24,12 +25,14 @@ use tokio::time::Sleep;
 /// Opens a subscription.
 pub(crate) fn open(core: &RunningServer, request: &Request, context: &RequestContext) -> CallStart {
     #[derive(Deserialize)]
-    struct Params {
-        notifications: SubscriptionFilter,
+    struct Params<'a> {
+        #[serde(borrow)]
+        notifications: &'a RawValue,
     }
     let fail = |code, why: &str| CallStart::Done(Reply::error(Some(&request.id), code, why, None));
-    let wanted = match serde_json::from_str::<Params>(request.params_text()) {
-        Ok(params) => params.notifications,
+    let params = serde_json::from_str::<Params<'_>>(request.params_text());
+    let wanted = match params.and_then(|params| read_object::<SubscriptionFilter>(params.notifications.get())) {
+        Ok(wanted) => wanted,
         Err(e) => return fail(code::INVALID_PARAMS, &format!("`notifications` is malformed: {e}")),
     };
     if wanted.resource_subscriptions.len() > core.limits.subscriptions.resources_max {

@@ -11,7 +11,7 @@ use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -94,6 +94,7 @@ impl RoundTrips {
     /// Reads the state of the request. State that does not verify is rejected.
     pub(crate) fn of(request: &Request, principal: Option<&Principal>, shared: &Shared) -> Result<RoundTrips, Reply> {
         let mut round_trips = RoundTrips::default();
+        let mut asked = BTreeSet::new();
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         if let Some(state) = params.request_state.filter(|_| request.caller.features().multi_round_trip) {
@@ -111,11 +112,16 @@ impl RoundTrips {
             round_trips.round = state.round;
             round_trips.answers = state.answers;
             round_trips.memos = state.memos;
+            asked = state.asked;
         }
         if let Some(responses) = params.input_responses.filter(|_| request.caller.features().multi_round_trip) {
             let responses: BTreeMap<String, Box<RawValue>> = serde_json::from_str(request.text(responses))
                 .map_err(|_| refuse("`inputResponses` must be an object with one member for each input request"))?;
-            round_trips.answers.extend(responses);
+            // Only what the last round asked for: an answer that was taken stays, and nothing else is carried along.
+            let responses = responses.into_iter().filter(|(key, _)| asked.contains(key));
+            for (key, answer) in responses {
+                round_trips.answers.entry(key).or_insert(answer);
+            }
         }
         Ok(round_trips)
     }
@@ -196,6 +202,7 @@ impl RoundTrips {
             round: self.round + 1,
             answers: std::mem::take(&mut self.answers),
             memos: std::mem::take(&mut self.memos),
+            asked: self.wanted.keys().cloned().collect(),
         };
         let sealed = shared.keyring().seal(&state, &binding(request, principal), shared.random());
         if sealed.len() > shared.limits.round_trips.state_bytes_max {
@@ -227,7 +234,7 @@ impl RoundTrips {
     }
 }
 
-/// The binding of the state: the principal, the method, and the parameters.
+/// The binding of the state: the principal, the method, and the parameters. No arguments are the same as an empty object.
 fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
     let part = |span: Option<linchpin_core::Span>| span.map_or("null", |s| request.text(s));
     let about = match &request.method {
@@ -235,7 +242,10 @@ fn binding(request: &Request, principal: Option<&Principal>) -> [u8; 32] {
         MethodName::Known(Method::CompletionComplete) | MethodName::Other(_) => {
             result_object::own(request).unwrap_or_default()
         }
-        _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
+        _ => {
+            let arguments = Some(part(request.params.arguments)).filter(|json| *json != "null").unwrap_or("{}");
+            format!("[{},{arguments}]", part(request.params.name))
+        }
     };
     seal::binding(principal.map(|principal| &**principal.identity()), request.method.as_str(), &about)
 }

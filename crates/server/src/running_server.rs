@@ -108,6 +108,13 @@ impl RunningServer {
             announced(2) || !o.prompts.is_empty(),
         ]
     }
+
+    /// Whether anything has a function that completes.
+    pub(crate) fn completes(&self) -> bool {
+        let o = &self.registries;
+        o.prompts.snapshot().everything().any(|e| !e.item.completers.is_empty())
+            || o.resources.snapshot().everything().any(|e| !e.item.completers.is_empty())
+    }
 }
 
 impl Deref for RunningServer {

@@ -19,7 +19,7 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The content of a `requestState`.
@@ -35,6 +35,9 @@ pub struct State {
     /// Results of steps that must not run twice, by the key of the step, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memos: BTreeMap<String, Box<RawValue>>,
+    /// The keys of the input that is requested along with it: only they can be answered.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub asked: BTreeSet<String>,
 }
 
 /// The key that seals, and older ones that still open.
@@ -219,6 +222,7 @@ mod tests {
             round: 2,
             answers,
             memos: BTreeMap::from([("paid".to_owned(), raw("17"))]),
+            asked: BTreeSet::from(["address".to_owned()]),
         }
     }
 

@@ -420,14 +420,12 @@ impl RunningServer {
             return low.capabilities.clone();
         }
         let [tools, resources, prompts] = self.offered();
-        let completes = self.registries.prompts.snapshot().entries.iter().any(|e| !e.item.completers.is_empty())
-            || self.registries.resources.snapshot().entries.iter().any(|e| !e.item.completers.is_empty());
         let mut capabilities = ServerCapabilities::new().with_logging(EmptyCapability::default());
         capabilities.tools = tools.then(|| ToolsCapability::new().with_list_changed(true));
         capabilities.resources =
             resources.then(|| ResourcesCapability::new().with_subscribe(true).with_list_changed(true));
         capabilities.prompts = prompts.then(|| PromptsCapability::new().with_list_changed(true));
-        capabilities.completions = (completes && features.completions_capability).then(EmptyCapability::default);
+        capabilities.completions = (features.completions_capability && self.completes()).then(EmptyCapability::default);
         // Revisions with sessions have no such member. Those who use it there anyway are answered in kind.
         // Tasks they have of their own.
         let told = |id: &str| features.extensions || (id != extension::TASKS && caller.extension(id).is_some());

@@ -27,6 +27,8 @@ pub(crate) struct Lines<R> {
     room: usize,
     /// Bytes of the buffer known to hold no line break.
     scanned: usize,
+    /// Nothing was read yet but perhaps the beginning of a byte order mark.
+    at_start: bool,
     /// Inside a line that is too long: it is discarded, except for the last bytes, kept here.
     skipping: Option<Vec<u8>>,
     /// The last bytes of a line that was too long and has been reported.
@@ -36,7 +38,7 @@ pub(crate) struct Lines<R> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes. Before a read there are at least `room` bytes free.
     pub(crate) fn new(input: R, limit: usize, room: usize) -> Lines<R> {
-        Lines { input, buffer: BytesMut::new(), limit, room, scanned: 0, skipping: None, ended: None }
+        Lines { input, buffer: BytesMut::new(), limit, room, scanned: 0, at_start: true, skipping: None, ended: None }
     }
 
     /// Whether a whole line is in the buffer that [`Lines::buffered`] will give. Blank lines before it are thrown away,
@@ -120,6 +122,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 let blank = self.skipping.is_some() || rest.iter().all(|b| b.is_ascii_whitespace());
                 return Ok(if blank { Line::End } else { Line::Last(rest.freeze()) });
             }
+            if self.at_start && (self.buffer.len() >= BOM.len() || !BOM.starts_with(&self.buffer)) {
+                self.at_start = false;
+                if self.buffer.starts_with(BOM) {
+                    self.buffer.advance(BOM.len());
+                    self.scanned = 0;
+                }
+            }
         }
     }
 }
@@ -140,6 +149,8 @@ fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
     tail.drain(..surplus);
 }
 
+/// The byte order mark that some programs write before their first line.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Minimum buffer space for a read.
 const READ_BYTES: usize = 16 << 10;
 /// Bytes remembered of the beginning of a line that is too long.
@@ -184,6 +195,22 @@ mod tests {
         let blanks = format!("{}\r\none\n{0}\n\n", " ".repeat(99));
         for piece in [1, 7, 100, 4_096] {
             assert_eq!(cut(blanks.as_bytes(), 100, piece).await, ["one"], "pieces of {piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_is_skipped_before_the_first_line() {
+        let rows: [(&str, &[&str]); 5] = [
+            ("\u{feff}one\n\u{feff}two", &["one", "last \u{feff}two"]),
+            ("\u{feff}\n\none\n", &["one"]),
+            ("\u{feff}one", &["last one"]),
+            ("\u{feff}", &[]),
+            ("\u{feff}\u{feff}\n", &["\u{feff}"]),
+        ];
+        for (input, expected) in rows {
+            for piece in [1, 2, 100] {
+                assert_eq!(cut(input.as_bytes(), 100, piece).await, expected, "{input:?} in pieces of {piece}");
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use linchpin_core::service::{CallStart, RequestContext, Service};
 use linchpin_core::{CallEvent, Id, Principal, Reply, RunningCall, ServerChange, Session};
 use linchpin_proto::Engine;
 use linchpin_proto::driver::{Out, Received, receive};
-use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::frame::{self, Frame, Unreadable};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -241,7 +241,8 @@ impl Peer {
 
     fn receive(&mut self, frame: Bytes, cx: &mut Context<'_>) {
         match frame::read(frame, self.service.limits()) {
-            Err(reply) => self.reply(&reply),
+            Err(Unreadable { is_response: true, .. }) => {}
+            Err(Unreadable { reply, .. }) => self.reply(&reply),
             Ok(Frame::One(message)) => {
                 let call = self.one(&message, cx);
                 self.out.append(&mut self.withdrawn);
@@ -320,7 +321,8 @@ impl Peer {
         for part in parts {
             let message = match frame::message(part, self.service.limits()) {
                 Ok(message) => message,
-                Err(reply) => {
+                Err(Unreadable { is_response: true, .. }) => continue,
+                Err(Unreadable { reply, .. }) => {
                     append(&mut answers, &reply.frame());
                     continue;
                 }

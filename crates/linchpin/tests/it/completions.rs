@@ -77,6 +77,48 @@ async fn a_completion_function_takes_any_of_state_context_and_question() {
     }
 }
 
+#[tokio::test]
+async fn a_server_without_completion_functions_has_no_such_method() {
+    let without = || Server::new("travel", "1").prompt("trip", |_: Trip| "").resource("log://{a}", |_: Trip| "");
+    for revision in ALL {
+        let mut peer = Peer::plain(without(), revision).await;
+        for reference in
+            [json!({ "type": "ref/prompt", "name": "trip" }), json!({ "type": "ref/resource", "uri": "log://{a}" })]
+        {
+            assert_eq!(complete(&mut peer, reference, "a", "").await["code"], -32601, "{revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_unknown_or_no_object_is_refused() {
+    let served = || prompts().resource("log://{a}/{b}", |_: Trip| "").resource("log://all", || "").state(());
+    let (trip, log) =
+        (json!({ "type": "ref/prompt", "name": "trip" }), json!({ "type": "ref/resource", "uri": "log://{a}/{b}" }));
+    let argument = json!({ "name": "a", "value": "" });
+    let refused = [
+        json!({ "ref": trip, "argument": { "name": "e", "value": "" } }),
+        json!({ "ref": log, "argument": { "name": "c", "value": "" } }),
+        json!({ "ref": { "type": "ref/resource", "uri": "log://all" }, "argument": argument }),
+        json!({ "ref": ["ref/prompt", { "name": "trip" }], "argument": argument }),
+        json!({ "ref": trip, "argument": ["a", ""] }),
+        json!({ "ref": trip, "argument": argument, "context": [{ "b": "1" }] }),
+    ];
+    for revision in ALL {
+        let mut peer = Peer::plain(served(), revision).await;
+        for params in &refused {
+            let answer = peer.ask("completion/complete", params.clone()).await;
+            assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
+        }
+        assert_eq!(complete(&mut peer, log.clone(), "b", "").await, json!([]), "a variable without suggestions");
+        for context in [json!(null), json!({ "arguments": { "b": "1" } })] {
+            let params = json!({ "ref": trip, "argument": { "name": "d", "value": "" }, "context": context });
+            let answer = peer.ask("completion/complete", params).await;
+            assert_eq!(answer["result"]["completion"]["values"], json!(["constant"]), "{answer}");
+        }
+    }
+}
+
 struct Log;
 
 #[register]

@@ -130,11 +130,8 @@ async fn each_era_has_the_methods_of_its_table_and_no_others() {
                 continue;
             }
             let answer = peer.answer(id).await;
-            // Methods of the other era are unknown; methods that exist only for stateless requests report the missing
-            // `_meta`.
-            let refused = if absent && !peer.modern() { -32602 } else { -32601 };
             match (absent, *method) {
-                (true, _) => assert_eq!(code(&answer), refused, "{revision} {method}: {answer}"),
+                (true, _) => assert_eq!(code(&answer), -32601, "{revision} {method}: {answer}"),
                 (false, Method::Initialize) => assert_eq!(code(&answer), -32600, "only once: {answer}"),
                 (false, _) => assert!(answer["result"].is_object(), "{revision} {method}: {answer}"),
             }
@@ -298,6 +295,15 @@ async fn every_result_that_stands_alone_is_stamped_and_anonymous_servers_leave_t
             assert_eq!(result["resultType"], "complete", "{method}: {result}");
             assert_eq!(result["_meta"].get(SERVER_INFO).is_some(), named, "{method}: {result}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_a_subscription_is_to_has_names() {
+    let mut peer = Peer::plain(server(), MODERN).await;
+    for notifications in [json!([true, true]), json!([]), json!(true), json!(null)] {
+        let answer = peer.ask("subscriptions/listen", json!({ "notifications": notifications })).await;
+        assert_eq!(code(&answer), -32602, "{notifications}: {answer}");
     }
 }
 

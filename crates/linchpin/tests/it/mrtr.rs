@@ -337,6 +337,79 @@ async fn answers_are_kept_from_round_to_round() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_taken_cannot_be_replaced_and_what_nobody_asked_for_is_not_carried() {
+    let mut peer = peer(server().limits(|l| l.round_trips.state_bytes_max = 600), MODERN).await;
+    let named = |name: &str| accept(json!({ "name": name }));
+    let long = "x".repeat(10_000);
+    // Before any state, beside an answer, and instead of one.
+    let early =
+        json!({ "name": "two", "arguments": {}, "inputResponses": { "first": named("Eve"), "second": named(&long) } });
+    let asked = peer.ask("tools/call", early).await;
+    assert_eq!(wanted(&asked), ["first"]);
+    let responses = json!({ "first": named("Ada"), "second": named("Eve"), "unknown": long });
+    let asked = peer.ask("tools/call", retry("two", &asked, responses)).await;
+    assert_eq!(wanted(&asked), ["second"]);
+    let asked = peer.ask("tools/call", retry("two", &asked, json!({ "first": named("Eve"), "unknown": long }))).await;
+    assert_eq!(wanted(&asked), ["second"]);
+    // One that does not fit is asked for again.
+    let responses = json!({ "first": named("Eve"), "second": accept(json!({ "name": 7 })) });
+    let asked = peer.ask("tools/call", retry("two", &asked, responses)).await;
+    assert_eq!(wanted(&asked), ["second"]);
+    let responses = json!({ "first": named("Eve"), "second": named("Alan") });
+    assert_eq!(text(&peer.ask("tools/call", retry("two", &asked, responses)).await), "Ada and Alan");
+}
+
+#[tokio::test]
+async fn no_arguments_are_the_same_as_an_empty_object_in_a_retry() {
+    let mut peer = peer(server(), MODERN).await;
+    let without = [json!({ "name": "brief" }), json!({ "name": "brief", "arguments": null })];
+    let with = json!({ "name": "brief", "arguments": {} });
+    for (first, second) in without.iter().flat_map(|without| [(without, &with), (&with, without)]) {
+        let asked = peer.ask("prompts/get", first.clone()).await;
+        let mut again = second.clone();
+        again["inputResponses"] = json!({ "who": accept(json!({ "name": "Ada" })) });
+        again["requestState"] = asked["result"]["requestState"].clone();
+        let answer = peer.ask("prompts/get", again).await;
+        assert!(answer["result"].to_string().contains("Ada"), "{first} then {second}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_a_form_of_ones_own_is_checked_as_that_of_a_type_is() {
+    let wrong = [
+        json!({ "name": "a@b.c", "age": "old" }),
+        json!({ "name": "a@b.c", "age": 151 }),
+        json!({ "name": "a@b.c", "plain": "z" }),
+        json!({ "name": 7 }),
+        json!({ "name": "a name that is too long" }),
+    ];
+    let right = json!({ "name": "a@b.c", "age": 30, "sure": true, "color": "r", "plain": "x" });
+    for content in wrong {
+        let mut modern = peer(server(), MODERN).await;
+        let asked = modern.call("form_of_all", json!({})).await;
+        let answers = json!({ "all": accept(content.clone()) });
+        let asked = modern.ask("tools/call", retry("form_of_all", &asked, answers)).await;
+        assert_eq!(wanted(&asked), ["all"], "{content}");
+        let answers = json!({ "all": accept(right.clone()) });
+        let answer = modern.ask("tools/call", retry("form_of_all", &asked, answers)).await;
+        assert_eq!(serde_json::from_str::<Value>(text(&answer)).unwrap(), right);
+        let mut legacy = peer(server(), "2025-11-25").await;
+        let id = legacy.start("form_of_all", json!({})).await;
+        let question = legacy.said("elicitation/create").await;
+        legacy.reply(&question, accept(content.clone())).await;
+        assert_eq!(failed(&legacy.answer(id).await), "the client's answer does not fit the form", "{content}");
+    }
+    let mut legacy = peer(server(), "2025-11-25").await;
+    for answer in [accept(right), json!({ "action": "decline" })] {
+        let id = legacy.start("form_of_all", json!({})).await;
+        let question = legacy.said("elicitation/create").await;
+        legacy.reply(&question, answer.clone()).await;
+        let content = serde_json::from_str::<Value>(text(&legacy.answer(id).await)).unwrap();
+        assert_eq!(content, answer.get("content").cloned().unwrap_or_default());
+    }
+}
+
+#[tokio::test]
 async fn several_questions_share_a_round_and_a_missing_answer_is_asked_for_again() {
     let mut peer = peer(server(), MODERN).await;
     let asked = peer.call("both", json!({})).await;
@@ -357,6 +430,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
         json!({}),
         json!(7),
         json!(null),
+        json!(["accept", { "name": "Ada" }]),
         accept(json!({ "age": 3 })),
         accept(json!({ "name": 7 })),
         json!({ "action": "perhaps" }),
@@ -551,7 +625,9 @@ async fn a_client_that_refuses_or_answers_nonsense_is_an_error_for_the_model() {
     let error = json!({ "code": -32601, "message": "no such thing here" });
     peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error })).await;
     assert!(failed(&peer.answer(id).await).contains("no such thing here"));
-    for nonsense in [json!({}), accept(json!({ "age": 3 })), json!({ "action": "perhaps" })] {
+    for nonsense in
+        [json!({}), json!(["accept", { "name": "Ada" }]), accept(json!({ "age": 3 })), json!({ "action": "perhaps" })]
+    {
         let id = peer.start("greet", json!({})).await;
         let question = peer.said("elicitation/create").await;
         peer.reply(&question, nonsense).await;

@@ -32,7 +32,7 @@ fn words() -> Server {
         .tool("wait", wait)
         .tool("echo", |q: Word| q.word)
         .resource("words://all", || "a, b")
-        .prompt("echo", |q: Word| q.word)
+        .prompt(Prompt::new("echo", "").complete("word", || vec!["a"]), |q: Word| q.word)
         .method("example.com/echo", |q: Word| Json(json!({ "word": q.word })))
 }
 
@@ -181,6 +181,39 @@ async fn a_layer_may_ask_the_client_itself() {
         });
         assert_eq!(text(&peer.ask("tools/call", retry).await), want);
     }
+}
+
+#[tokio::test]
+async fn answers_to_a_layer_and_to_the_handler_behind_it_are_kept_from_round_to_round() {
+    let layer = |call: Call, next: Next| async move {
+        if call.name() != "ask" {
+            return next.run(call).await;
+        }
+        let cx = call.cx().clone();
+        match cx.elicit::<Sure>("before", "May it?").await {
+            Ok(_) => {}
+            Err(error) => return call.refuse(&error.to_string()),
+        }
+        let mut reply = next.run(call).await;
+        if reply.kind() == linchpin_core::ReplyKind::Complete
+            && let Ok(sure) = cx.elicit::<Sure>("after", "Was it right?").await
+        {
+            reply.edit(|result| result["content"][0]["text"] = format!("right: {}", sure.yes).into());
+        }
+        reply
+    };
+    let mut peer = Peer::of(service(words().layer_requests(layer)), MODERN, json!({ "elicitation": {} })).await;
+    let mut asked = peer.call("ask", json!({})).await;
+    for key in ["before", "sure", "after"] {
+        let questions = asked["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked}"));
+        assert_eq!(questions.keys().collect::<Vec<_>>(), [key]);
+        let retry = json!({
+            "name": "ask", "arguments": {}, "requestState": asked["result"]["requestState"],
+            "inputResponses": { key: { "action": "accept", "content": { "yes": true } } }
+        });
+        asked = peer.ask("tools/call", retry).await;
+    }
+    assert_eq!(text(&asked), "right: true");
 }
 
 #[tokio::test]

@@ -221,6 +221,39 @@ async fn messages_of_the_wrong_shape_are_answered_with_their_own_id() {
 }
 
 #[tokio::test]
+async fn responses_that_match_nothing_are_not_answered() {
+    let error = || json!({ "code": -32600, "message": "x" });
+    for revision in ["2025-03-26", "2025-11-25", MODERN] {
+        let mut peer = Peer::plain(server(&Gauge::default()), revision).await;
+        let responses = [
+            json!({ "jsonrpc": "2.0", "error": error() }),
+            json!({ "jsonrpc": "2.0", "id": null, "error": error() }),
+            json!({ "jsonrpc": "2.0", "id": 7, "error": error() }),
+            json!({ "jsonrpc": "2.0", "id": null, "result": {} }),
+            json!({ "id": 7, "result": {} }),
+        ];
+        for response in &responses {
+            peer.send(response.clone()).await;
+        }
+        if revision == "2025-03-26" {
+            peer.send(json!(responses)).await;
+        }
+        peer.quiet().await;
+        peer.alive().await;
+    }
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_counts_only_before_the_first_line() {
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    let mut peer = Peer::silent(service(server(&Gauge::default())));
+    peer.send_line(format!("\u{feff}{ping}").as_bytes()).await;
+    assert_eq!(peer.message().await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
+    peer.send_line(format!("\u{feff}{ping}").as_bytes()).await;
+    assert_eq!(code(&peer.message().await), -32700);
+}
+
+#[tokio::test]
 async fn numbers_beyond_the_type_are_refused_in_words() {
     let mut peer = Peer::plain(server(&Gauge::default()), MODERN).await;
     for number in ["1e999", "9223372036854775808", "-1e400", "0.5"] {

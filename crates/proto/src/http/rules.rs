@@ -272,7 +272,7 @@ mod tests {
     fn post(headers: &str, body: &str) -> String {
         let message = match crate::frame::message(body.to_owned().into(), &Limits::default()) {
             Ok(message) => message,
-            Err(reply) => return format!("{} unread", status(reply.kind(), None)),
+            Err(unreadable) => return format!("{} unread", status(unreadable.reply.kind(), None)),
         };
         let mut map = HeaderMap::new();
         for (name, value) in headers.split('|').filter_map(|line| line.trim_start().split_once(':')) {
@@ -361,6 +361,8 @@ mod tests {
             ),
             (with("v999.0.0", "server/discover"), discover(""), "400 -32602 7"),
             (String::new(), discover(""), "400 -32602 7"),
+            ("Mcp-Session-Id: s|MCP-Protocol-Version: 2025-11-25".into(), discover(""), "session"),
+            ("Mcp-Session-Id: s".into(), discover(""), "session"),
         ];
         for (headers, body, want) in rows {
             assert_eq!(post(&headers, &body), want, "{headers} {body}");

@@ -5,7 +5,7 @@
 use linchpin_core::message::Message;
 use linchpin_core::service::{ServerRequest, ServerRequestError};
 use linchpin_core::{Limits, Reply, ReplyKind, Request, ResultWriter, Stamps};
-use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::frame::{self, Frame, Unreadable};
 use linchpin_proto::{Engine, Event};
 use std::sync::{Arc, Mutex};
 
@@ -48,17 +48,25 @@ impl Replay {
 
     fn client(&mut self, json: &str) {
         match frame::read(json.to_owned().into(), &self.limits) {
-            Err(reply) => self.frame(&reply.frame()),
+            Err(unreadable) => self.unreadable(&unreadable),
             Ok(Frame::One(message)) => self.message(message),
             Ok(Frame::Batch(parts)) if self.engine.batches() => {
                 for part in parts {
                     match frame::message(part, &self.limits) {
-                        Err(reply) => self.frame(&reply.frame()),
+                        Err(unreadable) => self.unreadable(&unreadable),
                         Ok(message) => self.message(message),
                     }
                 }
             }
             Ok(Frame::Batch(_)) => self.line("no batches here"),
+        }
+    }
+
+    /// A connection does not answer a response, whatever it is.
+    fn unreadable(&mut self, unreadable: &Unreadable) {
+        match unreadable.is_response {
+            true => self.line("nothing"),
+            false => self.frame(&unreadable.reply.frame()),
         }
     }
 
@@ -213,9 +221,13 @@ fn a_session_opens_and_is_asked_in_the_middle_of_a_call() {
         > {"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
         < error -32600 id=3
         > {"jsonrpc":"2.0","id":4,"method":"server/discover"}
-        < error -32602 id=4
+        < error -32601 id=4
         > {"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{}}
-        < error -32602 id=5
+        < error -32601 id=5
+        > {"jsonrpc":"2.0","id":5,"method":"tasks/update","params":{"taskId":"t","inputResponses":{}}}
+        < error -32601 id=5
+        > {"jsonrpc":"2.0","id":5,"method":"server/discover","params":{META}}
+        call 5 server/discover 2026-07-28 elicit=true
         > {"jsonrpc":"2.0","id":6,"method":"no/such"}
         call 6 no/such 2025-11-25 elicit=true
     "#,
@@ -402,6 +414,50 @@ fn batches_are_taken_apart_in_the_one_revision_that_has_them() {
     );
 }
 
+/// Two that answer the errors of each other would do so forever.
+#[test]
+fn a_response_is_never_answered() {
+    for response in [
+        r#""error":{"code":-32600,"message":"x"}"#,
+        r#""id":null,"error":{"code":-32600,"message":"x"}"#,
+        r#""id":1.5,"error":{"code":-32600,"message":"x"}"#,
+        r#""id":{},"error":7"#,
+        r#""id":9,"error":{"code":-32600,"message":"x"}"#,
+        r#""id":1,"result":{},"error":{}"#,
+        r#""result":{},"result":{}"#,
+        r#""result":{}"#,
+        r#""id":null,"result":{}"#,
+    ] {
+        check(&format!(
+            r#"
+            > {{"jsonrpc":"2.0",{response}}}
+            nothing
+            > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}}}}}}
+            call 1 initialize 2025-11-25 elicit=false
+            > {{"jsonrpc":"2.0",{response}}}
+            nothing
+            > {{{response}}}
+            nothing
+            "#
+        ));
+    }
+}
+
+#[test]
+fn a_client_is_described_by_an_object() {
+    for (info, is_read) in
+        [(r#"{"name":"a","version":"1"}"#, true), ("null", true), (r#"["a","1"]"#, false), (r#""a""#, false)]
+    {
+        let said = if is_read { "call 1 initialize 2025-11-25 elicit=false" } else { "< error -32602 id=1" };
+        check(&format!(
+            r#"
+            > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{info}}}}}
+            {said}
+            "#
+        ));
+    }
+}
+
 #[test]
 fn what_is_no_message_is_refused_with_its_own_id_when_that_can_be_read() {
     check(
@@ -442,12 +498,8 @@ fn what_is_no_message_is_refused_with_its_own_id_when_that_can_be_read() {
         < error -32600 id=1
         > {"jsonrpc":"2.0","id":1,"method":"ping","result":{}}
         < error -32600 id=1
-        > {"jsonrpc":"2.0","id":1,"result":{},"error":{}}
-        < error -32600 id=none
         > {"jsonrpc":"2.0","id":1}
         < error -32600 id=1
-        > {"jsonrpc":"2.0","result":{}}
-        < error -32600 id=none
         > {"jsonrpc":"2.0","id":1,"m\u0065thod":"p\u0069ng"}
         call 1 ping 2025-11-25 elicit=false
         ! finish 1

@@ -43,9 +43,14 @@ pub(crate) enum Decision {
 /// Decides about a call.
 pub(crate) fn decide(core: &RunningServer, tool: &Registered, request: &Request) -> Decision {
     let features = request.caller.features();
-    let (tasks, wish) = (tool.task.as_deref(), task::asked(request));
+    let tasks = tool.task.as_deref();
     let refuse =
         |code, why: &str, data: Option<&str>| Decision::Refused(Reply::error(Some(&request.id), code, why, data));
+    let wish = match task::asked(request) {
+        Ok(wish) => wish,
+        Err(why) if core.has_tasks() => return refuse(code::INVALID_PARAMS, why, None),
+        Err(_) => None,
+    };
     match (tasks, wish) {
         (None, None) => Decision::Plain,
         (None, Some(_)) if core.has_tasks() => {

@@ -1,5 +1,6 @@
 //! The answers to `tasks/get`, `tasks/update`, `tasks/cancel` and `tasks/list`.
 
+use crate::form_schema;
 use crate::running_server::RunningServer;
 use crate::shared::clip;
 use crate::tasks::owner::Owner;
@@ -13,7 +14,7 @@ use linchpin_core::message::Request;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Id, Reply, ReplyKind};
 use linchpin_proto::task::{self, Change, End, Event};
-use linchpin_types::elicit::{ElicitAction, ElicitResult};
+use linchpin_types::elicit::ElicitResult;
 use linchpin_types::error::code;
 use linchpin_types::root::ListRootsResult;
 use linchpin_types::sample::CreateMessageResult;
@@ -302,15 +303,8 @@ fn problem(method: &str, params: &str, answer: &str) -> Option<String> {
                 Ok(result) => result,
                 Err(error) => return Some(malformed(error)),
             };
-            if result.action != ElicitAction::Accept {
-                return None;
-            }
             let params: Value = serde_json::from_str(params).unwrap_or_default();
-            let schema = params.get("requestedSchema")?;
-            let checker = validate::checker("answer", schema, false, 3).ok()?;
-            let content = serde_json::to_string(&result.content.unwrap_or_default()).unwrap_or_default();
-            let problems = checker.problems(&content, 3);
-            (!problems.is_empty()).then(|| problems.join("; "))
+            form_schema::problem(params.get("requestedSchema")?, &result)
         }
         "sampling/createMessage" => serde_json::from_str::<CreateMessageResult>(answer).err().map(malformed),
         "roots/list" => serde_json::from_str::<ListRootsResult>(answer).err().map(malformed),

@@ -453,7 +453,7 @@ fn request(
 ) -> Result<Arc<linchpin_core::message::Request>, String> {
     let damaged = |reply: Reply| format!("the task's call is damaged: {}", reply.body());
     let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{}}}"#, call.params.get());
-    let message = frame::message(text.into(), limits).map_err(damaged)?;
+    let message = frame::message(text.into(), limits).map_err(|unreadable| damaged(unreadable.reply))?;
     let capabilities = call.capabilities.get();
     let session = features.has_sessions.then(|| {
         let info = call.client_info.as_ref().map_or("", |info| info.get());

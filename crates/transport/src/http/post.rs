@@ -69,7 +69,7 @@ impl Running {
 /// Handles a complete body.
 pub(crate) fn receive(shared: &Shared, head: Arc<RequestContext>, body: Bytes, cx: &mut Context<'_>) -> Next {
     match frame::read(body, &shared.limits) {
-        Err(reply) => Next::Answer(refused(reply)),
+        Err(unreadable) => Next::Answer(refused(unreadable.reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
         Ok(Frame::One(message)) => {
             let service = &shared.service;
@@ -415,9 +415,9 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
     for part in parts {
         let message = match frame::message(part, &shared.limits) {
             Ok(message) => message,
-            Err(reply) => {
+            Err(unreadable) => {
                 unread += 1;
-                replies.push(reply);
+                replies.push(unreadable.reply);
                 continue;
             }
         };

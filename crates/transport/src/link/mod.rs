@@ -8,7 +8,7 @@
 mod in_flight;
 mod outbox;
 
-use crate::lines::{Line, Lines};
+use crate::lines::{BOM, Line, Lines};
 use crate::partial_parse;
 use bytes::Bytes;
 use in_flight::InFlight;
@@ -359,5 +359,3 @@ const NOISE_BYTES: usize = 4 << 10;
 const NOISE_CHARS: usize = 200;
 /// How long after a failed write the end of the other stream is waited for.
 const BROKEN_WAIT: Duration = Duration::from_secs(2);
-/// The byte order mark that some programs write before their first line.
-const BOM: &[u8] = b"\xef\xbb\xbf";

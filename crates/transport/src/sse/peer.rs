@@ -11,7 +11,7 @@ use linchpin_core::{
 };
 use linchpin_proto::Engine;
 use linchpin_proto::driver::{Out, Received, receive};
-use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::frame::{self, Frame, Unreadable};
 use linchpin_proto::http::{rules, sse};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -87,12 +87,13 @@ impl Peer {
                     "batches are not part of this protocol revision; send each message alone",
                 );
             }
-            Err(reply) => return crate::http::reply(rules::status(reply.kind(), None), reply),
+            Err(Unreadable { reply, .. }) => return crate::http::reply(rules::status(reply.kind(), None), reply),
         };
         for part in parts {
             match frame::message(part, &inner.limits) {
                 Ok(message) => inner.take(shared, message, head.clone()),
-                Err(reply) => inner.push(&reply.frame(), false),
+                Err(Unreadable { is_response: true, .. }) => {}
+                Err(Unreadable { reply, .. }) => inner.push(&reply.frame(), false),
             }
         }
         accepted()

@@ -39,6 +39,23 @@ async fn where_the_requestor_decides_the_tool_says_whether_it_may() {
     assert_eq!(long["result"]["task"]["ttl"], 86_400_000, "cut to what is allowed");
 }
 
+#[tokio::test]
+async fn what_is_no_request_for_a_task_is_refused() {
+    let desk = Arc::default();
+    let mut peer = core(&desk).await;
+    for task in [json!(5), json!([60_000]), json!("now"), json!(true), json!({ "ttl": "x" }), json!({ "ttl": {} })] {
+        for tool in ["work", "must", "plain"] {
+            let params = json!({ "name": tool, "arguments": {}, "task": task });
+            assert_eq!(code(&peer.ask("tools/call", params).await), -32602, "{tool} {task}");
+        }
+    }
+    for task in [json!({}), json!({ "ttl": null }), json!({ "ttl": 60_000 })] {
+        let params = json!({ "name": "work", "arguments": {}, "task": task });
+        let made = peer.ask("tools/call", params).await;
+        assert!(made["result"]["task"].is_object(), "{task}: {made}");
+    }
+}
+
 /// Rows 24 and 25 of the faults.
 #[tokio::test]
 async fn a_waiting_result_asks_the_questions_and_whoever_comes_next_asks_again() {

@@ -407,12 +407,12 @@ impl Peer {
 
     fn bytes(&mut self, bytes: &[u8]) {
         match frame::read(bytes.to_vec().into(), &self.limits) {
-            Err(reply) => self.refused(bytes, &reply),
+            Err(unreadable) => self.refused(bytes, &unreadable.reply),
             Ok(Frame::One(message)) => self.message(message),
             Ok(Frame::Batch(parts)) if self.engine.batches() => {
                 for part in parts {
                     match frame::message(part.clone(), &self.limits) {
-                        Err(reply) => self.refused(&part, &reply),
+                        Err(unreadable) => self.refused(&part, &unreadable.reply),
                         Ok(message) => self.message(message),
                     }
                 }
