@@ -44,6 +44,14 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
 
+    /// Host of the redirect URI, 127.0.0.1 or localhost [default: 127.0.0.1].
+    #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost"], hide_possible_values = true)]
+    pub(crate) callback_host: Option<String>,
+
+    /// Path of the redirect URI [default: /callback].
+    #[arg(long, value_name = "PATH", value_parser = path)]
+    pub(crate) callback_path: Option<String>,
+
     /// A user is there to log in, although there is no terminal.
     #[arg(skip)]
     pub(crate) opens_browser: bool,
@@ -100,9 +108,14 @@ impl LoginArgs {
                 let browser = browser.notice(|url| {
                     note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
                 });
-                oauth.login(match self.callback_port {
-                    Some(port) => browser.port(port),
+                let browser = browser.port(self.callback_port.unwrap_or_default());
+                let browser = match &self.callback_path {
+                    Some(path) => browser.path(path.as_str()),
                     None => browser,
+                };
+                oauth.login(match self.callback_host.as_deref() {
+                    Some("localhost") => browser.localhost(),
+                    _ => browser,
                 })
             }
             (true, true) => oauth.login(ManualLogin::new(
@@ -126,6 +139,12 @@ impl LoginArgs {
             Err(_) => oauth,
         }
     }
+}
+
+/// A path of a URL.
+pub(crate) fn path(text: &str) -> Result<String, String> {
+    let fine = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
+    if fine { Ok(text.to_owned()) } else { Err("expected a path such as /mcp".to_owned()) }
 }
 
 fn line() -> std::io::Result<String> {

@@ -45,6 +45,10 @@ pub(crate) struct TargetArgs {
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
 
+    /// Pass the whole environment to the command, credentials included.
+    #[arg(long)]
+    pub(crate) inherit_env: bool,
+
     /// HTTP header of every request: 'Name: value'. May be repeated.
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<String>,
@@ -216,6 +220,9 @@ impl TargetArgs {
     /// Adds the environment variables of the command line.
     fn finished(&self, mut child: Child, program: &str) -> Result<Target, Failure> {
         let mut redactor = Redactor::default();
+        if self.inherit_env {
+            child = child.inherit_env();
+        }
         for variable in &self.env {
             match variable.split_once('=') {
                 Some(("", _)) => return Err(Failure::usage("invalid value for --env: expected NAME=VALUE or NAME")),

@@ -1,6 +1,6 @@
 //! mcp-proxy: two programs, one of PyPI and one of npm. The second is meant where one of its own flags is.
 
-use super::{Flag, MANY, Made, flag, parsed, refused};
+use super::{Flag, MANY, Made, flag, milliseconds, parsed, refused};
 use crate::fail::Failure;
 use base64::Engine as _;
 
@@ -30,6 +30,8 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--token-url"], 1),
     flag(&["--verify-ssl"], 1),
     flag(&["--no-verify-ssl"], 0),
+    // Of ours.
+    flag(&["--accept-host"], 1),
     // Of npm.
     flag(&["--server"], 1),
     flag(&["--endpoint"], 1),
@@ -84,10 +86,21 @@ const OF_NPM: &[&str] = &[
 ];
 
 pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
-    let (given, rest) = parsed("mcp-proxy", FLAGS, words, true)?;
+    let (mut given, mut rest) = parsed("mcp-proxy", FLAGS, words, true)?;
+    if let Some(url) = rest.first().copied().filter(|word| is_url(word)) {
+        // Flags may follow a URL, but no arguments.
+        let (more, others) = parsed("mcp-proxy", FLAGS, &words[words.len() - rest.len() + 1..], false)?;
+        if let Some(word) = others.first() {
+            return Err(Failure::usage(format!("unexpected argument `{word}`")));
+        }
+        given.extend(more);
+        rest = vec![url];
+    }
     let npm = given.iter().any(|(name, _)| OF_NPM.contains(name));
     let (mut made, mut place) = (Made::default(), Made::default());
     let (mut port, mut host) = (if npm { "8080" } else { "0" }, None);
+    // That of npm passes its environment on, that of PyPI only when asked.
+    let mut inherits = npm;
     let (mut transport, mut sse) = ("sse", true);
     let (mut user, mut password, mut endpoint) = (None, None, None);
     for (name, values) in given {
@@ -102,12 +115,9 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             "--headers" => made.flag("--header", values.join(": ")),
             "--env" => made.flag("--env", values.join("=")),
             "--cwd" => made.flag("--cwd", value),
-            "--pass-environment" => {
-                // A name that is not text cannot be passed on.
-                for variable in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
-                    made.flag("--env", variable);
-                }
-            }
+            "--pass-environment" => inherits = true,
+            "--no-pass-environment" => inherits = false,
+            "--accept-host" => place.flag(name, value),
             "--allow-origin" => values.iter().for_each(|origin| place.flag("--cors", *origin)),
             "--expose-header" | "--corsAddAllowedHeader" => {
                 made.remark(name, "pages may send and read the headers of the protocol");
@@ -159,7 +169,7 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     let command: Vec<String> = rest.iter().map(ToString::to_string).collect();
     match command.as_slice() {
         [] => return Err(Failure::usage("the URL or the command of the server is missing")),
-        [url] if url.starts_with("http://") || url.starts_with("https://") => {
+        [url] if is_url(url) => {
             if env("API_ACCESS_TOKEN").is_some_and(|token| !token.is_empty()) {
                 made.flag("--bearer-env", "API_ACCESS_TOKEN");
             }
@@ -172,10 +182,17 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
                 made.words.push("--sse".to_owned());
             }
             made.words.append(&mut place.words);
+            if inherits {
+                made.words.push("--inherit-env".to_owned());
+            }
             made.command(command);
         }
     }
     Ok(made)
+}
+
+fn is_url(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
 }
 
 /// The flags of npm's program that are others' settings here.
@@ -184,8 +201,8 @@ fn of_npm(name: &'static str, value: &str, made: &mut Made, place: &mut Made) ->
         "--no-modern" => place.flag("--serve-era", "legacy"),
         "--upstreamProtocol" if ["auto", "legacy", "modern"].contains(&value) => made.flag("--era", value),
         "--upstreamProtocol" => return Err(refused(name, "expected auto, legacy or modern")),
-        "--requestTimeout" => made.flag("--call-timeout", format!("{value}ms")),
-        "--sessionIdleTimeout" => made.flag("--idle-stop", format!("{value}ms")),
+        "--requestTimeout" => made.flag("--call-timeout", milliseconds(name, value)?),
+        "--sessionIdleTimeout" => made.flag("--idle-stop", milliseconds(name, value)?),
         "--connectionTimeout"
         | "--keepAliveTimeout"
         | "--maxBodySize"

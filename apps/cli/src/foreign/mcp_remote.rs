@@ -59,6 +59,10 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
         made.flag("--callback-port", port);
     }
     let (mut era, mut interval) = ("legacy", None);
+    let (mut host, mut path) = ("localhost", "/oauth/callback");
+    // Whether the client may be registered with the address that a login comes back to.
+    let mut registered = port.is_some();
+    let no_login = given.iter().any(|(name, _)| *name == "--client-credentials");
     for (name, values) in given {
         let value = values.first().copied().unwrap_or_default();
         match name {
@@ -67,7 +71,10 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
                 // Streamable HTTP first, as by itself.
                 "http-first" => {}
                 "http-only" => made.flag("--transport", "http"),
-                "sse-first" | "sse-only" => made.flag("--transport", "sse"),
+                "sse-only" => made.flag("--transport", "sse"),
+                "sse-first" => {
+                    return Err(refused("--transport sse-first", "HTTP+SSE is tried last here: use http-first"));
+                }
                 _ => return Err(refused(name, "expected http-first, http-only, sse-first or sse-only")),
             },
             "--protocol" if ["legacy", "auto"].contains(&value) => {
@@ -76,9 +83,15 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             "--protocol" => return Err(refused(name, "expected legacy or auto")),
             "--allow-http" => made.words.push("--allow-plain-http".to_owned()),
             "--debug" => made.words.push("-v".to_owned()),
-            "--host" => made.remark(name, "the login comes back to 127.0.0.1"),
+            "--host" if ["127.0.0.1", "localhost"].contains(&value) => (host, registered) = (value, true),
+            "--host" => made.remark(name, "a login comes back to localhost or 127.0.0.1"),
+            "--callback-path" => (path, registered) = (value, true),
             "--auth-timeout" => made.flag("--login-timeout", value),
-            "--header-file" | "--client-metadata-url" => made.flag(name, value),
+            "--header-file" => made.flag(name, value),
+            "--client-metadata-url" => {
+                made.flag(name, value);
+                registered = true;
+            }
             "--client-credentials" => made.words.push(name.to_owned()),
             "--keep-alive" if interval.is_none() => interval = Some("30"),
             "--ping-interval" => interval = Some(value),
@@ -92,7 +105,6 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             "--disable-resource-parameter" => {
                 return Err(refused(name, "the specification wants the resource to be named, so it always is"));
             }
-            "--callback-path" => return Err(refused(name, "a login comes back to /callback")),
             "--auth-success-url" => {
                 return Err(refused(name, "after a login the browser shows a page of this program"));
             }
@@ -107,6 +119,7 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             }
             "--use-id-token" => return Err(refused(name, "only access tokens are sent to servers")),
             "--static-oauth-client-info" => {
+                registered = true;
                 let info = json(name, value)?;
                 let id = info.get("client_id").and_then(Value::as_str);
                 made.flag("--client-id", id.ok_or_else(|| refused(name, "it has no client_id"))?);
@@ -130,6 +143,10 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
     }
     if let Some(seconds) = interval {
         made.flag("--keep-alive", seconds);
+    }
+    if registered && !no_login {
+        made.flag("--callback-host", host);
+        made.flag("--callback-path", path);
     }
     made.flag("--era", era);
     made.flag("--url", url);

@@ -13,6 +13,7 @@ use crate::fail::Failure;
 use crate::shell;
 use crate::show::out::{Out, near, note};
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// A program whose command line is understood.
@@ -55,6 +56,14 @@ impl Foreign {
         if words[..end.min(words.len())].iter().any(|word| word == "--help" || word == "-h") {
             let mut out = Out::new();
             out.line(help(self))?;
+            out.flush()?;
+            return Ok(None);
+        }
+        // What follows the first word of a command is the command's.
+        let is_ours = |word: &&String| self != Foreign::McpProxy || word.starts_with('-');
+        if words[..end.min(words.len())].iter().take_while(is_ours).any(|word| word == "--version") {
+            let mut out = Out::new();
+            out.line(concat!("linchpin ", env!("CARGO_PKG_VERSION")))?;
             out.flush()?;
             return Ok(None);
         }
@@ -122,6 +131,9 @@ impl Made {
         if !matches!(host, "127.0.0.1" | "::1" | "localhost") {
             // It was named, so it is meant.
             self.words.push("--no-auth-i-know".to_owned());
+            if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
+                self.flag("--accept-host", host);
+            }
         }
         Ok(())
     }
@@ -186,6 +198,9 @@ fn parsed<'a>(
             while !is_joined && words.as_slice().first().is_some_and(|word| !word.starts_with('-')) {
                 values.extend(words.next().map(String::as_str));
             }
+            if values.is_empty() && !known.names.contains(&"--cors") {
+                return Err(Failure::usage(format!("{name} needs a value")));
+            }
             given.push((known.names[0], values));
             continue;
         }
@@ -201,6 +216,14 @@ fn parsed<'a>(
 /// A flag that stops the start.
 fn refused(flag: &str, why: &str) -> Failure {
     Failure::usage(format!("{flag}: {why}"))
+}
+
+/// A duration of theirs: a number of milliseconds.
+fn milliseconds(flag: &str, value: &str) -> Result<String, Failure> {
+    match value.parse::<u64>() {
+        Ok(number) => Ok(format!("{number}ms")),
+        Err(_) => Err(refused(flag, &format!("`{value}` is not a number of milliseconds"))),
+    }
 }
 
 /// Takes `NAME: VALUE` or `NAME:VALUE`. Variables are filled in when the bridge starts, so that none is shown.

@@ -47,11 +47,14 @@ fn the_command_lines_of_supergateway() {
     check(
         Foreign::Supergateway,
         &[
-            ("--stdio 'uvx mcp-server-git'", Ours("--http 127.0.0.1:8000 --sse -- uvx mcp-server-git")),
+            (
+                "--stdio 'uvx mcp-server-git'",
+                Ours("--http 127.0.0.1:8000 --sse --stop-with-stdin --inherit-env -- uvx mcp-server-git"),
+            ),
             (
                 "--stdio 'npx -y @scope/server-filesystem ./my-folder' --port 8000 --baseUrl http://localhost:8000 --ssePath /sse --messagePath /message",
                 Ours(
-                    "--http 127.0.0.1:8000 --sse --sse-path /sse --message-path /message --accept-host localhost:8000 -- npx -y @scope/server-filesystem ./my-folder",
+                    "--http 127.0.0.1:8000 --sse --sse-path /sse --message-path /message --accept-host localhost:8000 --stop-with-stdin --inherit-env -- npx -y @scope/server-filesystem ./my-folder",
                 ),
             ),
             ("--sse https://mcp.example.com", Ours("--transport sse --url https://mcp.example.com")),
@@ -74,12 +77,14 @@ fn the_command_lines_of_supergateway() {
             (
                 "--stdio 'npx -y @scope/server-filesystem ./my-folder' --outputTransport streamableHttp --port 8000",
                 Ours(
-                    "--http 127.0.0.1:8000 --sessions off --isolation fresh --warm 4 -- npx -y @scope/server-filesystem ./my-folder",
+                    "--http 127.0.0.1:8000 --sessions off --isolation fresh --warm 4 --stop-with-stdin --inherit-env -- npx -y @scope/server-filesystem ./my-folder",
                 ),
             ),
             (
                 "--stdio 'npx -y @scope/server-filesystem ./my-folder' --outputTransport streamableHttp --stateful --sessionTimeout 60000 --port 8000",
-                Ours("--http 127.0.0.1:8000 --idle-stop 60000ms -- npx -y @scope/server-filesystem ./my-folder"),
+                Ours(
+                    "--http 127.0.0.1:8000 --idle-stop 60000ms --stop-with-stdin --inherit-env -- npx -y @scope/server-filesystem ./my-folder",
+                ),
             ),
             (
                 "--stdio 'npx -y @scope/server-filesystem ./my-folder' --port 8000 --outputTransport ws --messagePath /message",
@@ -87,28 +92,64 @@ fn the_command_lines_of_supergateway() {
             ),
             (
                 "--port 8000 --stdio 'npx -y @scope/server-filesystem /Users/MyName/Desktop'",
-                Ours("--http 127.0.0.1:8000 --sse -- npx -y @scope/server-filesystem /Users/MyName/Desktop"),
+                Ours(
+                    "--http 127.0.0.1:8000 --sse --stop-with-stdin --inherit-env -- npx -y @scope/server-filesystem /Users/MyName/Desktop",
+                ),
             ),
             (
                 "--stdio 'deno run -A jsr:@scope/server --url https://example.com'",
-                Ours("--http 127.0.0.1:8000 --sse -- deno run -A jsr:@scope/server --url https://example.com"),
+                Ours(
+                    "--http 127.0.0.1:8000 --sse --stop-with-stdin --inherit-env -- deno run -A jsr:@scope/server --url https://example.com",
+                ),
             ),
             // The flags that are described without a whole line.
             (
                 "--stdio x --outputTransport streamableHttp --stateful --streamableHttpPath /m",
-                Ours("--http 127.0.0.1:8000 --path /m -- x"),
+                Ours("--http 127.0.0.1:8000 --path /m --stop-with-stdin --inherit-env -- x"),
             ),
-            ("--stdio x --logLevel debug --cors", Ours("-v --http 127.0.0.1:8000 --sse --cors '*' -- x")),
+            (
+                "--stdio x --logLevel debug --cors",
+                Ours("-v --http 127.0.0.1:8000 --sse --cors '*' --stop-with-stdin --inherit-env -- x"),
+            ),
             (
                 "--stdio x --logLevel none --cors http://a.example http://b.example --port 1",
-                Ours("--http 127.0.0.1:1 --sse --cors http://a.example --cors http://b.example -- x"),
+                Ours(
+                    "--http 127.0.0.1:1 --sse --cors http://a.example --cors http://b.example --stop-with-stdin --inherit-env -- x",
+                ),
             ),
             ("--stdio x --cors '/example\\\\.com$/'", Stops("patterns of origins")),
             (
                 "--stdio x --healthEndpoint /healthz --healthEndpoint /live",
-                Ours("--http 127.0.0.1:8000 --sse --health /healthz --health /live -- x"),
+                Ours(
+                    "--http 127.0.0.1:8000 --sse --health /healthz --health /live --stop-with-stdin --inherit-env -- x",
+                ),
             ),
             ("--stdio x --header 'x-user-id: 123'", Stops("no server to send them to")),
+            (
+                "--stdio x --healthEndpoint /a /b",
+                Ours("--http 127.0.0.1:8000 --sse --health /a --health /b --stop-with-stdin --inherit-env -- x"),
+            ),
+            (
+                "--streamableHttp https://mcp.example.com/mcp --header 'A: b' 'C: d'",
+                Ours("--header 'A: b' --header 'C: d' --transport http --url https://mcp.example.com/mcp"),
+            ),
+            ("--streamableHttp https://mcp.example.com/mcp --header", Stops("--header needs a value")),
+            (
+                "--stdio x --host 0.0.0.0 --accept-host box.example",
+                Ours(
+                    "--http 0.0.0.0:8000 --no-auth-i-know --sse --accept-host box.example --stop-with-stdin --inherit-env -- x",
+                ),
+            ),
+            (
+                "--stdio x --host box.example",
+                Ours(
+                    "--http box.example:8000 --no-auth-i-know --accept-host box.example --sse --stop-with-stdin --inherit-env -- x",
+                ),
+            ),
+            ("--stdio x --host ::1", Ours("--http '[::1]:8000' --sse --stop-with-stdin --inherit-env -- x")),
+            ("--stdio x --outputTransport stdio", Ours("--inherit-env -- x")),
+            ("--stdio x --logLevel bogus", Stops("--logLevel: expected debug, info or none")),
+            ("--stdio x --sessionTimeout abc", Stops("--sessionTimeout: `abc` is not a number of milliseconds")),
             ("--stdio x --portt 1", Stops("no flag --portt")),
             ("--port 1", Stops("one of --stdio, --sse and --streamableHttp")),
         ],
@@ -139,9 +180,24 @@ fn the_command_lines_of_mcp_remote() {
                 Stops("--authorize-param"),
             ),
             ("https://example.com/mcp --disable-resource-parameter", Stops("--disable-resource-parameter")),
-            ("https://example.com/sse 9696", Ours("--callback-port 9696 --era legacy --url https://example.com/sse")),
-            ("https://example.com/sse --host 127.0.0.1", Ours("--era legacy --url https://example.com/sse")),
-            ("https://example.com/sse --callback-path /custom/callback", Stops("/callback")),
+            (
+                "https://example.com/sse 9696",
+                Ours(
+                    "--callback-port 9696 --callback-host localhost --callback-path /oauth/callback --era legacy --url https://example.com/sse",
+                ),
+            ),
+            (
+                "https://example.com/sse --host 127.0.0.1",
+                Ours(
+                    "--callback-host 127.0.0.1 --callback-path /oauth/callback --era legacy --url https://example.com/sse",
+                ),
+            ),
+            (
+                "https://example.com/sse --callback-path /custom/callback",
+                Ours(
+                    "--callback-host localhost --callback-path /custom/callback --era legacy --url https://example.com/sse",
+                ),
+            ),
             ("https://example.com/sse --auth-success-url https://app.example.com/done", Stops("--auth-success-url")),
             (
                 "http://internal-service.vpc/sse --allow-http",
@@ -175,6 +231,7 @@ fn the_command_lines_of_mcp_remote() {
                 "https://example.com/server --transport sse-only",
                 Ours("--transport sse --era legacy --url https://example.com/server"),
             ),
+            ("https://example.com/server --transport sse-first", Stops("use http-first")),
             ("https://example.com/mcp --protocol auto", Ours("--era auto --url https://example.com/mcp")),
             (
                 r#"https://example.com/server --static-oauth-client-metadata '{ "scope": "space separated scopes" }'"#,
@@ -193,15 +250,21 @@ fn the_command_lines_of_mcp_remote() {
                 Stops("${VARIABLE}"),
             ),
             (
+                r#"https://example.com/server 9696 --static-oauth-client-info '{ "client_id": "xxx" }'"#,
+                Ours(
+                    "--callback-port 9696 --client-id xxx --callback-host localhost --callback-path /oauth/callback --era legacy --url https://example.com/server",
+                ),
+            ),
+            (
                 "https://example.com/server --client-metadata-url https://client.example.com/.well-known/oauth-client",
                 Ours(
-                    "--client-metadata-url https://client.example.com/.well-known/oauth-client --era legacy --url https://example.com/server",
+                    "--client-metadata-url https://client.example.com/.well-known/oauth-client --callback-host localhost --callback-path /oauth/callback --era legacy --url https://example.com/server",
                 ),
             ),
             (
                 "https://example.com/server 3334 --client-metadata-url https://client.example.com/oauth-client",
                 Ours(
-                    "--callback-port 3334 --client-metadata-url https://client.example.com/oauth-client --era legacy --url https://example.com/server",
+                    "--callback-port 3334 --client-metadata-url https://client.example.com/oauth-client --callback-host localhost --callback-path /oauth/callback --era legacy --url https://example.com/server",
                 ),
             ),
             (
@@ -236,6 +299,22 @@ fn the_command_lines_of_mcp_proxy_of_pypi() {
                 Ours(
                     "--header 'Authorization: Bearer x' --bearer-env API_ACCESS_TOKEN --transport http --url https://example.com/mcp",
                 ),
+            ),
+            (
+                "https://example.com/sse --headers A B --transport streamablehttp",
+                Ours("--header 'A: B' --bearer-env API_ACCESS_TOKEN --transport http --url https://example.com/sse"),
+            ),
+            (
+                "--debug https://example.com/sse -H A B",
+                Ours("-v --header 'A: B' --bearer-env API_ACCESS_TOKEN --transport sse --url https://example.com/sse"),
+            ),
+            ("https://example.com/sse --heders A B", Stops("no flag --heders")),
+            ("https://example.com/sse more", Stops("unexpected argument `more`")),
+            ("your-command --port 8080", Ours("--http 127.0.0.1:0 --sse -- your-command --port 8080")),
+            ("--pass-environment x", Ours("--http 127.0.0.1:0 --sse --inherit-env -- x")),
+            (
+                "--host=0.0.0.0 --accept-host box.example x",
+                Ours("--http 0.0.0.0:0 --no-auth-i-know --sse --accept-host box.example -- x"),
             ),
             ("uvx mcp-server-fetch", Ours("--http 127.0.0.1:0 --sse -- uvx mcp-server-fetch")),
             ("--port=8080 uvx mcp-server-fetch", Ours("--http 127.0.0.1:8080 --sse -- uvx mcp-server-fetch")),
@@ -288,7 +367,7 @@ fn the_command_lines_of_mcp_proxy_of_npm() {
             ),
             (
                 "--upstreamProtocol auto -- my-modern-mcp-server",
-                Ours("--era auto --http 127.0.0.1:8080 --sse -- my-modern-mcp-server"),
+                Ours("--era auto --http 127.0.0.1:8080 --sse --inherit-env -- my-modern-mcp-server"),
             ),
             ("--port 8080 --shell -- tsx server.js", Stops("no shell is run")),
             (
@@ -303,24 +382,73 @@ fn the_command_lines_of_mcp_proxy_of_npm() {
             ),
             (
                 "--port 8080 --stateless --server stream -- tsx server.js",
-                Ours("--http 127.0.0.1:8080 --sessions off -- tsx server.js"),
+                Ours("--http 127.0.0.1:8080 --sessions off --inherit-env -- tsx server.js"),
             ),
             ("--port 8080 --apiKey your-secret-key -- tsx server.js", Stops("--auth keys:FILE")),
             ("--port 8080 -- tsx server.js", Ours("--http 127.0.0.1:8080 --sse -- tsx server.js")),
             ("--port 8080 --apiKey secret --corsAddAllowedHeader X-API-Key -- npx x", Stops("--auth keys:FILE")),
             (
                 "--no-modern --requestTimeout 5000 --sessionIdleTimeout 9000 -- x",
-                Ours("--call-timeout 5000ms --idle-stop 9000ms --http 127.0.0.1:8080 --sse --serve-era legacy -- x"),
+                Ours(
+                    "--call-timeout 5000ms --idle-stop 9000ms --http 127.0.0.1:8080 --sse --serve-era legacy --inherit-env -- x",
+                ),
             ),
-            ("--server sse --endpoint /events -- x", Ours("--http 127.0.0.1:8080 --sse --sse-path /events -- x")),
+            ("--requestTimeout soon -- x", Stops("--requestTimeout: `soon` is not a number of milliseconds")),
+            (
+                "--server sse --endpoint /events -- x",
+                Ours("--http 127.0.0.1:8080 --sse --sse-path /events --inherit-env -- x"),
+            ),
             (
                 "--streamEndpoint /m --sseEndpoint /s -- x",
-                Ours("--http 127.0.0.1:8080 --sse --path /m --sse-path /s -- x"),
+                Ours("--http 127.0.0.1:8080 --sse --path /m --sse-path /s --inherit-env -- x"),
             ),
             (
                 "--sslCert c.pem --sslKey k.pem --maxBodySize 0 -- x",
-                Ours("--http 127.0.0.1:8080 --sse --tls-cert c.pem --tls-key k.pem -- x"),
+                Ours("--http 127.0.0.1:8080 --sse --tls-cert c.pem --tls-key k.pem --inherit-env -- x"),
             ),
         ],
     );
+}
+
+#[test]
+fn what_a_shell_would_do_in_a_command_line_is_refused() {
+    let checked = |line: &str| {
+        shown(
+            Foreign::Supergateway,
+            &shell::joined(&["--stdio".into(), line.into(), "--outputTransport".into(), "stdio".into()]),
+        )
+    };
+    for (line, syntax) in [
+        ("a && b", "&& "),
+        ("a || b", "|| "),
+        ("a | b", "| "),
+        ("a;b", "; "),
+        ("a > b", "> "),
+        ("a 2>&1", "> "),
+        ("a < b", "< "),
+        ("a &", "& "),
+        ("(a)", "( "),
+        ("a `b`", "` "),
+        ("a \"`b`\"", "` "),
+        ("a $HOME", "$HOME "),
+        ("a \"$HOME/x\"", "$HOME "),
+        ("a ${HOME}", "${ "),
+        ("a $(b)", "$( "),
+        ("~/a", "~ "),
+        ("a ~", "~ "),
+    ] {
+        let want = format!("--stdio: {syntax}needs a shell, and none is run: write sh -c '…' around the command line");
+        assert_eq!(checked(line), Err(want), "{line}");
+    }
+    for (line, ours) in [
+        ("sh -c 'a && b > $HOME'", "-- sh -c 'a && b > $HOME'"),
+        ("a \"b && c;\" 'd|e' \"it's\"", "-- a 'b && c;' 'd|e' 'it'\\''s'"),
+        (r"a \$HOME \~ \&", r"-- a '$HOME' '~' '&'"),
+        ("a b~ $ 5$ # && c", "-- a 'b~' '$' '5$'"),
+        ("FOO=1 BAR='x y' node x=1", "--env FOO=1 --env 'BAR=x y' -- node x=1"),
+        ("1FOO=1 a-b=2", "-- 1FOO=1 a-b=2"),
+    ] {
+        assert_eq!(checked(line), Ok(format!("--inherit-env {ours}")), "{line}");
+    }
+    assert_eq!(checked("FOO=1"), Err("--stdio: not a command line".to_owned()));
 }

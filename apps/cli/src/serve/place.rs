@@ -60,6 +60,10 @@ pub(crate) struct PlaceArgs {
     #[arg(skip)]
     pub(crate) metrics: Option<Metrics>,
 
+    /// Whether the end of standard input, if that is a pipe, also ends it over HTTP.
+    #[arg(skip)]
+    pub(crate) stops_with_stdin: bool,
+
     /// Authorization.
     #[arg(skip)]
     protection: Option<Protection>,
@@ -203,7 +207,7 @@ impl PlaceArgs {
     }
 
     fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
-        let mut place = http(addr).health().with_graceful_shutdown(shutdown_signal());
+        let mut place = http(addr).health().with_graceful_shutdown(stopped(self.stops_with_stdin));
         if let Some(delay) = self.shutdown_delay {
             place = place
                 .options(|options| options.shutdown_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
@@ -243,6 +247,54 @@ impl PlaceArgs {
             tell(&paste::listening(&Card { name: &name, command, variables }, addr, &front));
         })
     }
+}
+
+/// Waits for a termination signal, or also for the end of standard input if that is a pipe.
+async fn stopped(with_stdin: bool) {
+    let (ends, ended) = tokio::sync::oneshot::channel::<()>();
+    if with_stdin && stdin_is_a_pipe() {
+        // On a thread of its own: a runtime waits for its own threads, and reading cannot be stopped.
+        std::thread::spawn(move || {
+            until_end(&mut io::stdin().lock());
+            drop(ends);
+        });
+        tokio::select! {
+            () = shutdown_signal() => {}
+            _ = ended => {}
+        }
+    } else {
+        shutdown_signal().await;
+    }
+}
+
+/// Reads until there is nothing more.
+fn until_end(input: &mut impl io::Read) {
+    let mut read = [0; 4096];
+    loop {
+        match input.read(&mut read) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // Another program with the same pipe made it so.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(100)),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Whether standard input is a pipe, or a socket, which Node.js starts programs with.
+#[cfg(unix)]
+fn stdin_is_a_pipe() -> bool {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileTypeExt as _;
+    let file = io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let kind = file.and_then(|file| file.metadata()).map(|metadata| metadata.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
+}
+
+#[cfg(not(unix))]
+fn stdin_is_a_pipe() -> bool {
+    false
 }
 
 /// Turns a write beyond the file size limit (`ulimit -f`) into an error of the call that made it: by default, SIGXFSZ

@@ -4,8 +4,9 @@
 use crate::common::{REVISIONS, Raw, Served, command, finished, host, over_http, program, run};
 use linchpin::transport::Child;
 use serde_json::json;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The processes that serve `everything` for a bridge in this home.
@@ -151,9 +152,46 @@ fn the_program_of_another_bridge_is_understood_by_name_and_by_link() {
     let shown =
         crate::common::finished(command(&link, home.path()).args(["--show-as-linchpin", "--port", "1", "a", "b"]));
     assert_eq!((shown.0, shown.1.as_str()), (Some(0), "linchpin bridge --http 127.0.0.1:1 --sse -- a b\n"));
+    let (code, out, _) = run(home.path(), &["supergateway", "--version"]);
+    assert_eq!((code, out), (Some(0), format!("linchpin {}\n", env!("CARGO_PKG_VERSION"))));
     let (code, out, err) = run(home.path(), &["mcp-remote", "https://example.com", "--protocl", "auto"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("no flag --protocl") && err.contains("--protocol?"), "{err}");
+}
+
+#[test]
+fn the_server_of_supergateway_has_its_environment() {
+    let home = tempfile::tempdir().unwrap();
+    let seen = home.path().join("seen");
+    let script = format!("echo $MY_API_KEY $FOO > {}; exec {} serve time", seen.display(), program().display());
+    let line = format!("FOO=foo sh -c '{script}'");
+    let words = ["supergateway", "--outputTransport", "stdio", "--stdio", &line];
+    let raw = Raw::start(command(program(), home.path()).args(words).env("MY_API_KEY", "key"));
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), "key foo\n");
+    raw.ended();
+}
+
+#[test]
+fn supergateway_stops_at_the_end_of_a_pipe_and_of_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    for is_pipe in [true, false] {
+        let mut gateway = command(program(), home.path());
+        gateway.args(["supergateway", "--port", "0", "--stdio", "cat"]).stderr(Stdio::piped());
+        gateway.stdin(if is_pipe { Stdio::piped() } else { Stdio::null() });
+        let mut gateway = gateway.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(gateway.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("is listening on"), "{said}");
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(gateway.try_wait().unwrap().is_none(), "it stopped by itself");
+        if is_pipe {
+            drop(gateway.stdin.take());
+            assert!(gateway.wait().unwrap().success());
+        } else {
+            gateway.kill().unwrap();
+            gateway.wait().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ const PATH: &str = "/callback";
 type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
-/// Opens the user's browser and waits for the callback on `http://127.0.0.1:PORT/callback`.
+/// Opens the user's browser and waits for the callback, by default on `http://127.0.0.1:PORT/callback`.
 ///
 /// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It accepts
 /// only requests with a loopback address in `Host` and, if the browser sends this information, only navigations, so
@@ -54,7 +54,9 @@ type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 /// # let _ = oauth;
 /// ```
 pub struct Browser {
+    host: &'static str,
     port: u16,
+    path: Box<str>,
     wait: Duration,
     notice: Option<Notice>,
     opener: Option<Opener>,
@@ -70,13 +72,35 @@ impl Browser {
         let opener: Option<Opener> = Some(Arc::new(|url| open::that_detached(url)));
         #[cfg(not(feature = "browser"))]
         let opener = None;
-        Browser { port: 0, wait: WAIT, notice: None, opener, listener: Mutex::new(None) }
+        Browser {
+            host: "127.0.0.1",
+            port: 0,
+            path: PATH.into(),
+            wait: WAIT,
+            notice: None,
+            opener,
+            listener: Mutex::new(None),
+        }
     }
 
     /// Sets the port, for clients that are registered with it; 0 for any.
     #[must_use]
     pub fn port(mut self, port: u16) -> Browser {
         self.port = port;
+        self
+    }
+
+    /// Names the host `localhost` in the redirect URI, for clients that are registered with it.
+    #[must_use]
+    pub fn localhost(mut self) -> Browser {
+        self.host = "localhost";
+        self
+    }
+
+    /// Sets the path of the redirect URI, for clients that are registered with it. It begins with a slash.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<Box<str>>) -> Browser {
+        self.path = path.into();
         self
     }
 
@@ -114,7 +138,11 @@ impl Browser {
                 address
             }
         };
-        Ok(format!("http://{address}{PATH}"))
+        Ok(self.uri(address.port()))
+    }
+
+    fn uri(&self, port: u16) -> String {
+        format!("http://{}:{port}{}", self.host, self.path)
     }
 
     /// Opens the listener of the next login.
@@ -132,8 +160,11 @@ impl Browser {
         {
             return Err(LoginError::NotForBrowser);
         }
+        let port = listener.local_addr().map_err(LoginError::Listen)?.port();
         let desk = Arc::new(CallbackServer {
-            port: listener.local_addr().map_err(LoginError::Listen)?.port(),
+            port,
+            path: self.path.clone(),
+            uri: self.uri(port),
             state: state_of(&url),
             taken: AtomicBool::new(false),
         });
@@ -266,6 +297,9 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<V
 /// Decides about requests.
 struct CallbackServer {
     port: u16,
+    path: Box<str>,
+    /// The redirect URI.
+    uri: String,
     /// The `state` of the login, if the URL has one.
     state: Option<String>,
     /// Whether a callback was accepted: there is only one.
@@ -292,7 +326,7 @@ impl CallbackServer {
             return refuse("403 Forbidden", "This address is only for this machine.");
         }
         let (path, query) = request.path.map_or(("", ""), |target| target.split_once('?').unwrap_or((target, "")));
-        if path != PATH {
+        if path != &*self.path {
             return refuse("404 Not Found", "");
         }
         if request.method != Some("GET") {
@@ -302,7 +336,7 @@ impl CallbackServer {
         if header("sec-fetch-dest").0.is_some_and(|dest| dest != b"document") {
             return refuse("403 Forbidden", "");
         }
-        self.judge_callback(format!("http://127.0.0.1:{}{PATH}?{query}", self.port))
+        self.judge_callback(format!("{}?{query}", self.uri))
     }
 
     fn judge_callback(&self, url: String) -> (Vec<u8>, Option<String>) {

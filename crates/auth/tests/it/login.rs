@@ -63,6 +63,26 @@ async fn the_browser_comes_back_with_the_whole_callback_url() {
 }
 
 #[tokio::test]
+async fn a_client_may_be_registered_with_another_host_and_path() {
+    let browser = quiet().localhost().path("/oauth/callback");
+    let uri = browser.redirect_uri().await.unwrap();
+    let port: u16 = uri
+        .strip_prefix("http://localhost:")
+        .and_then(|rest| rest.strip_suffix("/oauth/callback"))
+        .and_then(|port| port.parse().ok())
+        .unwrap_or_else(|| panic!("{uri}"));
+    let visits = async {
+        let other = say(port, get(port, "/callback?code=c&state=s")).await.unwrap();
+        assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+        say(port, get(port, "/oauth/callback?code=c&state=s")).await.unwrap()
+    };
+    let both = async { tokio::join!(browser.authorize("https://as.example/authorize?state=s"), visits) };
+    let (url, page) = tokio::time::timeout(LONG, both).await.expect("the login hangs");
+    assert_eq!(url.unwrap(), format!("{uri}?code=c&state=s"));
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+}
+
+#[tokio::test]
 async fn a_refusal_comes_back_too_and_is_shown_escaped() {
     let (url, page) = during(&quiet(), |port| async move {
         let target = "/callback?error=access_denied&error_description=%3Cscript%3Ealert(1)%3C/script%3E&state=s";

@@ -79,7 +79,7 @@ impl Guard {
             (None, _) => Ok(None),
             (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host, page) => Ok(Some(origin)),
             _ => Err("this Origin is not allowed; if you trust that site, allow it with .allow_origin(..), \
-                    HttpOptions::allowed_origins, or --allow-origin of `linchpin serve`"),
+                    HttpOptions::allowed_origins, or the flag --allow-origin"),
         }
     }
 
@@ -109,7 +109,7 @@ impl Guard {
 /// The request's host, if all places that name a host name an allowed one.
 fn host_of<'a>(uri: &'a Uri, header: Option<&'a [u8]>, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
     const FOREIGN: &str = "this Host is not allowed; if clients are meant to use that name, allow it with .allow_host(..), \
-                           HttpOptions::allowed_hosts, or --accept-host of `linchpin serve`";
+                           HttpOptions::allowed_hosts, or the flag --accept-host";
     // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
     let authority = uri.authority().map(|a| a.as_str().as_bytes());
     let host = authority.or(header).ok_or("the Host header is missing")?;

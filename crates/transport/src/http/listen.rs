@@ -501,7 +501,7 @@ fn warn_of_hosts(addr: SocketAddr, options: &HttpOptions) {
     if addr.ip().is_unspecified() && options.allowed_hosts.is_none() && !options.any_host {
         tracing::warn!(
             "{addr} is reachable from other machines, but only a Host of localhost, 127.0.0.1 or [::1] is allowed; \
-             allow the name that clients use with .allow_host(..), or --accept-host of `linchpin serve`"
+             allow the name that clients use with .allow_host(..), or the flag --accept-host"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! `linchpin bridge`: another server behind another transport and another revision.
 
+use crate::client::login::path;
 use crate::client::target::{Kind, TargetArgs};
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -153,11 +154,10 @@ pub(crate) struct ClientArgs {
     /// Path of the readiness probe [default: /readyz].
     #[arg(long, value_name = "PATH", requires = "http", value_parser = path)]
     pub(crate) ready: Option<String>,
-}
 
-fn path(text: &str) -> Result<String, String> {
-    let fine = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
-    if fine { Ok(text.to_owned()) } else { Err("expected a path such as /mcp".to_owned()) }
+    /// Also stop at the end of standard input, if that is a pipe. Not on Windows.
+    #[arg(long, requires = "http")]
+    pub(crate) stop_with_stdin: bool,
 }
 
 /// A number of bytes.
@@ -224,6 +224,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
             Failure::usage(why).hint("add --auth token, --auth keys:FILE or --auth URL (an authorization server)")
         );
     }
+    args.place.stops_with_stdin = args.clients.stop_with_stdin;
     args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
     let is_url = matches!(target.kind, Kind::Web(..));
     let redactor = Arc::new(target.redactor);
