@@ -10,7 +10,7 @@ use crate::visits;
 use bytes::Bytes;
 use linchpin_core::message::Request;
 use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError};
-use linchpin_core::{ClientCaps, Id, Reply, ReplyKind};
+use linchpin_core::{ClientCaps, Features, Id, Reply, ReplyKind};
 use linchpin_proto::translate::ask;
 use linchpin_types::error::code;
 use linchpin_types::jsonrpc::method;
@@ -70,6 +70,7 @@ pub(crate) struct Parked {
     /// Who called what.
     identity: Box<str>,
     called: Value,
+    features: &'static Features,
     caps: ClientCaps,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -223,6 +224,7 @@ impl Parked {
             state: format!("{:032x}", u128::from_ne_bytes(random)).into(),
             identity: identity(context).into(),
             called: called(request),
+            features: request.caller.features(),
             caps: request.caller.caps(),
             inner: Mutex::new(Inner { given, ..Inner::default() }),
             changed: Notify::new(),
@@ -372,13 +374,7 @@ impl Parked {
 impl Relay for Parked {
     // A question of the upstream, which is refused if the client has not declared that it can be asked.
     fn ask(&self, mut question: ServerRequest) {
-        let can = match &*question.method {
-            method::ELICITATION_CREATE if ask::is_url(&question.params) => self.caps.elicitation_url,
-            method::ELICITATION_CREATE => self.caps.elicitation_form,
-            method::SAMPLING_CREATE_MESSAGE => self.caps.sampling,
-            method::ROOTS_LIST => self.caps.roots,
-            _ => false,
-        };
+        let can = ask::is_declared(&question.method, &question.params, self.features, &self.caps);
         let can = can && ask::visited_page(&question.params).is_none_or(|url| visits::is_for_a_browser(&url));
         let mut inner = lock(&self.inner);
         if !can || inner.over || inner.questions.len() >= QUESTIONS_MAX {
