@@ -11,6 +11,7 @@ use crate::fail::Failure;
 use crate::help;
 use crate::serve::{several, words};
 use crate::show::out::{note, tell};
+use clap::error::ContextKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use linchpin_kit::redact_urls;
 use std::ffi::OsString;
@@ -168,14 +169,18 @@ impl Command {
 /// Prints help to standard output with status 0, or a usage error to standard error with status 2. Hosts may show only one
 /// line, so the most useful one comes first.
 pub(crate) fn usage(e: clap::Error, given: &[OsString]) -> ExitCode {
-    let e = words::without_passwords(e);
+    let meant = several::meant(&e, given);
+    let mut e = words::without_passwords(e);
+    if meant.is_some() {
+        e.remove(ContextKind::SuggestedSubcommand);
+    }
     let text = e.render().to_string();
     match redact_urls(&text) {
         shown if shown != text && e.use_stderr() => tell(&shown),
         // A closed stream cannot be reported.
         _ => drop(e.print()),
     }
-    if let Some(hint) = several::hint(&e, given) {
+    if let Some(hint) = meant.or_else(|| several::hint(&e, given)) {
         note(redact_urls(&format!("hint: {hint}")));
     }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })

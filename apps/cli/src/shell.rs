@@ -5,6 +5,11 @@ pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     shell_words::split(line).ok()
 }
 
+/// A path as one word.
+pub(crate) fn path(path: &std::path::Path) -> String {
+    joined(&[path.display().to_string()])
+}
+
 /// Joins words into a line that a shell splits into the same words. A word that needs no quotes gets none.
 pub(crate) fn joined(words: &[String]) -> String {
     let plain =

@@ -21,6 +21,11 @@ pub(crate) fn without_metadata(origin: &str) -> Server {
     }
 }
 
+/// Whether nothing is known of a server but its origin.
+pub(crate) fn is_assumed(server: &Server) -> bool {
+    *server == without_metadata(&server.issuer)
+}
+
 /// The token endpoint.
 pub(crate) fn token_endpoint(server: &Server) -> Result<&str, Error> {
     server.token_endpoint.as_deref().ok_or_else(|| {

@@ -8,6 +8,7 @@ use crate::client::{Client, Credential, Method};
 use crate::config::Config;
 use crate::error::{Error, Kind, quote};
 use crate::fetch::{Asker, JSON, is_good};
+use crate::metadata;
 use crate::store::Registered;
 use http::HeaderMap;
 use linchpin_oauth::{AuthorizationServerMetadata as Server, OFFLINE_ACCESS, Scopes, Secret};
@@ -190,6 +191,12 @@ fn application_type(redirect_uri: &str) -> &'static str {
 }
 
 fn refused(server: &Server, status: u16, document: &Value) -> Error {
+    if matches!(status, 404 | 405) && metadata::is_assumed(server) {
+        return Error::discovery(format!(
+            "the server at {} has no login: it names no authorization server; it needs a token from its operator",
+            server.issuer
+        ));
+    }
     let text = |name: &str| document.get(name).and_then(Value::as_str).map(|text| quote(text, &[]));
     let code = text("error").unwrap_or_else(|| format!("status {status}"));
     let why = text("error_description").map_or(String::new(), |why| format!(": {why}"));
@@ -215,6 +222,19 @@ pub(crate) fn scopes(now: Option<&Scopes>, supported: Option<&Scopes>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_of_which_nothing_is_known_and_that_registers_nobody_has_no_login() {
+        let assumed = metadata::without_metadata("https://a.example");
+        let known = Server { scopes_supported: Some(["read"].into_iter().collect()), ..assumed.clone() };
+        for (server, status, no_login) in
+            [(&assumed, 404, true), (&assumed, 405, true), (&assumed, 400, false), (&known, 404, false)]
+        {
+            let error = refused(server, status, &Value::Null);
+            assert_eq!(error.to_string().contains("has no login"), no_login, "{status}: {error}");
+            assert_eq!(error.is_registration(), !no_login, "{status}: {error}");
+        }
+    }
 
     #[test]
     fn only_an_address_elsewhere_makes_a_web_application() {

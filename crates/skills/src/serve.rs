@@ -2,7 +2,7 @@
 
 use crate::files::SkillFiles;
 use crate::snapshot::{File, Snapshot};
-use crate::source::{OnChange, Watched};
+use crate::source::{OnChange, Watched, left_out};
 use bytes::Bytes;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -171,7 +171,7 @@ impl Skills {
                 let mut files = make(cx.clone()).await?;
                 let snapshot = Snapshot::of(&mut files, self.digests).map_err(Error::internal)?;
                 for problem in &snapshot.problems {
-                    tracing::warn!("left out: {problem}");
+                    tracing::warn!("{}", left_out(problem));
                 }
                 Ok(Arc::new(snapshot))
             }

@@ -147,10 +147,20 @@ fn read(walked: &mut Walked) -> io::Result<Snapshot> {
 /// Logs what was left out, unless it was known.
 fn report(snapshot: &Snapshot, known: &BTreeSet<String>) {
     for problem in snapshot.problems.iter().filter(|problem| !known.contains(*problem)) {
-        tracing::warn!("left out: {problem}");
+        tracing::warn!("{}", left_out(problem));
     }
     for warning in snapshot.warnings.iter().filter(|warning| !known.contains(*warning)) {
         tracing::warn!("{warning}");
+    }
+}
+
+/// What is logged of a problem, which begins with the name of what has it.
+pub(crate) fn left_out(problem: &str) -> String {
+    match problem.split_once(": ") {
+        // A file in a skill, or a skill further down.
+        Some((name, why)) if name.contains('/') => format!("`{name}` is left out: {why}"),
+        Some((name, why)) => format!("skill `{name}` is left out: {why}"),
+        None => format!("left out: {problem}"),
     }
 }
 

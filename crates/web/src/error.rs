@@ -170,23 +170,32 @@ pub(super) fn host(url: &Url) -> String {
 fn tls_text(host: &str, error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(why) => {
-            let why = match why {
-                rustls::CertificateError::UnknownIssuer => "its issuer is not trusted by this machine".to_owned(),
-                rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
-                    "it has expired".to_owned()
-                }
-                rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
-                    "it is for another name".to_owned()
-                }
-                rustls::CertificateError::BadSignature => "its signature is wrong".to_owned(),
-                other => other.to_string(),
-            };
-            format!("the TLS certificate of {host} is not trusted: {why}")
+            format!("the TLS certificate of {host} is not trusted: {}", certificate_text(why))
         }
         rustls::Error::InvalidMessage(_) => {
             format!("{host} does not use TLS; should the URL start with http:// instead of https://?")
         }
         other => format!("no secure connection to {host}: {other}"),
+    }
+}
+
+/// Why a certificate is not accepted. What `rustls` shows of most of its errors is for programmers.
+fn certificate_text(error: &rustls::CertificateError) -> &'static str {
+    use rustls::CertificateError as E;
+    match error {
+        E::UnknownIssuer => "its issuer is not trusted by this machine",
+        E::Expired | E::ExpiredContext { .. } => "it has expired",
+        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet",
+        E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name",
+        E::BadSignature => "its signature is wrong",
+        E::BadEncoding => "it is malformed",
+        E::Revoked => "it was revoked",
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers",
+        // The name of this error is only in a text.
+        E::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "it is the certificate of an authority, not of a server"
+        }
+        _ => "it breaks the rules for certificates",
     }
 }
 
@@ -236,6 +245,21 @@ fn without_farewell(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_a_certificate_is_refused_is_said_in_words() {
+        use rustls::{CertificateError as E, OtherError};
+        let other = |text: &'static str| E::Other(OtherError(std::sync::Arc::new(io::Error::other(text))));
+        for (error, says) in [
+            (E::UnknownIssuer, "its issuer is not trusted by this machine"),
+            (E::NotValidYet, "it is not valid yet"),
+            (other("CaUsedAsEndEntity"), "it is the certificate of an authority, not of a server"),
+            (other("PathLenConstraintViolated"), "it breaks the rules for certificates"),
+        ] {
+            let text = tls_text("a.example", &rustls::Error::InvalidCertificate(error));
+            assert_eq!(text, format!("the TLS certificate of a.example is not trusted: {says}"));
+        }
+    }
 
     #[test]
     fn what_a_server_says_as_it_closes_is_not_repeated() {

@@ -85,7 +85,7 @@ fn home(config: &Config) -> Option<PathBuf> {
 pub(crate) fn region(config: &Config) -> std::result::Result<String, ToolError> {
     let region = config.region.clone().or_else(|| of_profile(config)).ok_or_else(|| {
         ToolError::new("No region is set")
-            .hint("Set AWS_REGION or --region to where the knowledge base is: eu-central-1.")
+            .hint("Set AWS_REGION or --region to where the knowledge base is, for example eu-central-1.")
     })?;
     let valid = (1..=32).contains(&region.len()) && region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if valid { Ok(region) } else { Err(ToolError::new(format!("Not a region of AWS: {region}"))) }

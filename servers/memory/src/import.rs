@@ -15,8 +15,13 @@ pub(crate) struct Imported {
 impl fmt::Display for Imported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Imported { entities, relations, observations } = self;
-        write!(f, "{entities} entities, {relations} relations, {observations} observations of known entities")
+        let (y, r, o) = (if *entities == 1 { "y" } else { "ies" }, plural(*relations), plural(*observations));
+        write!(f, "{entities} entit{y}, {relations} relation{r}, {observations} observation{o} of known entities")
     }
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
 }
 
 /// Adds the records of another graph that are missing in this one. Idempotent.

@@ -354,12 +354,25 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
 
 /// Adds hints to a failed HTTP connection, whose cause is only in the message.
 fn unreachable_web(failure: Failure, why: &str) -> Failure {
-    let says = |part: &str| why.to_ascii_lowercase().contains(part);
-    match () {
-        () if says("refuse") => failure.hint("is the server running, and the port correct?"),
+    match web_hint(why) {
+        Some(hint) => failure.hint(hint),
         // The message is sufficient.
-        () if says("without tls") => failure,
-        () => failure.hint("--trace shows the messages"),
+        None if ["without TLS", "is not trusted"].iter().any(|part| why.contains(part)) => failure,
+        None => failure.hint("--trace shows the messages"),
+    }
+}
+
+/// What helps with this failed HTTP connection.
+pub(crate) fn web_hint(why: &str) -> Option<&'static str> {
+    let says = |part: &str| why.contains(part);
+    match () {
+        () if says("refused the connection") || says("onnection refused") => {
+            Some("is the server running, and the port correct?")
+        }
+        () if says("trusted by this machine") || says("certificate of an authority") => {
+            Some("SSL_CERT_FILE=FILE names authorities of your own")
+        }
+        () => None,
     }
 }
 

@@ -167,6 +167,10 @@ impl TargetArgs {
         if self.is_said() && !words.is_empty() {
             return Err(Failure::usage(format!("server given twice: `{}`", words.join(" "))));
         }
+        if !self.command.is_empty() && (self.config.is_some() || self.server.is_some() || self.url.is_some()) {
+            let why = format!("server given twice: `{}`", shell::joined(&self.command));
+            return Err(Failure::usage(why).hint("with `-- COMMAND` leave out --server, --config and --url"));
+        }
         if let [one] = self.command.as_slice()
             && is_address(one)
             && self.transport != Transport::Stdio
@@ -198,6 +202,7 @@ impl TargetArgs {
                 let words = shell::split(one).ok_or_else(|| Failure::usage("unclosed quote in the server's command"))?;
                 self.program(&words)
             }
+            [one] if is_missing_file(one) => Err(Failure::usage(format!("there is no file {one}"))),
             [one, more, ..] if looks_like(one) => Err(Failure::usage(format!("unexpected argument `{more}`"))),
             words => self.program(words),
         }
@@ -343,6 +348,12 @@ fn is_socket(word: &str) -> bool {
     }
 }
 
+/// Whether a word is the path of a transcript or another file of JSON which is not there.
+fn is_missing_file(word: &str) -> bool {
+    let path = Path::new(word);
+    path.extension().is_some_and(|end| end == "jsonl" || end == "json") && !path.exists()
+}
+
 /// Whether a word can only be a target.
 fn looks_like(word: &str) -> bool {
     is_address(word) || is_socket(word) || Transcript::is(Path::new(word)) || meant(word).is_some()
@@ -427,6 +438,22 @@ mod tests {
         let program = std::env::current_exe().unwrap().display().to_string();
         let failure = TargetArgs::default().restrict_to(&mut vec![program.clone(), "add".to_owned()]).err().unwrap();
         assert!(format!("{failure:?}").contains(&format!("did you mean `-- {program}` at the end?")), "{failure:?}");
+    }
+
+    #[test]
+    fn what_is_no_server_is_said() {
+        let command = vec!["linchpin".to_owned(), "serve".to_owned(), "memory".to_owned()];
+        let of = |command: &[String]| TargetArgs { command: command.to_vec(), ..TargetArgs::default() };
+        for (args, words, says) in [
+            (TargetArgs { server: Some("ok".into()), ..of(&command) }, &[][..], "server given twice: `linchpin serve"),
+            (TargetArgs { url: Some("http://x".into()), ..of(&command) }, &[], "server given twice"),
+            (of(&command), &["http://x"], "server given twice: `http://x`"),
+            (of(&[]), &["nofile.jsonl"], "there is no file nofile.jsonl"),
+            (of(&[]), &["no/file.json"], "there is no file no/file.json"),
+        ] {
+            let failure = args.resolve(words.iter().map(ToString::to_string).collect()).err().expect("it is no server");
+            assert!(failure.message().starts_with(says), "{}", failure.message());
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl FromArgMatches for Serve {
             }
             // One of several, behind an option for all of them.
             if servers.is_empty() || is_given(&own) {
-                let why = format!("options of `{}` belong after its name: linchpin serve {0} [OPTIONS]", entry.name);
+                let why = format!("options of `{}` belong after its name\n", entry.name);
                 return Err(clap::Error::raw(ErrorKind::ArgumentConflict, why));
             }
             servers.push(entry.name.to_owned());

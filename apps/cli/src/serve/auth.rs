@@ -5,6 +5,7 @@ use super::issuer::{IssuerArgs, Place};
 use super::place::Clients;
 use super::url::{host, origin};
 use crate::fail::Failure;
+use crate::shell;
 use clap::Args;
 use linchpin::Server;
 use linchpin::guard::{Guard, Keys, Scopes, TrustedIssuer};
@@ -13,7 +14,7 @@ use linchpin::issuer::Issuer;
 use linchpin::transport::Gate;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -104,8 +105,6 @@ fn tool_scope(text: &str) -> Result<(String, String), String> {
 /// The gate of a server, and what clients need to pass it.
 pub(crate) struct Protection {
     pub(crate) gate: Arc<dyn Gate>,
-    /// The host of the public URL.
-    pub(crate) host: Option<String>,
     pub(super) pass: Pass,
 }
 
@@ -125,7 +124,7 @@ pub(crate) enum Pass {
 
 impl fmt::Debug for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Protection").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Protection").finish_non_exhaustive()
     }
 }
 
@@ -186,7 +185,8 @@ impl AuthArgs {
                     Pass::Token(token.expose().to_owned())
                 }
                 Auth::Keys(file) => {
-                    accepted.keys.push(Keys::file(file).map_err(Failure::usage)?);
+                    let hint = || format!("create it with `linchpin auth key new NAME --file {}`", shell::path(file));
+                    accepted.keys.push(Keys::file(file).map_err(|why| missing(why, file, hint))?);
                     Pass::Key
                 }
                 #[cfg(feature = "web")]
@@ -207,15 +207,13 @@ impl AuthArgs {
                 sse.into_iter().fold(issuer, Issuer::also_at).accept(move |guard| accepted.clone().by(guard))
             };
             let gate = self.issuer.gate(place, &url, &self.all_scopes(), &self.trusted_proxy, accept)?;
-            let host = host(&url).map(str::to_owned);
-            return Ok(Some(Protection { gate, host, pass }));
+            return Ok(Some(Protection { gate, pass }));
         }
         let guard = url.as_deref().map_or_else(Guard::for_keys, Guard::new);
         let guard = accepted.by(guard.trusted_proxies(self.trusted_proxy.iter().copied()));
         let guard = sse.into_iter().fold(guard, Guard::also_at);
         guard.check().map_err(Failure::usage)?;
-        let host = self.public_url.as_deref().and_then(host).map(str::to_owned);
-        Ok(Some(Protection { gate: Arc::new(guard), host, pass }))
+        Ok(Some(Protection { gate: Arc::new(guard), pass }))
     }
 
     /// Where users log in, if they do.
@@ -246,6 +244,17 @@ impl AuthArgs {
         Ok(issuer)
     }
 
+    /// The URL that clients use, if it was given, and its host.
+    pub(crate) fn public(&self) -> Result<Option<(&str, &str)>, Failure> {
+        let Some(url) = self.public_url.as_deref() else { return Ok(None) };
+        let is_web = url.starts_with("https://") || url.starts_with("http://");
+        let host = host(url).filter(|_| is_web && !url.contains(|c: char| c.is_whitespace() || c.is_control()));
+        host.map(|host| Some((url, host))).ok_or_else(|| {
+            Failure::usage(format!("--public-url: {url} is not a usable URL"))
+                .hint("for example --public-url https://mcp.example.com/mcp")
+        })
+    }
+
     /// The public URL. On this machine it is the address.
     fn url(&self, addr: &str, tls: bool) -> Result<Option<String>, Failure> {
         if self.public_url.is_some() {
@@ -266,6 +275,12 @@ impl AuthArgs {
         let auto = if self.scopes.is_some() { &["read", "write"][..] } else { &[] };
         auto.iter().copied().chain(self.tool_scope.iter().map(|(_, scope)| scope.as_str())).collect()
     }
+}
+
+/// A file cannot be used. If it is missing, what makes it is said.
+pub(super) fn missing(why: impl fmt::Display, file: &Path, hint: impl FnOnce() -> String) -> Failure {
+    let failure = Failure::usage(why);
+    if file.exists() { failure } else { failure.hint(hint()) }
 }
 
 /// Who is let in without a login here.
@@ -308,6 +323,29 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(text.parse::<Auth>().ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_is_checked_and_its_host_is_known_without_authorization() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[arg(long)]
+            http: Option<String>,
+            #[command(flatten)]
+            auth: AuthArgs,
+        }
+        for (url, host) in [
+            ("https://mcp.example.com/mcp", Some("mcp.example.com")),
+            ("http://mcp.example.com:8080", Some("mcp.example.com")),
+            ("foo", None),
+            ("ftp://mcp.example.com", None),
+            ("https:///mcp", None),
+            ("https://a b/mcp", None),
+        ] {
+            let line: Line = clap::Parser::parse_from(["x", "--http", "127.0.0.1:0", "--public-url", url]);
+            assert_eq!(line.auth.public().ok().flatten().map(|(_, host)| host), host, "{url}");
+            assert!(line.http.is_some());
         }
     }
 

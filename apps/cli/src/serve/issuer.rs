@@ -1,9 +1,11 @@
 //! `--auth login` and `--auth github`, `google`, …: an authorization server of the program's own, in front of the server.
 
+use super::auth::missing;
 use super::keyring::keyring;
 use super::store::StoreArgs;
 use super::url::origin;
 use crate::fail::Failure;
+use crate::shell;
 use clap::Args;
 use linchpin::guard::{Introspection, Scopes};
 use linchpin::issuer::{Issuer, Upstream, Users};
@@ -98,7 +100,10 @@ impl Place {
     pub(super) fn logs_in(&self, issuer: Issuer) -> Result<Issuer, Failure> {
         Ok(match self {
             Place::Here(None) => issuer.users(Users::once()),
-            Place::Here(Some(file)) => issuer.users(Users::file(file).map_err(Failure::usage)?),
+            Place::Here(Some(file)) => {
+                let hint = || format!("create it with `linchpin user add NAME --file {}`", shell::path(file));
+                issuer.users(Users::file(file).map_err(|why| missing(why, file, hint))?)
+            }
             Place::Provider(name, at) => issuer.upstream(provider(name, at)?),
         })
     }
@@ -129,13 +134,13 @@ pub(super) fn introspection() -> Result<Option<Introspection>, Failure> {
 
 /// The provider, with the client that this program is there.
 fn provider(name: &str, at: &str) -> Result<Upstream, Failure> {
-    let missing = |what: &str| {
-        Failure::usage(format!("{what} is not set: it is that of the client which {name} knows this program by"))
+    let unset = |what: &str, which: &str| {
+        Failure::usage(format!("{what} is not set: the {which} of your OAuth app at {name}"))
             .hint("register one there, with the callback URL ORIGIN/callback, and set LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET")
     };
     let (id, secret) = client("LINCHPIN_CLIENT_ID", "LINCHPIN_CLIENT_SECRET")?;
-    let id = id.ok_or_else(|| missing("LINCHPIN_CLIENT_ID"))?;
-    let secret = secret.ok_or_else(|| missing("LINCHPIN_CLIENT_SECRET"))?;
+    let id = id.ok_or_else(|| unset("LINCHPIN_CLIENT_ID", "client id"))?;
+    let secret = secret.ok_or_else(|| unset("LINCHPIN_CLIENT_SECRET", "client secret"))?;
     Ok(match name {
         "github" => Upstream::github(id, secret),
         "google" => Upstream::google(id, secret),

@@ -1,6 +1,7 @@
 //! Configuration snippets for hosts.
 
 use super::auth::Pass;
+use super::url::origin;
 use crate::shell;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -26,6 +27,8 @@ pub(crate) struct Front {
     pub(crate) hosts: Vec<String>,
     /// What clients must send.
     pub(crate) pass: Pass,
+    /// The URL that clients use, if it was given.
+    pub(crate) public: Option<String>,
 }
 
 /// Returns the note for a stdio server started by hand.
@@ -51,14 +54,22 @@ pub(crate) fn waiting(card: &Card<'_>) -> String {
 
 /// Returns the note for a listening server.
 pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, front: &Front) -> String {
-    let place = format!("{}://{}", if front.tls { "https" } else { "http" }, reached(addr, front));
-    let url = match &front.pass {
-        Pass::Login(url) => url.clone(),
-        _ => format!("{place}{}", front.paths.0.as_deref().unwrap_or("/mcp")),
+    let public = match &front.pass {
+        Pass::Login(url) => Some(url),
+        _ => front.public.as_ref(),
     };
+    let scheme = if front.tls { "https" } else { "http" };
+    // Accepted host names may be those of a proxy.
+    let place = format!("{scheme}://{}", public.map_or_else(|| reached(addr, front), |_| addr.to_string()));
+    let here = format!("{place}{}", front.paths.0.as_deref().unwrap_or("/mcp"));
+    let url = public.unwrap_or(&here);
     let name = card.name;
-    let mut out = format!("{name} is listening on {url}\n");
+    let mut out = format!("{name} is listening on {here}\n");
+    if *url != here {
+        let _ = writeln!(out, "for clients at {url}");
+    }
     if front.sse {
+        let place = public.map_or(place.as_str(), |url| origin(url));
         let _ = writeln!(out, "for 2024-11-05 clients: {place}{}", front.paths.1.as_deref().unwrap_or("/sse"));
     }
     if addr.ip().is_unspecified() && front.hosts.is_empty() {
@@ -177,9 +188,30 @@ mod tests {
         assert_eq!(said(Pass::Key).matches("Bearer YOUR_KEY").count(), 3);
         let login = said(Pass::Login("https://mcp.example.com/mcp".into()));
         assert!(
-            login.starts_with("filesystem is listening on https://mcp.example.com/mcp\n") && !login.contains("Bearer"),
+            login.contains("--transport http filesystem https://mcp.example.com/mcp\n") && !login.contains("Bearer"),
             "{login}"
         );
+    }
+
+    #[test]
+    fn the_real_address_is_said_beside_that_for_clients() {
+        let local = "http://127.0.0.1:8931/mcp";
+        let public = "https://mcp.example.com/mcp";
+        for (pass, given, elsewhere) in [
+            (Pass::Nothing, None, false),
+            (Pass::Nothing, Some(public), true),
+            (Pass::Key, Some(public), true),
+            (Pass::Login(public.into()), Some(public), true),
+            (Pass::Login(local.into()), None, false),
+        ] {
+            let hosts = given.map(|_| "mcp.example.com".to_owned()).into_iter().collect();
+            let front = Front { pass, hosts, public: given.map(str::to_owned), ..Front::default() };
+            let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), &front);
+            assert!(text.starts_with(&format!("filesystem is listening on {local}\n")), "{text}");
+            assert_eq!(text.contains(&format!("\nfor clients at {public}\n")), elsewhere, "{text}");
+            let url = if elsewhere { public } else { local };
+            assert!(text.contains(&format!("claude mcp add --transport http filesystem {url}")), "{text}");
+        }
     }
 
     #[test]

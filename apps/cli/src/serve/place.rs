@@ -68,6 +68,10 @@ pub(crate) struct PlaceArgs {
     #[arg(skip)]
     protection: Option<Protection>,
 
+    /// The URL that clients use.
+    #[arg(skip)]
+    public: Option<String>,
+
     /// What /readyz says: why requests cannot be served now.
     #[arg(skip)]
     pub(crate) ready: Option<Ready>,
@@ -136,8 +140,9 @@ impl PlaceArgs {
     pub(crate) fn guard(&mut self, auth: &AuthArgs) -> Result<(), Failure> {
         let addr = self.http.as_deref().unwrap_or_default();
         self.protection = auth.protection(self.clients(), addr, self.tls_cert.is_some(), self.sse)?;
-        if let Some(host) = self.protection.as_ref().and_then(|protection| protection.host.clone()) {
-            self.accept_host.insert(0, host);
+        if let Some((url, host)) = auth.public()? {
+            self.accept_host.insert(0, host.to_owned());
+            self.public = Some(url.to_owned());
         }
         Ok(())
     }
@@ -178,7 +183,10 @@ impl PlaceArgs {
             match (socket, address) {
                 (None, None) => {
                     if self.tells() {
-                        tell(&paste::waiting(card));
+                        let text = paste::waiting(card);
+                        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+                        note(first);
+                        tell(rest);
                     }
                     let place = stdio().with_graceful_shutdown(shutdown_signal());
                     place.serve(service).await.map_err(Failure::new)
@@ -203,7 +211,7 @@ impl PlaceArgs {
 
     fn tls(&self) -> Result<Option<Tls>, Failure> {
         let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        Tls::from_files(certificate, key).map(Some).map_err(Failure::new)
+        Tls::from_files(certificate, key).map(Some).map_err(Failure::usage)
     }
 
     fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
@@ -237,7 +245,14 @@ impl PlaceArgs {
         let mut options = HttpOptions::default();
         self.change.iter().for_each(|Change(change)| change(&mut options));
         let paths = (options.path, Some(options.sse_paths.0));
-        let front = Front { tls: tls.is_some(), sse: self.sse, paths, hosts: self.accept_host.clone(), pass };
+        let front = Front {
+            tls: tls.is_some(),
+            sse: self.sse,
+            paths,
+            hosts: self.accept_host.clone(),
+            pass,
+            public: self.public.clone(),
+        };
         if let Some(tls) = tls {
             place = place.tls(tls);
         }
@@ -329,7 +344,11 @@ pub(super) fn refused(addr: &str, e: &io::Error) -> Failure {
     // The message explains the cause.
     match e.kind() {
         io::ErrorKind::AddrInUse => failure.hint("port 0 picks a free port"),
-        io::ErrorKind::InvalidInput => failure.exit(Exit::Usage).hint("expected HOST:PORT, for example 127.0.0.1:8931"),
+        io::ErrorKind::InvalidInput if e.to_string().contains("write it as host:port") => {
+            let failure = Failure::usage(format!("cannot listen on {addr}: it is not an address"));
+            failure.hint("expected HOST:PORT, for example 127.0.0.1:8931")
+        }
+        io::ErrorKind::InvalidInput => failure.exit(Exit::Usage),
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("this machine has no such address; use 127.0.0.1 for local clients")
         }

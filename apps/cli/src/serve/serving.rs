@@ -87,8 +87,12 @@ impl ServingArgs {
 /// The skills below a directory.
 pub(crate) fn skills(directory: &Path) -> Result<Skills, Failure> {
     let skills = Skills::dir(directory);
-    let skills = skills.map_err(|e| Failure::new(format!("cannot read the skills of {}: {e}", directory.display())));
-    Ok(skills?.directories(true))
+    let skills =
+        skills.map_err(|e| Failure::usage(format!("cannot read the skills of {}: {e}", directory.display())))?;
+    if skills.entries().is_empty() && skills.problems().is_empty() {
+        out::note(format!("note: {} contains no skill (a directory with a SKILL.md)", directory.display()));
+    }
+    Ok(skills.directories(true))
 }
 
 /// Opens an audit log.
@@ -96,5 +100,5 @@ pub(crate) fn audit(file: &Path) -> Result<Audit, Failure> {
     if file == Path::new("-") {
         return Ok(Audit::writer(out::log()));
     }
-    Audit::file(file).map_err(|e| Failure::new(format!("cannot open the audit log {}: {e}", file.display())))
+    Audit::file(file).map_err(|e| Failure::usage(format!("cannot open the audit log {}: {e}", file.display())))
 }

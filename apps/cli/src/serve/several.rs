@@ -18,6 +18,7 @@ use linchpin::Server;
 use linchpin_kit::{Given, Options, Service, ToolChoice, ToolError, ToolPrefix, Vars, cli};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// One server, or several in one process.
 #[derive(Debug)]
@@ -346,7 +347,7 @@ pub(crate) fn refuse_bare_names(entry: &Entry, matches: &ArgMatches) -> Result<(
     let words: Vec<String> =
         ids.flat_map(|id| matches.get_many::<String>(&id).into_iter().flatten().cloned().collect::<Vec<_>>()).collect();
     match words.as_slice() {
-        [first, ..] if entry.main != Main::Word && words.iter().all(|word| is_server(word)) => {
+        [first, ..] if words.iter().all(|word| is_meant(entry, word)) => {
             let (name, all) = (entry.name, words.join(" "));
             Err(Failure::usage(format!("`{first}` is the name of a server"))
                 .hint(format!("to serve all of them: linchpin serve {name}: {all}"))
@@ -356,8 +357,68 @@ pub(crate) fn refuse_bare_names(entry: &Entry, matches: &ArgMatches) -> Result<(
     }
 }
 
-/// What to say of an argument that is unknown to one server, or to all of several.
+/// Whether a word after a server's name is another server. Where it may be a file or directory, only if there is none.
+fn is_meant(entry: &Entry, word: &str) -> bool {
+    match entry.main {
+        Main::Word => Entry::named(word).is_some() && !Path::new(word).exists(),
+        _ => is_server(word),
+    }
+}
+
+/// Commands that are elsewhere.
+const ELSEWHERE: &[(&str, &str)] = &[
+    #[cfg(feature = "client")]
+    ("login", "auth login"),
+    #[cfg(feature = "client")]
+    ("logout", "auth logout"),
+    ("version", "--version"),
+];
+
+/// A word of the command line, to be printed: it may hold a password.
+fn shown(word: &str) -> String {
+    if word.contains(['@', ' ', '=']) { without_password(word) } else { word.to_owned() }
+}
+
+/// What was meant by an unknown command: a server, or a command that is elsewhere.
+pub(crate) fn meant(e: &clap::Error, given: &[OsString]) -> Option<String> {
+    let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(unknown))) =
+        (e.kind(), e.get(ContextKind::InvalidSubcommand))
+    else {
+        return None;
+    };
+    let words = given.iter().skip(1).map(|word| word.to_string_lossy());
+    let mut words = words.skip_while(|word| word.starts_with('-'));
+    // Not that of a command of several, as `auth`.
+    words.next().filter(|word| word == unknown)?;
+    let ours = match ELSEWHERE.iter().find(|(name, _)| name == unknown) {
+        Some((_, ours)) => (*ours).to_owned(),
+        None => format!("serve {}", Entry::named(unknown)?.name),
+    };
+    let rest: Vec<String> = words.map(|word| shown(&word)).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!(" {}", shell::joined(&rest)) };
+    Some(format!("did you mean `linchpin {ours}{rest}`?"))
+}
+
+/// The command line with the options that were before a server's name after it.
+fn in_order(given: &[OsString]) -> Option<String> {
+    let words: Vec<String> = given.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let serve = words.iter().position(|word| word == "serve")?;
+    let (before, after) =
+        words[serve + 1..].split_at(words[serve + 1..].iter().position(|w| Entry::named(w).is_some())?);
+    // Of several, they belong to one of them.
+    if before.is_empty() || before.iter().any(|word| is_server(word)) {
+        return None;
+    }
+    let (name, after) = after.split_first()?;
+    let words: Vec<String> = before.iter().chain(after).map(|word| shown(word)).collect();
+    Some(format!("linchpin serve {name} {}", shell::joined(&words)))
+}
+
+/// What to say of an argument that is unknown to one server, or to all of several, or in the wrong place.
 pub(crate) fn hint(e: &clap::Error, given: &[OsString]) -> Option<String> {
+    if e.kind() == ErrorKind::ArgumentConflict && e.to_string().contains("belong after its name") {
+        return in_order(given);
+    }
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) = (e.kind(), e.get(ContextKind::InvalidArg))
     else {
         return None;
@@ -369,7 +430,12 @@ pub(crate) fn hint(e: &clap::Error, given: &[OsString]) -> Option<String> {
         Some(_) if is_server(unknown) => {
             Some(format!("to serve several, put a colon after the first: linchpin serve {server}: {unknown}"))
         }
-        Some(_) => None,
+        Some(entry) => match entry.main {
+            Main::Flag(flag) if !unknown.starts_with('-') && entry.own_command().get_positionals().next().is_none() => {
+                Some(format!("did you mean {flag} {}?", without_password(unknown)))
+            }
+            _ => None,
+        },
         None => {
             Some("to pass flags to one of several servers, quote them with its name: 'git . --allow-remote'".into())
         }
@@ -385,6 +451,32 @@ fn is_server(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(all(feature = "git", feature = "time"))]
+    #[test]
+    fn what_was_meant_is_a_whole_command_line() {
+        let own = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, expected) in [
+            ("linchpin git .", Some("did you mean `linchpin serve git .`?")),
+            ("linchpin -v time", Some("did you mean `linchpin serve time`?")),
+            ("linchpin version", Some("did you mean `linchpin --version`?")),
+            ("linchpin zebra", None),
+        ] {
+            let given = own(line);
+            let command = Command::new("linchpin").subcommand(Command::new("serve")).subcommand_required(true);
+            let command = command.arg(Arg::new("verbose").short('v').action(clap::ArgAction::Count));
+            let error = command.try_get_matches_from(&given).unwrap_err();
+            assert_eq!(meant(&error, &given).as_deref(), expected, "{line}");
+        }
+        for (line, expected) in [
+            ("linchpin serve --read-only git .", Some("linchpin serve git --read-only .")),
+            ("linchpin -v serve --http 127.0.0.1:1 git .", Some("linchpin serve git --http 127.0.0.1:1 .")),
+            ("linchpin serve git .", None),
+            ("linchpin serve time: --read-only git .", None),
+        ] {
+            assert_eq!(in_order(&own(line)).as_deref(), expected, "{line}");
+        }
+    }
 
     #[test]
     fn a_server_that_windows_lacks_is_said_to_be_missing_there() {

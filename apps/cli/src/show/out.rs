@@ -2,7 +2,7 @@
 //! xtask tidy` sees to that), so that no text of a server reaches a terminal uncleaned: the writers here let no control
 //! character through but line feeds and tabs, and no escape sequence but the styles that this program itself asked for.
 
-use super::wrap::{columns, wrapped};
+use super::wrap::{columns, hanging, wrapped};
 use linchpin_core::exact;
 use serde::Serialize;
 use serde_json::Value;
@@ -39,6 +39,15 @@ impl Out {
         let text = self
             .width
             .map(|width| wrapped(text.as_ref(), width, mark()))
+            .map_or_else(|| text.as_ref().into(), Cow::Owned);
+        self.whole_line(&text)
+    }
+
+    /// Writes an entry of a list like [`Out::line`]. What is wrapped is indented under its name.
+    pub(crate) fn entry(&mut self, text: impl AsRef<str>) -> io::Result<()> {
+        let text = self
+            .width
+            .map(|width| hanging(text.as_ref(), width, mark()))
             .map_or_else(|| text.as_ref().into(), Cow::Owned);
         self.whole_line(&text)
     }

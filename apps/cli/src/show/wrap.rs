@@ -3,7 +3,14 @@
 /// Wraps lines between words at `width` characters. Continuation lines keep the indentation. Words longer than a line are not
 /// broken, so that URLs stay intact. Style marks have no width.
 pub(crate) fn wrapped(text: &str, width: usize, mark: &str) -> String {
-    let lines: Vec<String> = text.split('\n').map(|line| one(line, width, mark)).collect();
+    let lines: Vec<String> = text.split('\n').map(|line| one(line, width, mark, 0)).collect();
+    lines.join("\n")
+}
+
+/// The same, but continuations of lines without indentation have one of 2: those lines begin with a name.
+pub(crate) fn hanging(text: &str, width: usize, mark: &str) -> String {
+    let by = |line: &str| if line.starts_with(' ') { 0 } else { 2 };
+    let lines: Vec<String> = text.split('\n').map(|line| one(line, width, mark, by(line))).collect();
     lines.join("\n")
 }
 
@@ -34,13 +41,13 @@ pub(crate) fn columns(rows: &[(String, String)], width: Option<usize>, mark: &st
 /// The least width of a column of text, in characters.
 const BESIDE_MIN: usize = 24;
 
-fn one(line: &str, width: usize, mark: &str) -> String {
+fn one(line: &str, width: usize, mark: &str, more: usize) -> String {
     if length(line, mark) <= width {
         return line.to_owned();
     }
     let words = line.trim_start_matches(' ');
     // On a narrow terminal, the indentation is limited.
-    let indent = (line.len() - words.len()).min(width / 2);
+    let indent = (line.len() - words.len() + more).min(width / 2);
     let mut out = " ".repeat(line.len() - words.len());
     let mut room = width.saturating_sub(out.len());
     for (at, word) in words.split(' ').enumerate() {
@@ -85,6 +92,17 @@ mod tests {
             ("<1mbold<0m two", 7, "<1mbold<0m\ntwo"),
         ] {
             assert_eq!(wrapped(text, width, "<"), want, "{text} at {width}");
+        }
+    }
+
+    #[test]
+    fn entries_of_lists_continue_under_their_name() {
+        for (text, width, want) in [
+            ("name one two", 8, "name one\n  two"),
+            ("name one two\n    about it all", 12, "name one two\n    about it\n    all"),
+            ("\nname one two", 9, "\nname one\n  two"),
+        ] {
+            assert_eq!(hanging(text, width, "<"), want, "{text} at {width}");
         }
     }
 

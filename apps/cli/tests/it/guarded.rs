@@ -16,7 +16,7 @@ fn serve(home: &Path, words: &[&str]) -> Result<Served, String> {
 #[test]
 fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
     let home = tempfile::tempdir().unwrap();
-    let rows: [(&[&str], &str); 7] = [
+    let rows: [(&[&str], &str); 9] = [
         (&["--http", "0.0.0.0:0"], "--no-auth-i-know"),
         (&["--http", "[::]:0"], "--auth token"),
         (&["--http", "0.0.0.0:0", "--auth", "https://login.example.com"], "--public-url"),
@@ -24,7 +24,9 @@ fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
             &["--http", "127.0.0.1:0", "--auth", "http://login.example.com", "--public-url", "https://a/mcp"],
             "not https",
         ),
-        (&["--http", "127.0.0.1:0", "--auth", "keys:none.toml"], "none.toml"),
+        (&["--http", "127.0.0.1:0", "--public-url", "foo"], "foo is not a usable URL"),
+        (&["--http", "127.0.0.1:0", "--auth", "keys:none.toml"], "linchpin auth key new NAME --file none.toml"),
+        (&["--http", "127.0.0.1:1", "--auth", "login:none.toml"], "linchpin user add NAME --file none.toml"),
         (&["--http", "127.0.0.1:0", "--auth", "password"], "expected token, keys:FILE"),
         (&["--http", "127.0.0.1:0", "--auth", "token", "--tool-scope", "no_such=x"], "there is no tool no_such"),
     ];
@@ -86,7 +88,7 @@ fn a_server_with_an_issuer_tells_clients_where_to_log_in() {
     assert_eq!(served.url, format!("http://{addr}/mcp"));
     let (code, out, err) = run(home.path(), &["auth", "check", &served.url]);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(out.contains("resource is this URL") && out.contains("usable keys") && !out.contains("problem"), "{out}");
+    assert!(out.contains("resource is this URL") && out.contains("usable key") && !out.contains("problem"), "{out}");
 }
 
 #[test]

@@ -380,7 +380,12 @@ fn what_is_not_understood_is_refused_in_words() {
         (&["memory", "time"], 2, "`time` is the name of a server", "serve memory: time"),
         (&["git", "memory", "time"], 2, "`memory` is the name of a server", "serve git: memory time"),
         (&["git", "memory"], 2, "`memory` is the name of a server", "serve git ./memory"),
-        (&["--read-only", "filesystem", "one"], 2, "options of `filesystem` belong after its name", ""),
+        (
+            &["--read-only", "filesystem", "one"],
+            2,
+            "options of `filesystem` belong after its name",
+            "linchpin serve filesystem --read-only one",
+        ),
         (&["filesystem:one", "--read-only", "git", "."], 2, "options of `git` belong after its name", ""),
         (&["filesystem one --read-only", "filesystem:two"], 2, "server given twice: `fs`", "rename them"),
         (&["a=filesystem:one", "a=filesystem two"], 2, "server given twice: `a`", "rename them"),

@@ -61,7 +61,7 @@ fn skills_of_a_directory_are_served_listed_verified_printed_and_written() {
     assert!(code == Some(1) || code == Some(2), "{code:?}");
     assert!(err.contains("skill broken: SKILL.md, line 1: the file must begin with front matter"), "{err}");
     let (code, _, err) = linchpin(&["serve", "skills", "/nonexistent"]);
-    assert!(code == Some(1) && err.contains("cannot read the skills of /nonexistent"), "{err}");
+    assert!(code == Some(2) && err.contains("cannot read the skills of /nonexistent"), "{err}");
     let (code, _, err) = linchpin(&["skills", "--", LINCHPIN, "serve", "time"]);
     assert!(code == Some(2) && err.contains("the server does not announce skills"), "{code:?} {err}");
 }

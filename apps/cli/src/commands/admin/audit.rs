@@ -59,7 +59,7 @@ impl AuditArgs {
 pub(crate) fn run(args: &AuditArgs) -> Result<(), Failure> {
     let failed = |e| Failure::usage(format!("cannot read {}: {e}", args.file.display()));
     let mut file = BufReader::new(File::open(&args.file).map_err(failed)?);
-    let (mut found, mut broken) = (VecDeque::new(), 0);
+    let (mut found, mut good, mut broken) = (VecDeque::new(), 0, 0);
     let mut out = Out::new();
     loop {
         let mut line = Vec::new();
@@ -71,6 +71,7 @@ pub(crate) fn run(args: &AuditArgs) -> Result<(), Failure> {
             broken += usize::from(!line.trim_ascii().is_empty());
             continue;
         };
+        good += 1;
         if !args.wants(&members) {
             continue;
         }
@@ -88,6 +89,9 @@ pub(crate) fn run(args: &AuditArgs) -> Result<(), Failure> {
         show(&mut out, members, args.json)?;
     }
     out.flush()?;
+    if broken > 0 && good == 0 {
+        return Err(Failure::new(format!("{} is not an audit log: no line of it can be read", args.file.display())));
+    }
     if broken > 0 {
         note(format!("{} of {} cannot be read", count(broken, "line"), args.file.display()));
     }

@@ -5,7 +5,7 @@ mod key;
 
 use crate::client::in_flags;
 use crate::client::login::LoginArgs;
-use crate::client::session::block_on;
+use crate::client::session::{block_on, web_hint};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::out::{Out, note};
@@ -54,9 +54,9 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
             e if e.is_unreachable() => Exit::Unreachable,
             _ => Exit::Unauthorized,
         });
-        match e.is_registration() {
-            true => failure.hint("pass a pre-registered client with --client-id ID"),
-            false => failure,
+        match () {
+            () if e.is_registration() => failure.hint("pass a pre-registered client with --client-id ID"),
+            () => web_hint(&e.to_string()).into_iter().fold(failure, Failure::hint),
         }
     };
     match args.what {

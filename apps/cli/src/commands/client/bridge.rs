@@ -208,6 +208,10 @@ fn forwarded(name: &str) -> Result<String, String> {
 pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     // A host that starts the bridge has no terminal, but a user.
     args.target.login.opens_browser = args.place.clients() != Clients::Anybody;
+    if args.words.is_empty() && !args.target.is_said() {
+        return Err(Failure::usage("no server given")
+            .hint("end with `-- COMMAND ARGS…`, name a URL or a socket, or pass --config FILE --server NAME"));
+    }
     let target = args.target.resolve(std::mem::take(&mut args.words))?;
     if target.kind == Kind::Transcript {
         return Err(Failure::usage("a transcript is served with `linchpin replay`"));

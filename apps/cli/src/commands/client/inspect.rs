@@ -180,7 +180,7 @@ fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> 
     if !found.tools.is_empty() {
         let cost: usize = found.tools.iter().map(lint::tokens).sum();
         let note = style.dim(&format!("  about {cost} tokens ({})", lint::TOKENS_METHOD));
-        out.line(format!("\n{}{note}", style.bold(&count(found.tools.len(), "tool"))))?;
+        out.entry(format!("\n{}{note}", style.bold(&count(found.tools.len(), "tool"))))?;
         for tool in &found.tools {
             out.line(indent(&describe::tool(tool, style), 2))?;
         }

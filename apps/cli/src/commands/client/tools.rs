@@ -30,7 +30,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
             for tool in tools.iter() {
                 let style = out.style;
                 let text = if args.long { describe::tool(tool, style) } else { describe::tool_line(tool, style) };
-                out.line(text)?;
+                out.entry(text)?;
             }
             out.summary(&[(tools.len(), "tool")])?;
         }

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::show::bar::busy;
-use crate::show::out::Out;
+use crate::show::out::{Out, count};
 use clap::Args;
 use linchpin::auth::Challenge;
 use linchpin::guard::JwkSet;
@@ -167,7 +167,7 @@ async fn authorization_server(web: &Web, issuer: &str, found: &mut Findings) -> 
     let Some(document) = document(web, keys, "its key set", found).await? else { return Ok(()) };
     match JwkSet::parse(document.to_string().as_bytes()) {
         Some(set) if set.iter().next().is_some() => {
-            found.good(format!("its key set has {} usable keys", set.iter().count()))?;
+            found.good(format!("its key set has {}", count(set.iter().count(), "usable key")))?;
         }
         _ => found.bad("its key set has no usable key")?,
     }
