@@ -16,8 +16,8 @@ use linchpin_core::service::RequestContext;
 use linchpin_core::{Answer, Method, Reply};
 use linchpin_proto::translate::{self, Claims, error, open, result};
 use linchpin_types::error::code;
+use linchpin_types::logging::LoggingLevel;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Runs a call and returns its response.
 pub(crate) async fn run(
@@ -133,13 +133,11 @@ async fn run_once(
         let opened = open::initialized(request.caller.features(), &instance.raw().agreed);
         return Ok(Reply::with_result(&request.id, opened.into()));
     }
-    let set = request.caller.session().filter(|_| !place.is_kept() && instance.features().has_sessions);
-    if let Some(session) = set
-        && core.own(&request.caller, context).is_some_and(|owner| owner.has_level.load(Ordering::Relaxed))
-    {
+    let session = request.caller.session().filter(|_| !place.is_kept() && instance.features().has_sessions);
+    if let Some(level) = session.map(|session| session.log_level()).filter(|level| *level != LoggingLevel::Info) {
         // What the client has set was said on another connection.
-        outlet.set_logs(Some(session.log_level()));
-        let _ = Box::pin(listen::least(core, instance, session.log_level())).await?;
+        outlet.set_logs(Some(level));
+        let _ = Box::pin(listen::least(core, instance, level)).await?;
     }
     let done = translated(core, request, context, outlet, instance).await;
     if matches!(done, Err(Failure::Forgotten)) {

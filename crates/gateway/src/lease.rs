@@ -24,7 +24,7 @@ impl Lease {
     }
 
     /// The same for a call that may be asked something. `None` if another one has the connection.
-    pub(crate) fn to_ask(mut self, capabilities: &str) -> Option<Lease> {
+    pub(crate) fn for_questions(mut self, capabilities: &str) -> Option<Lease> {
         self.asks = self.instance.take_to_ask(capabilities);
         self.asks.then_some(self)
     }

@@ -152,7 +152,7 @@ impl Core {
                 return Ok(Place::Kept(lease));
             }
             let own = lease.instance().clone();
-            if let Some(lease) = lease.to_ask(caller.capabilities_json()) {
+            if let Some(lease) = lease.for_questions(caller.capabilities_json()) {
                 return Ok(Place::Kept(lease));
             }
             return Box::pin(self.lend(request, context, Some(&own))).await;

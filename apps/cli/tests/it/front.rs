@@ -53,8 +53,8 @@ fn mistakes_with_the_certificate_are_told_at_the_start() {
     let rows: [(&[&str], i32, &str); 4] = [
         (&["--tls-cert", "cert.pem"], 2, "--tls-key <FILE>"),
         (&["--tls-key", "key.pem"], 2, "--tls-cert <FILE>"),
-        (&["--tls-cert", "no.pem", "--tls-key", "key.pem"], 1, "cannot read the certificate no.pem: No such file"),
-        (&["--tls-cert", "key.pem", "--tls-key", "key.pem"], 1, "key.pem contains no certificate in PEM"),
+        (&["--tls-cert", "no.pem", "--tls-key", "key.pem"], 2, "cannot read the certificate no.pem: No such file"),
+        (&["--tls-cert", "key.pem", "--tls-key", "key.pem"], 2, "key.pem contains no certificate in PEM"),
     ];
     for (tls, status, said) in rows {
         let (code, out, err) = finished(command(program(), home.path()).args(SERVE).args(tls));
@@ -111,7 +111,7 @@ fn metrics_are_shown_only_on_request_and_wrong_flags_are_told() {
         (&["serve", "everything", "--rate-limit", "fast"], 2, "`fast` is not a rate such as 10/s, 60/min"),
         (
             &["serve", "everything", "--audit", "no/such/file"],
-            1,
+            2,
             "cannot open the audit log no/such/file: No such file",
         ),
     ];

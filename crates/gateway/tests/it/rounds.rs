@@ -76,7 +76,8 @@ async fn all_questions_of_a_round_are_asked_and_sixteen_of_them_at_once() {
     }
     let retry = asked(&mut upstream).await;
     let answers = retry["params"]["inputResponses"].as_object().unwrap();
-    assert!(answers.keys().eq(questions.keys()), "{retry}");
+    let answered = questions.keys().all(|key| answers.contains_key(key));
+    assert!(answered && answers.len() == questions.len(), "{retry}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,7 +34,7 @@ impl Direct {
     fn handle(&mut self, bytes: Bytes) -> io::Result<Option<Vec<u8>>> {
         let message = match frame::message(bytes, self.service.limits()) {
             Ok(message) => message,
-            Err(reply) => return Ok(Some(reply.into_frame())),
+            Err(unreadable) => return Ok(Some(unreadable.reply.into_frame())),
         };
         match self.engine.receive(&message) {
             Event::Reply(reply) => Ok(Some(reply.into_frame())),
