@@ -5,6 +5,7 @@ use crate::show::out::{Style, note};
 use linchpin_kit::redact_urls;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command failed.
@@ -25,6 +26,12 @@ impl Failure {
     /// An error in the command line or in a file.
     pub(crate) fn usage(message: impl fmt::Display) -> Failure {
         Failure::new(message).exit(Exit::Usage)
+    }
+
+    /// A file cannot be used. If it is missing, what makes it is said.
+    pub(crate) fn of_file(why: impl fmt::Display, file: &Path, hint: impl FnOnce() -> String) -> Failure {
+        let failure = Failure::usage(why);
+        if file.exists() { failure } else { failure.hint(hint()) }
     }
 
     /// A failure without a message, only an exit code.

@@ -1,6 +1,6 @@
 //! mcp-proxy: two programs, one of PyPI and one of npm. The second is meant where one of its own flags is.
 
-use super::{Flag, MANY, Made, flag, milliseconds, parsed, refused};
+use super::{Flag, Given, MANY, Made, flag, milliseconds, parsed, refused};
 use crate::fail::Failure;
 use base64::Engine as _;
 
@@ -85,17 +85,20 @@ const OF_NPM: &[&str] = &[
     "--corsAddAllowedHeader",
 ];
 
-pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
-    let (mut given, mut rest) = parsed("mcp-proxy", FLAGS, words, true)?;
-    if let Some(url) = rest.first().copied().filter(|word| is_url(word)) {
-        // Flags may follow a URL, but no arguments.
-        let (more, others) = parsed("mcp-proxy", FLAGS, &words[words.len() - rest.len() + 1..], false)?;
-        if let Some(word) = others.first() {
-            return Err(Failure::usage(format!("unexpected argument `{word}`")));
-        }
-        given.extend(more);
-        rest = vec![url];
+/// The flags, and the URL or the command. Flags may follow a URL, but no arguments.
+fn read(words: &[String]) -> Result<(Vec<Given<'_>>, Vec<&str>), Failure> {
+    let (mut given, rest) = parsed("mcp-proxy", FLAGS, words, true)?;
+    let Some(url) = rest.first().copied().filter(|word| is_url(word)) else { return Ok((given, rest)) };
+    let (more, others) = parsed("mcp-proxy", FLAGS, &words[words.len() - rest.len() + 1..], false)?;
+    if let Some(word) = others.first() {
+        return Err(Failure::usage(format!("unexpected argument `{word}`")));
     }
+    given.extend(more);
+    Ok((given, vec![url]))
+}
+
+pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
+    let (given, rest) = read(words)?;
     let npm = given.iter().any(|(name, _)| OF_NPM.contains(name));
     let (mut made, mut place) = (Made::default(), Made::default());
     let (mut port, mut host) = (if npm { "8080" } else { "0" }, None);

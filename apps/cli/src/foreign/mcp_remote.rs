@@ -46,6 +46,18 @@ fn json(flag: &str, value: &str) -> Result<Value, Failure> {
     serde_json::from_str(&text).map_err(|e| refused(flag, &format!("invalid JSON: {e}")))
 }
 
+fn transport(value: &str, made: &mut Made) -> Result<(), Failure> {
+    match value {
+        // Streamable HTTP first, as by itself.
+        "http-first" => {}
+        "http-only" => made.flag("--transport", "http"),
+        "sse-only" => made.flag("--transport", "sse"),
+        "sse-first" => return Err(refused("--transport sse-first", "HTTP+SSE is tried last here: use http-first")),
+        _ => return Err(refused("--transport", "expected http-first, http-only, sse-first or sse-only")),
+    }
+    Ok(())
+}
+
 pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
     let (given, rest) = parsed("mcp-remote", FLAGS, words, false)?;
     let mut made = Made::default();
@@ -67,16 +79,7 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
         let value = values.first().copied().unwrap_or_default();
         match name {
             "--header" => made.flag("--header", header(value)?),
-            "--transport" => match value {
-                // Streamable HTTP first, as by itself.
-                "http-first" => {}
-                "http-only" => made.flag("--transport", "http"),
-                "sse-only" => made.flag("--transport", "sse"),
-                "sse-first" => {
-                    return Err(refused("--transport sse-first", "HTTP+SSE is tried last here: use http-first"));
-                }
-                _ => return Err(refused(name, "expected http-first, http-only, sse-first or sse-only")),
-            },
+            "--transport" => transport(value, &mut made)?,
             "--protocol" if ["legacy", "auto"].contains(&value) => {
                 era = if value == "auto" { "auto" } else { "legacy" };
             }

@@ -46,13 +46,7 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             "--outputTransport" => output = Some(value),
             "--port" => port = value,
             "--host" => host = Some(value),
-            "--baseUrl" => {
-                let address = value.split("://").nth(1).unwrap_or(value);
-                let host = address.split('/').next().unwrap_or_default();
-                if !host.is_empty() {
-                    more.flag("--accept-host", host);
-                }
-            }
+            "--baseUrl" => host_of(value).into_iter().for_each(|host| more.flag("--accept-host", host)),
             "--ssePath" => sse.flag("--sse-path", value),
             "--messagePath" => sse.flag("--message-path", value),
             "--streamableHttpPath" => more.flag("--path", value),
@@ -128,6 +122,11 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
         _ => return Err(Failure::usage("exactly one of --stdio, --sse and --streamableHttp says where the server is")),
     }
     Ok(made)
+}
+
+fn host_of(url: &str) -> Option<&str> {
+    let address = url.split("://").nth(1).unwrap_or(url);
+    address.split('/').next().filter(|host| !host.is_empty())
 }
 
 /// Whether a word in front of a command sets a variable.

@@ -14,7 +14,7 @@ use linchpin::issuer::Issuer;
 use linchpin::transport::Gate;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -186,7 +186,7 @@ impl AuthArgs {
                 }
                 Auth::Keys(file) => {
                     let hint = || format!("create it with `linchpin auth key new NAME --file {}`", shell::path(file));
-                    accepted.keys.push(Keys::file(file).map_err(|why| missing(why, file, hint))?);
+                    accepted.keys.push(Keys::file(file).map_err(|why| Failure::of_file(why, file, hint))?);
                     Pass::Key
                 }
                 #[cfg(feature = "web")]
@@ -275,12 +275,6 @@ impl AuthArgs {
         let auto = if self.scopes.is_some() { &["read", "write"][..] } else { &[] };
         auto.iter().copied().chain(self.tool_scope.iter().map(|(_, scope)| scope.as_str())).collect()
     }
-}
-
-/// A file cannot be used. If it is missing, what makes it is said.
-pub(super) fn missing(why: impl fmt::Display, file: &Path, hint: impl FnOnce() -> String) -> Failure {
-    let failure = Failure::usage(why);
-    if file.exists() { failure } else { failure.hint(hint()) }
 }
 
 /// Who is let in without a login here.

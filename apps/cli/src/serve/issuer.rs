@@ -1,6 +1,5 @@
 //! `--auth login` and `--auth github`, `google`, …: an authorization server of the program's own, in front of the server.
 
-use super::auth::missing;
 use super::keyring::keyring;
 use super::store::StoreArgs;
 use super::url::origin;
@@ -102,7 +101,7 @@ impl Place {
             Place::Here(None) => issuer.users(Users::once()),
             Place::Here(Some(file)) => {
                 let hint = || format!("create it with `linchpin user add NAME --file {}`", shell::path(file));
-                issuer.users(Users::file(file).map_err(|why| missing(why, file, hint))?)
+                issuer.users(Users::file(file).map_err(|why| Failure::of_file(why, file, hint))?)
             }
             Place::Provider(name, at) => issuer.upstream(provider(name, at)?),
         })
