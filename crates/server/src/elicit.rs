@@ -472,6 +472,7 @@ impl Cx {
             let answer = raw.and_then(|raw| read_object::<R>(raw.get()).ok()).filter(|r| fits(r));
             return match answer {
                 Some(answer) => {
+                    round_trips.keep(key);
                     #[cfg(feature = "tasks")]
                     if self.link().is_some() {
                         round_trips.take(key, method, params);

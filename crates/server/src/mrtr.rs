@@ -11,7 +11,7 @@ use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +24,8 @@ pub(crate) struct Inner {
     round: u32,
     /// Input of earlier round trips and of this one.
     answers: BTreeMap<String, Box<RawValue>>,
+    /// Input that came before anything was asked for.
+    given: BTreeMap<String, Box<RawValue>>,
     pub(crate) memos: BTreeMap<String, Box<RawValue>>,
     /// Input that is requested now: key, method, params.
     wanted: BTreeMap<String, (Cow<'static, str>, String)>,
@@ -43,6 +45,7 @@ impl Inner {
         Inner {
             round: 0,
             answers: BTreeMap::new(),
+            given: BTreeMap::new(),
             memos: BTreeMap::new(),
             wanted: BTreeMap::new(),
             missing: BTreeMap::new(),
@@ -94,7 +97,7 @@ impl RoundTrips {
     /// Reads the state of the request. State that does not verify is rejected.
     pub(crate) fn of(request: &Request, principal: Option<&Principal>, shared: &Shared) -> Result<RoundTrips, Reply> {
         let mut round_trips = RoundTrips::default();
-        let mut asked = BTreeSet::new();
+        let mut asked = None;
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         if let Some(state) = params.request_state.filter(|_| request.caller.features().multi_round_trip) {
@@ -112,22 +115,36 @@ impl RoundTrips {
             round_trips.round = state.round;
             round_trips.answers = state.answers;
             round_trips.memos = state.memos;
-            asked = state.asked;
+            asked = Some(state.asked);
         }
         if let Some(responses) = params.input_responses.filter(|_| request.caller.features().multi_round_trip) {
             let responses: BTreeMap<String, Box<RawValue>> = serde_json::from_str(request.text(responses))
                 .map_err(|_| refuse("`inputResponses` must be an object with one member for each input request"))?;
-            // Only what the last round asked for: an answer that was taken stays, and nothing else is carried along.
-            let responses = responses.into_iter().filter(|(key, _)| asked.contains(key));
-            for (key, answer) in responses {
-                round_trips.answers.entry(key).or_insert(answer);
+            match asked {
+                // Only what the last round asked for: an answer that was taken stays, and nothing else is carried along.
+                Some(asked) => {
+                    for (key, answer) in responses.into_iter().filter(|(key, _)| asked.contains(key)) {
+                        round_trips.answers.entry(key).or_insert(answer);
+                    }
+                }
+                // Nothing was asked yet: what the handler takes is carried along.
+                None => round_trips.given = responses,
             }
         }
         Ok(round_trips)
     }
 
     pub(crate) fn answer(&self, key: &str) -> Option<&RawValue> {
-        self.answers.get(key).map(|raw| &**raw)
+        self.answers.get(key).or_else(|| self.given.get(key)).map(|raw| &**raw)
+    }
+
+    /// The handler took an answer, which is kept for the next rounds.
+    pub(crate) fn keep(&mut self, key: &str) {
+        if !self.given.is_empty()
+            && let Some(answer) = self.given.remove(key)
+        {
+            self.answers.entry(key.to_owned()).or_insert(answer);
+        }
     }
 
     /// The handler took an answer.
@@ -150,6 +167,7 @@ impl RoundTrips {
     /// Requests an input; an invalid earlier one is discarded.
     pub(crate) fn want(&mut self, key: &str, method: Cow<'static, str>, params: String) {
         self.answers.remove(key);
+        self.given.remove(key);
         self.wanted.insert(key.to_owned(), (method, params));
     }
 
