@@ -39,13 +39,13 @@ fuzz_target!(|data: &[u8]| {
         }),
     ] {
         match frame::read(data.to_vec().into(), &limits) {
-            Err(reply) => refused(&reply),
+            Err(unreadable) => refused(&unreadable.reply),
             Ok(Frame::One(message)) => check(&message),
             Ok(Frame::Batch(parts)) => {
                 assert!((1..=limits.messages.per_batch_max).contains(&parts.len()));
                 for part in parts {
                     match frame::message(part, &limits) {
-                        Err(reply) => refused(&reply),
+                        Err(unreadable) => refused(&unreadable.reply),
                         Ok(message) => check(&message),
                     }
                 }
