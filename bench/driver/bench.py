@@ -24,6 +24,7 @@ def build(groups, jobs=None):
     def locked(*folders):
         return ["--locked", "--manifest-path", os.path.join(BENCH, *folders, "Cargo.toml")]
 
+    everything = ["--features", "linchpin-cli/redis"]
     release, dist = ["--release"], ["--profile", "dist"]
     steps = [("mcpload", release + locked("mcpload"), apart)]
     if "bare" in groups:
@@ -31,11 +32,11 @@ def build(groups, jobs=None):
     if "rmcp" in groups:
         steps.append(("rmcp", release + locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
-        steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
+        steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli", *everything], os.environ))
         small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "memory"]
         steps.append(("linchpin, one server only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
     if "bridge" in groups:
-        steps.append(("linchpin", dist + ["-p", "linchpin-cli"], os.environ))
+        steps.append(("linchpin", dist + ["-p", "linchpin-cli", *everything], os.environ))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)

@@ -456,6 +456,18 @@ fn special_bytes(word: u64) -> u64 {
 
 /// Reads a value that must be an object. By itself serde reads a struct from an array, too.
 ///
+/// ```
+/// use linchpin_core::json::read_object;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Point {
+///     x: f64,
+/// }
+///
+/// assert_eq!(read_object::<Point>(r#"{"x":1.5}"#).unwrap().x, 1.5);
+/// assert!(read_object::<Point>("[1.5]").is_err());
+/// ```
+///
 /// # Errors
 /// If it is something else, or does not fit `T`.
 pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {

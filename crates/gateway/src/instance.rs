@@ -213,12 +213,12 @@ impl Instance {
 
     /// Takes it for a call that may be asked something by an upstream that does not say during which call it asks. `false` if
     /// another such call has it, or the upstream takes the client for one with other capabilities.
-    pub(crate) fn take_to_ask(&self, capabilities: &str) -> bool {
+    pub(crate) fn reserve_for_questions(&self, capabilities: &str) -> bool {
         *self.capabilities == *capabilities && !self.asks.swap(true, Ordering::AcqRel)
     }
 
     /// That call is done.
-    pub(crate) fn asked_all(&self) {
+    pub(crate) fn end_reservation(&self) {
         self.asks.store(false, Ordering::Release);
     }
 

@@ -25,7 +25,7 @@ impl Lease {
 
     /// The same for a call that may be asked something. `None` if another one has the connection.
     pub(crate) fn for_questions(mut self, capabilities: &str) -> Option<Lease> {
-        self.asks = self.instance.take_to_ask(capabilities);
+        self.asks = self.instance.reserve_for_questions(capabilities);
         self.asks.then_some(self)
     }
 
@@ -37,7 +37,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.asks {
-            self.instance.asked_all();
+            self.instance.end_reservation();
         }
         self.instance.release();
         self.pool.freed();

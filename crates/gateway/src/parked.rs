@@ -505,5 +505,17 @@ mod tests {
         assert!(parking.find(&request("t", &state), &ada).unwrap().is_ok());
         let eve = of("eve");
         assert!(parking.park(&Parked::new(&request("t", ""), &eve).unwrap()));
+        // Of the responses of a principal the oldest is forgotten.
+        let bob = of("bob");
+        let ended = || {
+            let parked = Parked::new(&request("t", ""), &bob).unwrap();
+            assert!(parking.park(&parked));
+            lock(&parked.inner).rounds = 1;
+            parked.done(&parking, Reply::error(None, 1, "", None));
+            format!("{PREFIX}{}.1", parked.state)
+        };
+        let states: Vec<_> = (0..=PARKED_MAX.1).map(|_| ended()).collect();
+        let known = |state: &String| parking.find(&request("t", state), &bob).unwrap().is_ok();
+        assert!(!known(&states[0]) && states[1..].iter().all(known));
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// Requests that may wait for a connection.
 const QUEUE_MAX: usize = 256;
 /// How long a request waits for a connection before a call that waits for its client gives way.
-const PATIENT: Duration = Duration::from_secs(5);
+const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 /// Failures in a row after which requests are refused at once until the next attempt is due.
 const FAILURES_MAX: u32 = 5;
 /// The first pause after a failure, and the longest.
@@ -227,7 +227,7 @@ impl Pool {
         let (mut free, late) =
             (pin!(self.permits.clone().acquire_owned()), Duration::from_millis(self.options.queue_ms_max));
         let mut late = pin!(tokio::time::sleep(late));
-        let mut patient = pin!(tokio::time::sleep(PATIENT));
+        let mut patient = pin!(tokio::time::sleep(GIVE_WAY_AFTER));
         loop {
             let mut freed = pin!(self.freed.notified());
             // Before the look, so that nothing is missed after it.
@@ -246,7 +246,7 @@ impl Pool {
                 () = freed => {}
                 () = patient.as_mut() => {
                     self.parking.give_way();
-                    patient.as_mut().reset(Instant::now() + PATIENT);
+                    patient.as_mut().reset(Instant::now() + GIVE_WAY_AFTER);
                 }
                 () = late.as_mut() => return Err(self.full()),
             }

@@ -55,6 +55,16 @@ fn bridge(to: Arc<dyn Connector>, change: impl FnOnce(&mut BridgeOptions)) -> Br
     Bridge::to(to).options(change)
 }
 
+/// A client of a bridge to an upstream with sessions, and two connections to that.
+fn to_two(change: impl FnOnce(&mut BridgeOptions)) -> (Client, Upstream, Upstream) {
+    let ((one, first), (other, second)) = (pipe(), pipe());
+    let client = client(bridge(InTurn::new([one, other]), |options| {
+        options.upstream = revisions(false);
+        change(options);
+    }));
+    (client, first, second)
+}
+
 async fn opened(upstream: &mut Upstream) -> Value {
     let first = asked(upstream).await;
     assert_eq!(first["method"], "initialize");
@@ -98,9 +108,7 @@ async fn a_server_that_ends_at_an_unknown_first_message_is_started_again() {
 
 #[tokio::test]
 async fn calls_at_once_on_a_pipe_are_asked_only_their_own_questions() {
-    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
-    let to = InTurn::new([one, other]);
-    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    let (mut client, mut first, mut second) = to_two(|_| {});
     said(&mut client, &call(1, ABLE)).await;
     opened(&mut first).await;
     asked(&mut first).await;
@@ -117,9 +125,7 @@ async fn calls_at_once_on_a_pipe_are_asked_only_their_own_questions() {
 
 #[tokio::test]
 async fn what_a_client_declares_later_is_known_to_whoever_asks() {
-    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
-    let to = InTurn::new([one, other]);
-    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    let (mut client, mut first, mut second) = to_two(|_| {});
     let nothing = ABLE.replace(r#"{"elicitation":{"form":{},"url":{}},"sampling":{}}"#, "{}");
     said(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{{nothing}}}}}"#))
         .await;
@@ -133,9 +139,7 @@ async fn what_a_client_declares_later_is_known_to_whoever_asks() {
 
 #[tokio::test]
 async fn changes_of_a_connection_that_is_lent_reach_the_streams_of_its_client() {
-    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
-    let to = InTurn::new([one, other]);
-    let mut client = client(bridge(to, |options| options.upstream = revisions(false)));
+    let (mut client, mut first, mut second) = to_two(|_| {});
     said(&mut client, &call(1, ABLE)).await;
     opened(&mut first).await;
     asked(&mut first).await;
@@ -150,12 +154,7 @@ async fn changes_of_a_connection_that_is_lent_reach_the_streams_of_its_client() 
 
 #[tokio::test]
 async fn the_log_level_of_a_session_is_that_of_connections_for_one_call_too() {
-    let ((one, mut shared), (other, mut lent)) = (pipe(), pipe());
-    let to = InTurn::new([one, other]);
-    let mut client = client(bridge(to, |options| {
-        options.upstream = revisions(false);
-        options.isolation = Isolation::Call;
-    }));
+    let (mut client, mut shared, mut lent) = to_two(|options| options.isolation = Isolation::Call);
     said(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#).await;
     opened(&mut shared).await;
     json_of(&mut client).await;
@@ -182,12 +181,7 @@ async fn the_log_level_of_a_session_is_that_of_connections_for_one_call_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_its_client_gives_way_when_all_connections_are_in_use() {
-    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
-    let to = InTurn::new([one, other]);
-    let mut client = client(bridge(to, |options| {
-        options.upstream = revisions(false);
-        options.instances_max = 1;
-    }));
+    let (mut client, mut first, mut second) = to_two(|options| options.instances_max = 1);
     said(&mut client, &call(1, ABLE)).await;
     opened(&mut first).await;
     asked(&mut first).await;

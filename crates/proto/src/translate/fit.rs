@@ -51,6 +51,9 @@ fn field(field: &mut Map<String, Value>) {
 /// older revisions one block a message. An error, as a sentence, if they would mean something else.
 pub(super) fn sampling(params: &str, features: &Features, caps: &ClientCaps) -> Result<String, String> {
     let tools = features.icons && caps.sampling_tools;
+    if tools && caps.sampling_context {
+        return Ok(params.to_owned());
+    }
     let Ok(Value::Object(mut read)) = exact::read(params) else { return Ok(params.to_owned()) };
     let came = read.clone();
     if !caps.sampling_context && read.get("includeContext").is_some_and(|context| context != "none") {
