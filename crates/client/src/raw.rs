@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::error::Error;
+use crate::lock::lock;
 use crate::negotiate::{Dialed, Opening, negotiated};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{
@@ -11,8 +12,8 @@ use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt};
 use linchpin_proto::translate;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The options of a [`RawConnection`]: the revisions, capabilities and name of the client, and limits.
 ///
@@ -101,9 +102,10 @@ impl RawConnection {
         if options.accepted.is_empty() {
             return Err(Error::connect("no protocol version is accepted", None));
         }
-        let raw = Raw { connector, options, inbox, dialed: Arc::default() };
+        let raw = Raw { connector, options, dials: Arc::new(Dials { inbox, state: Mutex::default() }) };
         let (transport, agreed, ()) = negotiated(&raw).await?;
         transport.negotiated(agreed.features);
+        raw.dials.agreed();
         Ok(RawConnection { transport, agreed })
     }
 }
@@ -119,35 +121,71 @@ impl fmt::Debug for RawConnection {
 struct Raw<'a> {
     connector: &'a dyn Connector,
     options: RawOptions,
-    inbox: Arc<dyn Inbox>,
-    /// How many connections were tried.
-    dialed: Arc<AtomicU64>,
+    dials: Arc<Dials>,
 }
 
-/// The inbox of one connection of several that are tried: what one says that was given up is ignored.
-struct Tried {
+/// The connections that are tried while the revision is negotiated. What one says that was given up is ignored.
+struct Dials {
     inbox: Arc<dyn Inbox>,
-    number: u64,
-    latest: Arc<AtomicU64>,
+    state: Mutex<DialState>,
 }
 
-impl Tried {
-    fn is_latest(&self) -> bool {
-        self.latest.load(Ordering::Acquire) == self.number
+#[derive(Default)]
+struct DialState {
+    /// The number of the latest.
+    latest: u64,
+    /// It is the one that stays.
+    agreed: bool,
+    /// Why it ended, before that was known.
+    ended: Option<TransportError>,
+}
+
+impl Dials {
+    fn next(self: &Arc<Self>) -> Tried {
+        let mut state = lock(&self.state);
+        state.latest += 1;
+        state.ended = None;
+        Tried { dials: self.clone(), number: state.latest }
     }
+
+    /// The latest connection stays.
+    fn agreed(&self) {
+        let ended = {
+            let mut state = lock(&self.state);
+            state.agreed = true;
+            state.ended.take()
+        };
+        if let Some(why) = ended {
+            self.inbox.closed(why);
+        }
+    }
+}
+
+/// The inbox of one of them.
+struct Tried {
+    dials: Arc<Dials>,
+    number: u64,
 }
 
 impl Inbox for Tried {
     fn received(&self, message: Message, during: Option<u64>) {
-        if self.is_latest() {
-            self.inbox.received(message, during);
+        if lock(&self.dials.state).latest == self.number {
+            self.dials.inbox.received(message, during);
         }
     }
 
     fn closed(&self, why: TransportError) {
-        if self.is_latest() {
-            self.inbox.closed(why);
+        {
+            let mut state = lock(&self.dials.state);
+            if state.latest != self.number {
+                return;
+            }
+            if !state.agreed {
+                state.ended = Some(why);
+                return;
+            }
         }
+        self.dials.inbox.closed(why);
     }
 }
 
@@ -195,9 +233,7 @@ impl Opening for Raw<'_> {
 
     fn dial(&self) -> BoxFuture<'_, Result<Dialed<()>>> {
         Box::pin(async move {
-            let number = self.dialed.fetch_add(1, Ordering::AcqRel) + 1;
-            let inbox = Tried { inbox: self.inbox.clone(), number, latest: self.dialed.clone() };
-            let options = ConnectOptions::new(Arc::new(inbox), self.options.limits.clone())
+            let options = ConnectOptions::new(Arc::new(self.dials.next()), self.options.limits.clone())
                 .with(|options| options.tap = self.options.tap.clone());
             let link = self.connector.connect(options).await.map_err(Error::connecting)?;
             Ok((link, ()))

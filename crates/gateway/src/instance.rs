@@ -535,33 +535,12 @@ struct Question {
     tried: Vec<Weak<Outlet>>,
 }
 
-/// Receives what the upstream sends on one connection, as long as the instance lives.
-pub(crate) struct Post {
-    instance: Weak<Instance>,
-    /// Why the connection ended.
-    ended: OnceLock<Arc<str>>,
-}
-
-impl Post {
-    pub(crate) fn new(instance: &Arc<Instance>) -> Arc<Post> {
-        Arc::new(Post { instance: Arc::downgrade(instance), ended: OnceLock::new() })
-    }
-
-    /// Tells an open instance that its connection has ended, if it has. Before it is open another one may be tried.
-    pub(crate) fn tell(&self) {
-        let (Some(instance), Some(why)) = (self.instance.upgrade(), self.ended.get()) else { return };
-        if instance.raw.get().is_none() {
-            return;
-        }
-        let _ = instance.lost.set(why.clone());
-        instance.changes.close();
-        lock(&instance.permit).take();
-    }
-}
+/// Receives what the upstream sends, as long as the instance lives.
+pub(crate) struct Post(pub(crate) Weak<Instance>);
 
 impl Inbox for Post {
     fn received(&self, message: Message, during: Option<u64>) {
-        let Some(instance) = self.instance.upgrade() else { return };
+        let Some(instance) = self.0.upgrade() else { return };
         *lock(&instance.heard) = Instant::now();
         match &message.kind {
             Kind::Request { id, method } => instance.asked(id, method, &message, during),
@@ -571,9 +550,11 @@ impl Inbox for Post {
     }
 
     fn closed(&self, why: TransportError) {
+        let Some(instance) = self.0.upgrade() else { return };
         tracing::info!(%why, "the connection to the upstream ended");
-        let _ = self.ended.set(why.to_string().into());
-        self.tell();
+        let _ = instance.lost.set(why.to_string().into());
+        instance.changes.close();
+        lock(&instance.permit).take();
     }
 }
 

@@ -144,20 +144,18 @@ impl Pool {
                 options.tap = self.options.tap.clone();
                 options.ids = instance.ids().clone();
             });
-            let post = Post::new(&instance);
+            let post = Arc::new(Post(Arc::downgrade(&instance)));
             // What installs first is slow and uses the network.
             let _turn = match runs_a_package(&self.name) {
                 true => RUNNERS.acquire().await.ok(),
                 false => None,
             };
-            match RawConnection::open(&*self.connector, options, post.clone()).await {
+            match RawConnection::open(&*self.connector, options, post).await {
                 Ok(raw) => {
                     *lock(&self.trouble) = Trouble::default();
                     self.known.store(if raw.agreed.features.stateless { 2 } else { 1 }, Ordering::Relaxed);
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
-                    // It may have ended at this very moment.
-                    post.tell();
                     self.keep(&instance);
                     return Ok(instance);
                 }

@@ -93,7 +93,7 @@ async fn a_server_that_ends_at_an_unknown_first_message_is_started_again() {
     for stateless in [true, false] {
         let (first, mut upstream) = pipe();
         let again: Arc<dyn Connector> = Arc::new(in_process(curious()));
-        let mut client = client(bridge(InTurn::new([first, again.clone(), again]), |_| {}));
+        let mut client = client(bridge(InTurn::new([first, again]), |_| {}));
         let request = match stateless {
             true => format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{ABLE}}}}}"#),
             false => r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#.to_owned(),
