@@ -84,23 +84,37 @@ pub(crate) trait Opening: Send + Sync {
     fn dial(&self) -> BoxFuture<'_, Result<Dialed<Self::Post>>>;
 }
 
-/// Opens a transport and negotiates a revision, within the limit; the time of a user who logs in does not count.
+/// Opens a transport and negotiates a revision, within the limit; the time of a user who logs in does not count, and a child
+/// that writes to standard error gets more.
 pub(crate) async fn negotiated<O: Opening>(opening: &O) -> Result<(Arc<dyn ClientTransport>, Agreed, O::Post)> {
-    let limit = Duration::from_millis(opening.limits().connections.open_ms_max);
+    let limits = opening.limits();
+    let limit = Duration::from_millis(limits.connections.open_ms_max);
+    let (begun, child_limit) = (Instant::now(), Duration::from_millis(limits.child.open_ms_max));
+    let (mut wait, mut written) = (limit, 0);
     let current = Current::default();
     let mut work = std::pin::pin!(agree(opening, &current));
     loop {
-        match tokio::time::timeout(limit, work.as_mut()).await {
+        match tokio::time::timeout(wait, work.as_mut()).await {
             Ok(done) => return done,
             Err(_) if current.waits_for_user() => {}
             Err(elapsed) => {
+                let left = child_limit.saturating_sub(begun.elapsed());
+                let before = std::mem::replace(&mut written, current.stderr_bytes());
+                if written > before && !left.is_zero() {
+                    wait = limit.min(left);
+                    continue;
+                }
                 current.close().await;
-                let (name, waited) = (opening.connector().name(), limit.as_secs_f64());
+                let (waited, which) = match left.is_zero() && child_limit > limit {
+                    true => (child_limit, "child.open_ms_max"),
+                    false => (limit, "connections.open_ms_max"),
+                };
+                let (name, waited) = (opening.connector().name(), waited.as_secs_f64());
                 let what = match lock(&current.asked).join(" or ") {
                     none if none.is_empty() => "finish opening".to_owned(),
                     asked => format!("answer {asked}"),
                 };
-                let why = format!("{name} did not {what} within {waited} s (connections.open_ms_max)");
+                let why = format!("{name} did not {what} within {waited} s ({which})");
                 return Err(Error::connect_late(&why, elapsed));
             }
         }
@@ -200,6 +214,10 @@ impl Current {
 
     fn waits_for_user(&self) -> bool {
         self.get().is_some_and(|link| link.waits_for_user())
+    }
+
+    fn stderr_bytes(&self) -> u64 {
+        self.get().map_or(0, |link| link.stderr_bytes())
     }
 
     async fn close(&self) {

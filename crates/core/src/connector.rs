@@ -192,6 +192,12 @@ pub trait ClientTransport: Send + Sync + 'static {
         None
     }
 
+    /// Bytes that the server process has written to standard error so far. 0 if the server is not a child process. A child
+    /// that writes while it is opened is given more time ([`ClientChildLimits::open_ms_max`](crate::limits::ClientChildLimits)).
+    fn stderr_bytes(&self) -> u64 {
+        0
+    }
+
     /// Closes the transport gracefully, within the deadlines of the limits. Idempotent. Running exchanges fail with
     /// [`TransportError::Closed`].
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const QUEUE_MAX: usize = 256;
 /// How long a request waits for a connection before a call that waits for its client gives way.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
-/// Failures in a row after which requests are refused at once until the next attempt is due.
+/// Failures in a row after which requests are refused at once until the next attempt is due, which one request makes alone.
 const FAILURES_MAX: u32 = 5;
 /// The first pause after a failure, and the longest.
 const PAUSE_MS: (u64, u64) = (500, 60_000);
@@ -65,6 +65,17 @@ struct Trouble {
     next: Option<(Instant, Arc<str>)>,
     /// The connection had been open.
     silent: bool,
+    /// After too many failures, somebody tries whether it works again: everybody else is refused meanwhile.
+    probing: bool,
+}
+
+/// The one attempt after too many failures, until it is over.
+struct Probe<'a>(&'a Mutex<Trouble>);
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        lock(self.0).probing = false;
+    }
 }
 
 impl Pool {
@@ -131,7 +142,7 @@ impl Pool {
     /// Opens a connection.
     pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
         let permit = self.permit().await?;
-        self.pause().await?;
+        let _probe = self.pause().await?;
         let instance = Arc::new(Instance::new(home, &who.capabilities, permit));
         let mut last = Refusal::unavailable("no revision may be spoken with the upstream");
         for accepted in self.attempts(who) {
@@ -190,21 +201,24 @@ impl Pool {
         attempts
     }
 
-    /// After failures, waits until the next attempt is due; after many, refuses.
-    async fn pause(&self) -> Result<(), Refusal> {
-        let (due, why, failures) = {
-            let trouble = lock(&self.trouble);
-            match &trouble.next {
-                None => return Ok(()),
-                Some((due, why)) => (*due, why.clone(), trouble.failures),
+    /// After failures, waits until the next attempt is due. After many, refuses until then, and while one tries.
+    async fn pause(&self) -> Result<Option<Probe<'_>>, Refusal> {
+        let left = {
+            let mut trouble = lock(&self.trouble);
+            let Some((due, why)) = &trouble.next else { return Ok(None) };
+            let left = due.saturating_duration_since(Instant::now());
+            if trouble.failures >= FAILURES_MAX {
+                if !left.is_zero() || trouble.probing {
+                    let again = left.as_millis().max(u128::from(PAUSE_MS.0)) as u64;
+                    return Err(Refusal::unavailable(why.clone()).retry_after(again));
+                }
+                trouble.probing = true;
+                return Ok(Some(Probe(&self.trouble)));
             }
+            left
         };
-        let left = due.saturating_duration_since(Instant::now());
-        if failures >= FAILURES_MAX && !left.is_zero() {
-            return Err(Refusal::unavailable(why).retry_after(left.as_millis() as u64));
-        }
         tokio::time::sleep(left).await;
-        Ok(())
+        Ok(None)
     }
 
     fn failed(&self, why: Refusal) -> Refusal {

@@ -212,6 +212,11 @@ impl Process {
         self.group.memory()
     }
 
+    /// Returns how many bytes have been read from the standard error so far.
+    pub fn stderr_bytes(&self) -> u64 {
+        self.stderr.bytes()
+    }
+
     /// Waits until the standard error has been read to its end. Descendants of the child may keep it open.
     pub async fn stderr_ended(&self) {
         self.stderr.ended().await;

@@ -3,6 +3,7 @@
 use crate::command::Event;
 use crate::mask::Secrets;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -20,6 +21,8 @@ pub(crate) struct Stderr {
     bytes_max: usize,
     secrets: Arc<Secrets>,
     ended: watch::Sender<bool>,
+    /// Bytes read so far.
+    read: AtomicU64,
 }
 
 #[derive(Default)]
@@ -32,7 +35,7 @@ struct Kept {
 
 impl Stderr {
     pub(crate) fn new(bytes_max: usize, secrets: Arc<Secrets>) -> Stderr {
-        Stderr { kept: Mutex::default(), bytes_max, secrets, ended: watch::Sender::new(false) }
+        Stderr { kept: Mutex::default(), bytes_max, secrets, ended: watch::Sender::new(false), read: AtomicU64::new(0) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -44,6 +47,7 @@ impl Stderr {
         let mut chunk = vec![0; READ_BYTES];
         let (mut line, mut cut) = (Vec::new(), false);
         while let Ok(n @ 1..) = source.read(&mut chunk).await {
+            self.read.fetch_add(n as u64, Ordering::Relaxed);
             let mut rest = &chunk[..n];
             while let Some(at) = memchr::memchr(b'\n', rest) {
                 cut |= append(&mut line, &rest[..at]);
@@ -75,6 +79,11 @@ impl Stderr {
             kept.bytes -= first.len() + 1;
             kept.more = true;
         }
+    }
+
+    /// How many bytes were read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Resolves when everything was read.

@@ -4,6 +4,7 @@
 /// Texts of library messages, and their replacements.
 const WORDS: &[(&str, &str)] = &[
     (" (connections.open_ms_max)", ""),
+    (" (child.open_ms_max)", ""),
     ("; give the call more time or ask for progress", ""),
     ("allow_plain_http()", "--allow-plain-http"),
     ("; pass arguments separately, not with the program name; `child(\"…\")` parses a whole command line", ""),

@@ -212,6 +212,7 @@ pub(crate) async fn connect(
             let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             limits.calls.run_ms_max = ms;
             connections.open_ms_max = if ms == 0 { u64::from(u32::MAX) } else { ms };
+            limits.child.open_ms_max = connections.open_ms_max;
             connections.probe_ms_max = connections.probe_ms_max.min(connections.open_ms_max / 2 + 1);
         }
         open_ms = u128::from(connections.open_ms_max);

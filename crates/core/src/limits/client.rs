@@ -180,7 +180,8 @@ impl Default for ClientListLimits {
 #[non_exhaustive]
 pub struct ClientConnectionLimits {
     /// Timeout for opening a connection: starting the program, connecting, and negotiating the revision. Default
-    /// 60,000, because `npx` may have to download first.
+    /// 60,000, because `npx` may have to download first. For a child that writes to standard error it begins again, up to
+    /// [`ClientChildLimits::open_ms_max`].
     pub open_ms_max: u64,
     /// How long connecting may take, name lookup and TLS included. Default 10,000.
     pub connect_ms_max: u64,
@@ -222,6 +223,10 @@ impl Default for ClientConnectionLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientChildLimits {
+    /// Timeout for opening a connection to a child that writes to standard error at least once in every
+    /// [`ClientConnectionLimits::open_ms_max`], as those do that install or load something first. Default 300,000; less than
+    /// `open_ms_max` means that it gets no more time than others.
+    pub open_ms_max: u64,
     /// How long a child may take to exit after SIGTERM, before it is killed with its descendants. Default 2,000.
     pub term_ms_max: u64,
     /// Bytes of a child's standard error kept for error messages. Default 16 KiB, the last ones.
@@ -230,6 +235,6 @@ pub struct ClientChildLimits {
 
 impl Default for ClientChildLimits {
     fn default() -> Self {
-        ClientChildLimits { term_ms_max: 2_000, stderr_bytes_max: 16 << 10 }
+        ClientChildLimits { open_ms_max: 300_000, term_ms_max: 2_000, stderr_bytes_max: 16 << 10 }
     }
 }

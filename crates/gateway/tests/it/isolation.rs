@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 /// Counts how often it is connected to.
 struct Counted(Arc<dyn Connector>, Arc<AtomicUsize>);
@@ -262,4 +263,48 @@ async fn sessions_that_share_a_connection_hear_of_changes_and_only_the_logs_that
             assert_eq!(told, isolation == Isolation::User, "{about}");
         }
     }
+}
+
+/// Cannot be reached, which takes a second to find out.
+struct Unreachable(Arc<AtomicUsize>);
+
+impl Connector for Unreachable {
+    fn name(&self) -> String {
+        "nowhere".to_owned()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, _: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(TransportError::Unreachable("nobody is there".into()))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_many_failures_one_request_tries_again_and_the_others_are_refused() {
+    let count = Arc::<AtomicUsize>::default();
+    let bridge = Bridge::new(Unreachable(count.clone())).options(|options| options.upstream = revisions(true));
+    let service = bridge.into_shared().unwrap();
+    let revision = Features::all().find(|features| features.stateless).unwrap().revision;
+    let call = || {
+        let mut client = able(serve(service.clone()), revision);
+        async move { format!("{:?}", client.call("roots", json!({})).await) }
+    };
+    for failures in 1..=5 {
+        assert!(call().await.contains("nobody is there"));
+        assert_eq!(count.load(Ordering::SeqCst), failures);
+    }
+    // The next attempt is not due.
+    assert!(call().await.contains("nobody is there"));
+    assert_eq!(count.load(Ordering::SeqCst), 5);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let refused = (0..8).map(|_| call()).collect::<JoinSet<_>>().join_all().await;
+    assert!(refused.iter().all(|why| why.contains("nobody is there")), "{refused:?}");
+    assert_eq!(count.load(Ordering::SeqCst), 6);
 }

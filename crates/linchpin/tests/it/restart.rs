@@ -92,6 +92,30 @@ async fn a_program_that_never_lives_is_not_started_for_ever() {
     assert!(why.contains("no-such-program-anywhere") && why.contains("PATH"), "{why}");
 }
 
+#[tokio::test]
+async fn a_child_that_writes_while_it_starts_is_given_more_time() {
+    let patience = |limits: &mut linchpin::limits::ClientLimits| {
+        (limits.connections.open_ms_max, limits.child.open_ms_max) = (400, 60_000);
+        limits.connections.close_ms_max = 100;
+    };
+    // It installs something for longer than `open_ms_max`, and tells of it.
+    let slow = format!(
+        "import sys, time\nfor _ in range(10): print('installing', file=sys.stderr, flush=True); time.sleep(.1)\n{SERVER}"
+    );
+    let client = Client::new("h", "1").limits(patience);
+    let connection = client.connect(Child::new("python3").args(["-c", &slow])).await.unwrap();
+    assert_eq!(connection.tools().await.unwrap().len(), 1);
+    // One that says nothing is given up, and so is one that only talks.
+    for (script, which) in [
+        ("sleep 60", "(connections.open_ms_max)"),
+        ("while :; do echo installing >&2; sleep 0.1; done", "within 0.9 s (child.open_ms_max)"),
+    ] {
+        let client = Client::new("h", "1").limits(patience).limits(|limits| limits.child.open_ms_max = 900);
+        let error = client.connect(Child::new("sh").args(["-c", script])).await.unwrap_err();
+        assert!(error.is_timeout() && error.to_string().contains(which), "{error}");
+    }
+}
+
 /// A stateless server that records each listen request, grants less than requested, and can be told to exit.
 const LISTENING: &str = r#"
 import json, sys, os

@@ -71,6 +71,10 @@ impl Peer for ServerProcess {
         self.process.memory()
     }
 
+    fn stderr_bytes(&self) -> u64 {
+        self.process.stderr_bytes()
+    }
+
     fn hide(&self, text: String) -> String {
         self.process.secrets().hide(text)
     }

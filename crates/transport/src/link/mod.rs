@@ -42,6 +42,11 @@ pub(crate) trait Peer: Send + Sync + 'static {
         None
     }
 
+    /// Bytes that it has written to standard error so far.
+    fn stderr_bytes(&self) -> u64 {
+        0
+    }
+
     /// Masks secrets in its output.
     fn hide(&self, text: String) -> String {
         text
@@ -128,6 +133,10 @@ impl ClientTransport for PipeTransport {
 
     fn memory(&self) -> Option<u64> {
         self.shared.peer.memory()
+    }
+
+    fn stderr_bytes(&self) -> u64 {
+        self.shared.peer.stderr_bytes()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

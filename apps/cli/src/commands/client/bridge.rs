@@ -22,9 +22,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a program may take to start: package runners install first.
-const OPEN_MS_MAX: u64 = 300_000;
-
 #[derive(Debug, Args)]
 pub(crate) struct BridgeArgs {
     /// A URL, a socket, or a command and its arguments.
@@ -266,7 +263,6 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
                 Arc::make_mut(&mut options.limits).connections.keep_alive_ms = ms(quiet);
             }
         }
-        Arc::make_mut(&mut options.client_limits).connections.open_ms_max = OPEN_MS_MAX;
         options.tap = tap;
         options.client_tap = client_tap;
     });
