@@ -12,6 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Further rounds of calls that each token pays for.
+const ROUNDS: u32 = 4;
+
 /// The JSON-RPC error of a request that is refused; for tools it is a result with `isError`.
 const LIMITED: i32 = -31005;
 
@@ -21,8 +24,10 @@ const LIMITED: i32 = -31005;
 /// on pipes and unix sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the
 /// client's `SocketAddr` into the request's extensions.
 ///
-/// Each caller has a token bucket for each item, or for each method whose requests name no item: a call takes one token, and
-/// tokens are refilled at a constant rate. A call without a token is refused: the result of a tool is an error that tells the
+/// Each caller has a token bucket for each tool, prompt, resource and resource template, or [one for all of
+/// them](RateLimit::over_all_items): a call takes one token, and tokens are refilled at a constant rate. When the client of a
+/// stateless revision is asked something, the request that brings the answer takes no token, up to four times for each token.
+/// In `Server::layer_requests`, where names may be of items that do not exist, there is a bucket for each method. A call without a token is refused: the result of a tool is an error that tells the
 /// model when to try again; other requests fail with the JSON-RPC error -31005 and `retryAfterMs` in its data.
 ///
 /// ```
@@ -41,6 +46,7 @@ pub struct RateLimit {
     calls: u32,
     per: Duration,
     burst: u32,
+    over_all_items: bool,
     buckets_max: usize,
 }
 
@@ -48,13 +54,32 @@ impl RateLimit {
     /// Creates a limit of this many calls, at least one, in this time. All of them may arrive at once.
     pub fn new(calls: u32, per: Duration) -> RateLimit {
         let calls = calls.max(1);
-        RateLimit { calls, per, burst: calls, buckets_max: 10_000 }
+        RateLimit { calls, per, burst: calls, over_all_items: false, buckets_max: 10_000 }
     }
 
     /// Sets how many calls may arrive at once. Default: as many as in the whole time.
     #[must_use]
     pub fn burst(mut self, calls: u32) -> RateLimit {
         self.burst = calls.max(1);
+        self
+    }
+
+    /// Counts all calls of a caller together, instead of those of each item.
+    ///
+    /// ```
+    /// use linchpin_middleware::RateLimit;
+    /// use linchpin_server::Server;
+    /// use std::time::Duration;
+    ///
+    /// // 100 calls a minute, of which at most 10 of one item.
+    /// let minute = Duration::from_secs(60);
+    /// let server = Server::new("notes", "1.0")
+    ///     .layer(RateLimit::new(100, minute).over_all_items().layer())
+    ///     .layer(RateLimit::new(10, minute).layer());
+    /// ```
+    #[must_use]
+    pub fn over_all_items(mut self) -> RateLimit {
+        self.over_all_items = true;
         self
     }
 
@@ -140,7 +165,22 @@ impl fmt::Display for RateLimitError {
 
 impl std::error::Error for RateLimitError {}
 
-/// All buckets. A bucket is the time at which it will be full again: it is full while that has passed.
+/// A token bucket.
+#[derive(Clone, Copy)]
+struct Bucket {
+    /// When it will be full again: it is full while that has passed.
+    full_at: Instant,
+    /// Further rounds that the tokens taken have paid for.
+    rounds: u32,
+}
+
+impl Bucket {
+    fn full(now: Instant) -> Bucket {
+        Bucket { full_at: now, rounds: 0 }
+    }
+}
+
+/// All buckets.
 struct Buckets {
     limit: RateLimit,
     /// The time after which one token is back.
@@ -148,7 +188,7 @@ struct Buckets {
     table: Mutex<Table>,
 }
 
-/// The digest of a caller, a method and a name: clients choose names, of any length.
+/// The digest of a caller, a method and an item.
 type Key = [u8; 32];
 
 fn key(caller: &str, method: &str, name: &str) -> Key {
@@ -164,9 +204,9 @@ fn key(caller: &str, method: &str, name: &str) -> Key {
 }
 
 struct Table {
-    full_at: HashMap<Key, Instant>,
+    buckets: HashMap<Key, Bucket>,
     /// The bucket of callers for which there is no room.
-    others: Instant,
+    others: Bucket,
     /// When full buckets are looked for again.
     sweep_at: Instant,
 }
@@ -175,34 +215,44 @@ impl Buckets {
     fn new(limit: RateLimit) -> Buckets {
         let now = Instant::now();
         let each = limit.per / limit.calls;
-        Buckets { limit, each, table: Mutex::new(Table { full_at: HashMap::new(), others: now, sweep_at: now }) }
+        let table = Table { buckets: HashMap::new(), others: Bucket::full(now), sweep_at: now };
+        Buckets { limit, each, table: Mutex::new(table) }
     }
 
     /// Takes a token, or says how long to wait for one.
     fn take(&self, call: &Call) -> Result<(), Duration> {
-        self.take_at(key(&caller::key(call), call.method(), call.name()), Instant::now())
+        let caller = caller::key(call);
+        let (method, item) = if self.limit.over_all_items { ("", None) } else { (call.method(), call.item()) };
+        self.take_at(key(&caller, method, item.unwrap_or_default()), call.round() > 0, Instant::now())
     }
 
-    fn take_at(&self, key: Key, now: Instant) -> Result<(), Duration> {
+    fn take_at(&self, key: Key, goes_on: bool, now: Instant) -> Result<(), Duration> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let table = &mut *table;
-        if table.full_at.len() >= self.limit.buckets_max && now >= table.sweep_at {
-            table.full_at.retain(|_, full_at| *full_at > now);
+        if table.buckets.len() >= self.limit.buckets_max && now >= table.sweep_at {
+            table.buckets.retain(|_, bucket| bucket.full_at > now);
             // Not at every call while all of them are in use.
             table.sweep_at = now + Duration::from_secs(1);
         }
-        let has_room = table.full_at.len() < self.limit.buckets_max;
-        let full_at = match table.full_at.get_mut(&key) {
-            Some(full_at) => full_at,
-            None if has_room => table.full_at.entry(key).or_insert(now),
+        let has_room = table.buckets.len() < self.limit.buckets_max;
+        let bucket = match table.buckets.get_mut(&key) {
+            Some(bucket) => bucket,
+            None if has_room => table.buckets.entry(key).or_insert(Bucket::full(now)),
             None => &mut table.others,
         };
-        let after = (*full_at).max(now) + self.each;
+        if goes_on && bucket.rounds > 0 {
+            bucket.rounds -= 1;
+            return Ok(());
+        }
+        let after = bucket.full_at.max(now) + self.each;
         // Empty is as far from full as all tokens take to come back.
         match after.checked_duration_since(now + self.each * self.limit.burst) {
             Some(wait) if !wait.is_zero() => Err(wait),
             _ => {
-                *full_at = after;
+                bucket.full_at = after;
+                // A call that has used up its rounds begins new ones with this token.
+                let rounds_max = self.limit.burst.saturating_mul(ROUNDS);
+                bucket.rounds = bucket.rounds.saturating_add(ROUNDS).min(rounds_max);
                 Ok(())
             }
         }
@@ -221,13 +271,25 @@ mod tests {
     fn a_bucket_gives_its_burst_at_once_and_then_one_token_at_a_time() {
         let buckets = Buckets::new(RateLimit::new(10, ms(1_000)).burst(3));
         let start = Instant::now();
-        let take = |at: u64| buckets.take_at(key("a", "", ""), start + ms(at));
+        let take = |at: u64| buckets.take_at(key("a", "", ""), false, start + ms(at));
         assert_eq!([take(0), take(0), take(0)], [Ok(()); 3]);
         assert_eq!([take(0), take(40), take(99)], [Err(ms(100)), Err(ms(60)), Err(ms(1))]);
         assert_eq!([take(100), take(100)], [Ok(()), Err(ms(100))]);
         // Refused calls cost nothing, and more than the burst is never saved.
         assert_eq!([take(9_000), take(9_000), take(9_000), take(9_000)], [Ok(()), Ok(()), Ok(()), Err(ms(100))]);
-        assert_eq!(buckets.take_at(key("b", "", ""), start), Ok(()));
+        assert_eq!(buckets.take_at(key("b", "", ""), false, start), Ok(()));
+    }
+
+    #[test]
+    fn a_token_pays_for_four_further_rounds_and_no_more() {
+        let buckets = Buckets::new(RateLimit::new(1, ms(1_000)));
+        let start = Instant::now();
+        let take = |goes_on: bool, at: u64| buckets.take_at(key("a", "", ""), goes_on, start + ms(at)).is_ok();
+        assert!(take(false, 0) && !take(false, 0));
+        assert_eq!([0; 5].map(|at| take(true, at)), [true, true, true, true, false]);
+        // What was not used is not saved up.
+        assert!(take(false, 1_000) && take(false, 2_000));
+        assert_eq!([2_000; 5].map(|at| take(true, at)), [true, true, true, true, false]);
     }
 
     #[test]
@@ -242,12 +304,12 @@ mod tests {
     fn buckets_are_bounded_and_those_in_use_are_not_given_up() {
         let buckets = Buckets::new(RateLimit::new(1, ms(1_000)).buckets_max(2));
         let start = Instant::now();
-        let take = |caller: &str, at: u64| buckets.take_at(key(caller, "", ""), start + ms(at)).is_ok();
+        let take = |caller: &str, at: u64| buckets.take_at(key(caller, "", ""), false, start + ms(at)).is_ok();
         assert!(take("a", 0) && take("b", 0) && take("c", 0));
         // "c" and "d" share a bucket; "a" and "b" keep theirs.
         assert!(!take("d", 0) && !take("a", 0) && !take("b", 0));
         assert!(take("d", 1_000) && take("e", 1_000));
-        assert_eq!(buckets.table.lock().unwrap().full_at.len(), 2);
+        assert_eq!(buckets.table.lock().unwrap().buckets.len(), 2);
     }
 
     #[test]

@@ -105,7 +105,9 @@ fn invoke(
     }
     let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone(), owner };
     let future = match (layers, &cx) {
-        (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).start(Call::new(invocation, cx.clone())),
+        (Some(layers), Some(cx)) => {
+            Next::new(layers, target.run.clone()).start(Call::new(invocation, cx.clone(), Some(target.name.clone())))
+        }
         _ => (target.run)(invocation),
     };
     CallStart { future, cx, name: Some(target.name.clone()) }

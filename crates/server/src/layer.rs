@@ -43,16 +43,34 @@ where
 pub struct Call {
     invocation: Invocation,
     cx: Cx,
+    item: Option<Arc<str>>,
 }
 
 impl Call {
-    pub(crate) fn new(invocation: Invocation, cx: Cx) -> Call {
-        Call { invocation, cx }
+    /// A call of the `item` that was found, if one was looked for.
+    pub(crate) fn new(invocation: Invocation, cx: Cx, item: Option<Arc<str>>) -> Call {
+        Call { invocation, cx, item }
     }
 
     /// Returns the name of the tool or prompt, or the URI of the resource; empty for other requests.
     pub fn name(&self) -> &str {
         self.cx.name()
+    }
+
+    /// Returns the name of the registered tool or prompt, or the URI or template of the registered resource; `None` in
+    /// [`Server::layer_requests`], where nobody has looked whether it exists.
+    ///
+    /// Reads of `note://1` and `note://2` have the item `note://{id}`, so that what is counted for each item is bounded.
+    ///
+    /// [`Server::layer_requests`]: crate::Server::layer_requests
+    pub fn item(&self) -> Option<&str> {
+        self.item.as_deref()
+    }
+
+    /// Returns the number of times that the client was asked for input before: 0 for the first request, and always in
+    /// sessions. The state that says so is the server's own, but a client can send it more than once.
+    pub fn round(&self) -> u32 {
+        self.cx.round_trips().round()
     }
 
     /// Returns the request's method, for example `tools/call`.

@@ -134,6 +134,11 @@ impl RoundTrips {
         Ok(round_trips)
     }
 
+    /// How often the client was asked before.
+    pub(crate) fn round(&self) -> u32 {
+        self.round
+    }
+
     pub(crate) fn answer(&self, key: &str) -> Option<&RawValue> {
         self.answers.get(key).or_else(|| self.given.get(key)).map(|raw| &**raw)
     }

@@ -39,7 +39,7 @@ pub(crate) fn start(
     let invocation = Invocation { args, cx: Some(cx.clone()), out: core.writer(&request), explain: None, owner: None };
     let layers = core.request_layers.clone();
     let end = end_of_chain(&core, request.clone(), context, chain.clone());
-    let future = Next::new(layers, end).start(Call::new(invocation, cx.clone()));
+    let future = Next::new(layers, end).start(Call::new(invocation, cx.clone(), None));
     running_call::launch_chain(
         &core.shared,
         &request,

@@ -3,9 +3,11 @@
 use crate::common::{MODERN, Peer, code, failed, service, text};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use linchpin::Elicited;
 use linchpin::middleware::RateLimit;
 use linchpin::prelude::*;
 use linchpin::transport::HttpService;
+use linchpin::types::version::Revision;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,6 +44,50 @@ async fn each_item_has_a_limit_of_its_own_and_calls_beyond_are_told_when_to_come
         assert!(failed(&peer.call("a", json!({})).await).contains("try again in 30 s"));
         // What is no call is not limited.
         peer.alive().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_has_one_limit_whatever_its_variables_are_and_items_can_share_one() {
+    for (over_all, revision) in [(false, "2025-11-25"), (true, "2025-11-25"), (false, MODERN), (true, MODERN)] {
+        let limit = RateLimit::new(2, Duration::from_secs(60));
+        let limit = if over_all { limit.over_all_items() } else { limit };
+        let server = server(limit).resource("note://{id}", || "a note");
+        let mut peer = Peer::of(service(server), revision, json!({})).await;
+        for id in 1..=2 {
+            let read = peer.ask("resources/read", json!({ "uri": format!("note://{id}") })).await;
+            assert!(read["result"].is_object(), "{read}");
+        }
+        assert_eq!(code(&peer.ask("resources/read", json!({ "uri": "note://3" })).await), -31005);
+        let other = peer.call("a", json!({})).await;
+        assert_eq!(other["result"]["isError"] == true, over_all, "{other}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_asks_its_client_takes_one_token_in_every_revision() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let limit = RateLimit::new(2, Duration::from_secs(60));
+        let server = Server::new("s", "1.0").tool("delete", delete).layer(limit.layer());
+        let client = Client::new("h", "1.0").revisions(&[revision]);
+        let client = client.on_elicitation(async |asked| asked.accept(json!({ "sure": true })));
+        let connection = client.connect(in_process(server)).await.unwrap();
+        for deleted in [true, true, false] {
+            let result = connection.call("delete", ()).await.unwrap();
+            assert_eq!(!result.is_error(), deleted, "{revision:?}: {}", result.text());
+        }
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Consent {
+    sure: bool,
+}
+
+async fn delete(cx: &Cx) -> linchpin::Result<String> {
+    match cx.elicit_form::<Consent>("sure", "Sure?").await? {
+        Elicited::Accepted(Consent { sure: true }) => Ok("deleted".to_owned()),
+        _ => Ok("kept".to_owned()),
     }
 }
 
