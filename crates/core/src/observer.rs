@@ -127,7 +127,7 @@ pub struct CallInfo {
     pub request_bytes: usize,
     /// The trace context sent by the client.
     pub trace: Option<TraceContext>,
-    /// The request's span, without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at
+    /// The request's span, with the principal's identity and without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at
     /// level `info`. Its fields `outcome`, `code` (of an error) and `duration` are recorded when the call ends; then there is
     /// an event at level `debug`.
     pub span: Span,
@@ -162,6 +162,7 @@ impl CallInfo {
             name = target.as_deref().filter(|_| request.params.uri.is_none()),
             session = session.map(|id| display(PublicId(id))),
             revision = revision.as_str(),
+            principal = principal.as_ref().map(|principal| clip(principal.identity())),
             traceparent = trace.as_ref().map(|trace| &*trace.traceparent),
             outcome = Empty,
             code = Empty,
@@ -196,6 +197,7 @@ impl CallInfo {
             method,
             session = session.map(|id| display(PublicId(id))),
             revision = revision.as_str(),
+            principal = principal.as_ref().map(|principal| clip(principal.identity())),
             outcome = Empty,
             code = Empty,
             duration = Empty,

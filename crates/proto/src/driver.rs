@@ -195,7 +195,10 @@ fn start_observed(
             observed.end(reply.kind().into(), reply.frame_len());
             CallStart::Done(reply)
         }
-        CallStart::Running(call) => CallStart::Running(Box::new(ObservedCall { call, observed })),
+        CallStart::Running(call) => {
+            let cancel = call.canceller();
+            CallStart::Running(Box::new(ObservedCall { call: Some(call), cancel, observed }))
+        }
     }
 }
 
@@ -253,14 +256,24 @@ impl Drop for Observed {
 
 /// A running call that is polled within its span.
 struct ObservedCall {
-    // Before `observed`, so that what it does when it is dropped is part of the call.
-    call: Box<dyn RunningCall>,
+    /// There until it is dropped.
+    call: Option<Box<dyn RunningCall>>,
+    cancel: Arc<dyn Cancel>,
     observed: Observed,
+}
+
+impl Drop for ObservedCall {
+    /// What the call does when it is dropped is part of it.
+    fn drop(&mut self) {
+        let (span, call) = (&self.observed.info.span, &mut self.call);
+        span.in_scope(|| *call = None);
+    }
 }
 
 impl RunningCall for ObservedCall {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
-        let event = ready!(self.observed.info.span.in_scope(|| self.call.poll_event(cx)));
+        let Some(call) = &mut self.call else { return Poll::Ready(CallEvent::Cancelled) };
+        let event = ready!(self.observed.info.span.in_scope(|| call.poll_event(cx)));
         match &event {
             CallEvent::Done(reply) => self.observed.end(reply.kind().into(), reply.frame_len()),
             CallEvent::Cancelled => self.observed.end(Outcome::Cancelled, 0),
@@ -270,6 +283,6 @@ impl RunningCall for ObservedCall {
     }
 
     fn canceller(&self) -> Arc<dyn Cancel> {
-        self.call.canceller()
+        self.cancel.clone()
     }
 }

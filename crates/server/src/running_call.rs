@@ -176,7 +176,22 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+        if self.0.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+/// Waits until no call runs. Calls that complete on their first poll are not waited for.
+pub(crate) async fn idle(shared: &Shared) {
+    loop {
+        let mut idle = std::pin::pin!(shared.idle.notified());
+        // Before the look, so that nothing is missed after it.
+        idle.as_mut().enable();
+        if shared.calls.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        idle.await;
     }
 }
 

@@ -101,6 +101,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
             calls: Default::default(),
+            idle: Default::default(),
             observer: observer.clone(),
             keyring,
             registries: registries.clone(),

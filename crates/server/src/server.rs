@@ -665,7 +665,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Adds a hook that runs after serving has ended and the remaining calls have been dropped.
+    /// Adds a hook that runs after serving has ended and the remaining calls have been dropped, or one second after they were
+    /// cancelled if they block their threads.
     ///
     /// [`Server::serve`] waits for it before it returns, for at most one second. Tasks spawned by calls still run at
     /// that time; usually the runtime ends right after. A service mounted in another program runs it in

@@ -47,6 +47,9 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+/// How long cancelled calls may take to be dropped before shutdown hooks run: one that blocks its thread does not keep the
+/// server from ending.
+const DROP_TIME: Duration = Duration::from_secs(1);
 /// The time limit of all shutdown hooks together.
 const END_TIME: Duration = Duration::from_secs(1);
 
@@ -120,16 +123,19 @@ impl Service for RunningServer {
         for tasks in [&self.background, &self.ends] {
             tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         }
-        let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
-        #[cfg(feature = "tasks")]
-        let tasks = (self.task_storage.get().cloned(), Duration::from_millis(self.limits.calls.drain_ms_max));
+        let Some(core) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
         Box::pin(async move {
             #[cfg(feature = "tasks")]
-            if let (Some(storage), drain) = tasks {
-                recovery::leave(storage, drain).await;
+            if let Some(storage) = core.task_storage.get().cloned() {
+                recovery::leave(storage, Duration::from_millis(core.limits.calls.drain_ms_max)).await;
+            }
+            // Transports have cancelled the calls; they are dropped where they run.
+            if tokio::time::timeout(DROP_TIME, running_call::idle(&core.shared)).await.is_err() {
+                tracing::debug!("calls still run when the shutdown hooks begin");
             }
             let all = async {
-                for mut end in work {
+                for end in core.shutdown_hooks.iter() {
+                    let mut end = end();
                     let caught = poll_fn(|task| {
                         catch_unwind(AssertUnwindSafe(|| end.as_mut().poll(task))).unwrap_or_else(|_| {
                             tracing::error!("a shutdown hook panicked");

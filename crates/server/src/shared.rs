@@ -10,6 +10,7 @@ use linchpin_types::page::CacheScope;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use tokio::sync::Notify;
 
 /// See the module's documentation.
 pub(crate) struct Shared {
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) stamps: Arc<Stamps>,
     /// Calls that run.
     pub(crate) calls: AtomicUsize,
+    /// None of them runs any more.
+    pub(crate) idle: Notify,
     pub(crate) keyring: Keyring,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The `Registries` of the server, which are above this file.

@@ -1,5 +1,6 @@
 //! Callbacks and hooks that panic, and subscriptions of connections that are lost.
 
+use crate::common::until;
 use linchpin::client::ChangeFilter;
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
@@ -98,6 +99,51 @@ async fn a_shutdown_hook_that_panics_stops_neither_the_next_one_nor_serving() {
     drop(peer);
     tokio::spawn(server.serve(transport)).await.expect("serving does not panic").unwrap();
     assert_eq!(ended.load(Ordering::SeqCst), 1);
+}
+
+/// Says when it is dropped.
+struct Dropped(Arc<Mutex<Vec<&'static str>>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push("call dropped");
+    }
+}
+
+#[tokio::test]
+async fn shutdown_hooks_run_after_the_last_call_was_dropped() {
+    for revision in Revision::ALL {
+        let seen = Arc::<Mutex<Vec<&'static str>>>::default();
+        let (started, of_hook) = (seen.clone(), seen.clone());
+        let hang = move || {
+            let guard = Dropped(started.clone());
+            async move {
+                guard.0.lock().unwrap().push("call started");
+                std::future::pending::<String>().await
+            }
+        };
+        let server = Server::new("s", "1")
+            .limits(|limits| limits.calls.drain_ms_max = 20)
+            .tool("hang", hang)
+            .on_shutdown(move || {
+                of_hook.lock().unwrap().push("hook");
+                async {}
+            });
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let serving = tokio::spawn(server.serve(pipes(read, write)));
+        let (read, write) = tokio::io::split(ours);
+        let client = host(revision).connect(pipes(read, write)).await.unwrap();
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.call("hang", ()).await.is_err() }
+        });
+        until("the call runs", || !seen.lock().unwrap().is_empty()).await;
+        client.close().await;
+        serving.await.unwrap().unwrap();
+        assert_eq!(*seen.lock().unwrap(), ["call started", "call dropped", "hook"], "{revision:?}");
+        assert!(call.await.unwrap());
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use crate::common::{ALL, Logged, MODERN, Peer, service, until};
 use linchpin::prelude::*;
 use linchpin::{CallEnd, CallInfo, Observer};
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What was observed, a line for each.
@@ -132,6 +133,71 @@ async fn the_span_of_a_call_names_it_and_never_shows_its_arguments() {
     assert!(text.contains(&span), "{text}");
     assert!(text.contains("outcome=\"ok\" duration=") && text.contains("DEBUG message=call ended"), "{text}");
     assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
+}
+
+/// Knows whether an event is inside of a span.
+#[derive(Clone, Default)]
+struct Inside {
+    depth: Arc<AtomicUsize>,
+    events: Arc<Mutex<Vec<bool>>>,
+}
+
+impl tracing::Subscriber for Inside {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if event.metadata().target() == "ours" {
+            self.events.lock().unwrap().push(self.depth.load(Ordering::SeqCst) > 0);
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {
+        self.depth.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn exit(&self, _: &tracing::span::Id) {
+        self.depth.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+struct Tells;
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        tracing::info!(target: "ours", "dropped");
+    }
+}
+
+#[tokio::test]
+async fn what_a_call_says_when_it_is_dropped_is_inside_of_its_span() {
+    let inside = Inside::default();
+    let _guard = tracing::subscriber::set_default(inside.clone());
+    for revision in ALL {
+        let server = Server::new("s", "1").tool("hang", || async {
+            let _tells = Tells;
+            tracing::info!(target: "ours", "started");
+            std::future::pending::<String>().await
+        });
+        let server = server.limits(|limits| limits.calls.drain_ms_max = 10);
+        let mut peer = Peer::of(service(server), revision, json!({})).await;
+        peer.start("hang", json!({})).await;
+        let events = inside.events.clone();
+        until("the call has started", move || events.lock().unwrap().len() == 1).await;
+        drop(peer);
+        let events = inside.events.clone();
+        until("the call was dropped", move || events.lock().unwrap().len() == 2).await;
+        assert_eq!(std::mem::take(&mut *inside.events.lock().unwrap()), [true, true], "{revision}");
+    }
 }
 
 #[tokio::test]
