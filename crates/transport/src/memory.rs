@@ -3,7 +3,7 @@
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
 use linchpin_core::service::{Bind, BoxFuture, IntoService, Service};
-use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, Principal, TransportError};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use tokio::io::DuplexStream;
 /// ```
 pub fn memory() -> (Memory, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
-    (Memory(ours), theirs)
+    (Memory { stream: ours, principal: None }, theirs)
 }
 
 /// The server's end of [`memory`].
@@ -47,13 +47,34 @@ pub fn memory() -> (Memory, DuplexStream) {
 /// # let _ = (transport, client);
 /// ```
 #[derive(Debug)]
-pub struct Memory(DuplexStream);
+pub struct Memory {
+    stream: DuplexStream,
+    principal: Option<Principal>,
+}
+
+impl Memory {
+    /// Serves the client as this principal, as if a guard had authenticated it.
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use linchpin_transport::memory::memory;
+    ///
+    /// let (transport, client) = memory();
+    /// let transport = transport.with_principal(Principal::new("ada"));
+    /// # let _ = (transport, client);
+    /// ```
+    #[must_use]
+    pub fn with_principal(mut self, principal: Principal) -> Memory {
+        self.principal = Some(principal);
+        self
+    }
+}
 
 impl Bind for Memory {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
-            let (input, output) = tokio::io::split(self.0);
-            pipe::serve(service, input, output, std::future::pending()).await
+            let (input, output) = tokio::io::split(self.stream);
+            pipe::serve_as(service, self.principal, input, output, std::future::pending()).await
         })
     }
 }
@@ -74,7 +95,7 @@ impl Bind for Memory {
 pub fn in_process(server: impl IntoService) -> InProcess {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let service = server.into_shared().map_err(|e| Arc::from(format!("the server cannot start: {e}")));
-    InProcess { service, number: COUNT.fetch_add(1, Ordering::Relaxed) }
+    InProcess { service, number: COUNT.fetch_add(1, Ordering::Relaxed), principal: None }
 }
 
 /// A server inside this program, created by [`in_process`]. Clones share the server.
@@ -93,6 +114,27 @@ pub fn in_process(server: impl IntoService) -> InProcess {
 pub struct InProcess {
     service: Result<Arc<dyn Service>, Arc<str>>,
     number: u64,
+    principal: Option<Principal>,
+}
+
+impl InProcess {
+    /// Connects as this principal, as if a guard had authenticated it: for tests of servers with several users.
+    ///
+    /// ```
+    /// # use linchpin_core::service::IntoService;
+    /// use linchpin_core::Principal;
+    /// use linchpin_transport::memory::{InProcess, in_process};
+    ///
+    /// fn users(server: impl IntoService) -> [InProcess; 2] {
+    ///     let connector = in_process(server);
+    ///     ["ada", "bob"].map(|name| connector.clone().with_principal(Principal::new(name)))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_principal(mut self, principal: Principal) -> InProcess {
+        self.principal = Some(principal);
+        self
+    }
 }
 
 impl Connector for InProcess {
@@ -108,9 +150,10 @@ impl Connector for InProcess {
         Box::pin(async move {
             let service = self.service.clone().map_err(TransportError::Unreachable)?;
             let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
+            let principal = self.principal.clone();
             tokio::spawn(async move {
                 let (input, output) = tokio::io::split(theirs);
-                if let Err(e) = pipe::serve(service, input, output, std::future::pending()).await {
+                if let Err(e) = pipe::serve_as(service, principal, input, output, std::future::pending()).await {
                     tracing::debug!(error = %e, "a connection in memory ended");
                 }
             });

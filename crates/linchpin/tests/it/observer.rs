@@ -135,6 +135,21 @@ async fn the_span_of_a_call_names_it_and_never_shows_its_arguments() {
     assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
 }
 
+#[tokio::test]
+async fn the_span_of_a_call_says_who_called() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let who = |cx: &Cx| cx.principal().map_or("nobody".to_owned(), |p| p.subject().to_owned());
+    let server = in_process(Server::new("s", "1").tool("who", who));
+    for name in ["ada", "bob"] {
+        let user = server.clone().with_principal(linchpin::Principal::new(name));
+        let user = Client::new("c", "1").connect(user).await.unwrap();
+        assert_eq!(user.call("who", ()).await.unwrap().text(), name);
+        let span = format!("name=\"who\" revision=\"2026-07-28\" principal=\"{name}\"");
+        assert!(logged.text().contains(&span), "{}", logged.text());
+    }
+}
+
 /// Knows whether an event is inside of a span.
 #[derive(Clone, Default)]
 struct Inside {
