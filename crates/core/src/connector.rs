@@ -456,6 +456,8 @@ pub struct BelongsTo(pub http::Uri);
 
 /// Authorizes HTTP requests: adds credentials to them and reacts when they are rejected.
 ///
+/// The types of requests are those of the crate `http`: `cargo add http`.
+///
 /// ```
 /// use http::{HeaderMap, HeaderValue, StatusCode, request};
 /// use linchpin_core::connector::Authorizer;

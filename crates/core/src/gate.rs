@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// The checks of a request run in this order: `Host`, [`Gate::page`], `Origin`, CORS preflight, [`Gate::admit`], the
 /// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a refused request is not read.
 ///
+/// The types of requests are those of the crate `http`: `cargo add http`.
+///
 /// ```
 /// use http::{StatusCode, header::AUTHORIZATION, request};
 /// use linchpin_core::Principal;

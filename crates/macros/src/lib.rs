@@ -53,7 +53,7 @@ use proc_macro::TokenStream;
 ///
 /// # Options
 ///
-/// Each option calls the builder method of the same name with the given expression.
+/// Each option calls the builder method of the same name with the given expression. Those about tasks need the feature `tasks`.
 ///
 /// | `#[tool(…)]` | |
 /// |---|---|
@@ -68,6 +68,14 @@ use proc_macro::TokenStream;
 /// | `visible_to = path` | decides for whom the tool exists: `fn(&Viewer) -> bool` |
 /// | `icon = …` | repeatable |
 /// | `meta = …`, `input_schema = …`, `output_schema = …` | as in the builder |
+/// | `ui = "ui://…"` | the page that shows its results (MCP Apps) |
+/// | `visible = "app"`, `visible = "model"` | for the page only, or for the model only; default: both |
+/// | `task` | a call may become a task, for clients that support tasks |
+/// | `task = "required"` | every call is a task at once (`Tool::task_required`) |
+/// | `task = "later"` | the handler decides when, with `Cx::become_task` (`Tool::task_later`) |
+/// | `resumable` | a task may be restarted from the beginning after the process that ran it has died |
+/// | `task_ttl = …` | how long its tasks live, a `Duration` |
+/// | `meanwhile = "…"` | a text for the model to read while a task runs (2025-11-25 only) |
 ///
 /// | `#[resource("uri or template", …)]` | |
 /// |---|---|

@@ -237,7 +237,11 @@ impl Handle {
         Prompts { registries: self.registries.clone() }
     }
 
-    /// Notifies subscribers of this resource that it changed. Undelivered duplicates are merged.
+    /// Notifies subscribers of this resource that it changed, except those for whom it does not exist
+    /// ([`Resource::visible_to`](crate::Resource::visible_to)). Undelivered duplicates are merged.
+    ///
+    /// By default any client may subscribe to any URI, even if it cannot read it; [`Server::on_subscribe`](crate::Server::on_subscribe)
+    /// can refuse.
     pub fn resource_updated(&self, uri: &str) {
         self.registries.updated(uri);
     }

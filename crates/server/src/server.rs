@@ -88,7 +88,8 @@ pub(crate) struct Settings {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` offers no tools, resources or prompts",
     label = "not a `Register`",
-    note = "put `#[register]` above the `impl {Self}` block whose methods have `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
+    note = "put `#[register]` above the `impl` block of a type of yours whose methods have `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
+    note = "an `Arc` is not a type of yours: put it inside of one, `#[derive(Clone)] struct App(Arc<…>);`, and clone that to share it",
     note = "a state for handlers that are added with `.tool(…)` is set with `.state(…)`, not `.with(…)`"
 )]
 pub trait Register: Sized + Send + Sync + 'static {
@@ -381,7 +382,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.on_notification("notifications/roots/list_changed", handler)
     }
 
-    /// Adds a handler that runs when a client subscribes to a resource, in every revision.
+    /// Adds a handler that runs when a client subscribes to a resource, in every revision, and may refuse. Without one, any client
+    /// may subscribe to any URI that demands no scopes, even if it cannot read it.
     ///
     /// Its parameters are the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too. An error refuses the subscription: with a
     /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. If a

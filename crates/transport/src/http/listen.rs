@@ -156,7 +156,7 @@ impl Http {
         self
     }
 
-    /// Sets the gate that authorizes requests: a `Guard`, an `Issuer`, or your own.
+    /// Sets the gate that authorizes requests: a `Guard`, an `Issuer`, or your own, which needs the crate `http` (`cargo add http`).
     ///
     /// ```
     /// use linchpin_core::Principal;

@@ -5,7 +5,9 @@
 //@ names: arguments are taken as a value
 //@ names: never `&mut`
 //@ names: `App` offers no tools, resources or prompts
-//@ names: put `#[register]` above the `impl App` block
+//@ names: put `#[register]` above the `impl` block of a type of yours
+//@ names: `Arc<App>` offers no tools, resources or prompts
+//@ names: an `Arc` is not a type of yours: put it inside of one
 //@ names: written `async |app: &App, q: Query| …`
 //@ names: this function cannot be a handler
 
@@ -42,4 +44,5 @@ fn main() {
     let _ = Server::new("app", "1").with(App);
     let _ = Server::new("app", "1").state(App).tool("f", App::exclusive);
     let _ = Server::new("app", "1").state(App).tool("f", many);
+    let _ = Server::new("app", "1").with(std::sync::Arc::new(App));
 }
