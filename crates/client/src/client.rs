@@ -306,7 +306,8 @@ impl Client {
     /// Reopens lost connections automatically. Without this, the next call fails.
     ///
     /// A crashed program is restarted, its lists are reported as changed, and subscriptions are renewed; only running
-    /// calls fail. An HTTP session that the server no longer knows is always reopened.
+    /// calls fail. An HTTP session that the server no longer knows is always reopened: by the next call, or at once if the
+    /// host has subscriptions or callbacks for notifications.
     pub fn reconnect(mut self, restart: ReconnectPolicy) -> Client {
         self.config.restart = Some(restart);
         self

@@ -136,6 +136,13 @@ impl ConnectionState {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Whether the host waits for what the server says unasked: it has subscriptions, or callbacks for notifications.
+    pub(crate) fn hears(&self) -> bool {
+        let config = &self.config;
+        let calls_back = config.on_change.is_some() || config.on_log.is_some() || !config.notifications.is_empty();
+        calls_back || !lock(&self.listeners).all.is_empty()
+    }
+
     /// Returns the latest transport, even if it is lost.
     pub(crate) fn latest(&self) -> Option<Arc<ActiveTransport>> {
         self.live.load_full()

@@ -234,6 +234,11 @@ impl Inbox for Incoming {
             supervise::watch(&core, live.generation);
         }
     }
+
+    fn forgotten(&self) {
+        let Some(core) = self.core.upgrade().filter(|core| !core.is_closed() && core.hears()) else { return };
+        supervise::renew(&core, self.generation);
+    }
 }
 
 /// Which task a question belongs to, as JSON text (2025-11-25 "Tasks": the response has to name it again).

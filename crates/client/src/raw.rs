@@ -187,6 +187,12 @@ impl Inbox for Tried {
         }
         self.dials.inbox.closed(why);
     }
+
+    fn forgotten(&self) {
+        if lock(&self.dials.state).latest == self.number {
+            self.dials.inbox.forgotten();
+        }
+    }
 }
 
 impl Opening for Raw<'_> {

@@ -52,6 +52,38 @@ async fn again(core: Weak<ConnectionState>, generation: u64, restart: ReconnectP
     }
 }
 
+/// Reopens a session that the server has forgotten while nothing was called, with exponential backoff, as long as the
+/// host hears what the server says. The policy's number of attempts is for connections that are lost; this one is not: a
+/// call can open it at any time.
+pub(crate) fn renew(core: &Arc<ConnectionState>, generation: u64) {
+    let policy = core.config.restart.clone().unwrap_or_default();
+    let held = core.latest().is_some_and(|live| live.since.elapsed() > HELD);
+    let sooner = core.restarts_in_a_row().min(16);
+    // A server that forgets at once is not asked at once, each time.
+    let mut pause = match held || sooner == 0 {
+        true => 0,
+        false => policy.first_ms.saturating_mul(1 << sooner).min(policy.longest_ms),
+    };
+    let core = Arc::downgrade(core);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(jittered(pause))).await;
+            let Some(core) = core.upgrade().filter(|core| core.hears()) else { return };
+            match core.reopen(generation).await {
+                Ok(_) => return,
+                Err(why) if why.kind() == ErrorKind::Closed => return,
+                // It will not change without the host.
+                Err(why) if why.kind() == ErrorKind::Unauthorized => {
+                    tracing::warn!(%why, "a session that the server forgot could not be opened again");
+                    return lock(&core.listeners).lost(true);
+                }
+                Err(why) => tracing::warn!(%why, "a session that the server forgot could not be opened again yet"),
+            }
+            pause = pause.saturating_mul(2).max(policy.first_ms).min(policy.longest_ms);
+        }
+    });
+}
+
 /// Returns 75 to 100 % of the delay, so that many clients do not reconnect at once.
 fn jittered(ms: u64) -> u64 {
     let noise = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());

@@ -241,6 +241,11 @@ pub trait Inbox: Send + Sync + 'static {
     /// Called at most once, when the connection is lost; no message follows. Not called after
     /// [`ClientTransport::close`].
     fn closed(&self, why: TransportError);
+
+    /// Called when the standalone stream finds that the server no longer knows the session, for example because it was
+    /// restarted; nothing more is heard before the session is initialized again. Requests fail with
+    /// [`TransportError::Forgotten`] then.
+    fn forgotten(&self) {}
 }
 
 /// A serialized message of the client.

@@ -8,6 +8,7 @@ use crate::shared::Shared;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Method, Principal, Reply, ReplyKind, ResultWriter};
+use linchpin_proto::translate::error::missing_capabilities;
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -208,11 +209,11 @@ impl RoundTrips {
     pub(crate) fn reply(&mut self, request: &Request, principal: Option<&Principal>, shared: &Shared) -> Reply {
         if !self.missing.is_empty() {
             let data = serde_json::json!({ "requiredCapabilities": self.missing });
-            let why = "the client did not declare a capability that this request needs";
+            let why = missing_capabilities(self.missing.iter().map(|(name, settings)| (*name, settings)));
             return Reply::error(
                 Some(&request.id),
                 code::MISSING_REQUIRED_CLIENT_CAPABILITY,
-                why,
+                &why,
                 Some(&data.to_string()),
             );
         }

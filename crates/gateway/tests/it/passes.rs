@@ -227,6 +227,7 @@ async fn clients_that_declare_nothing_are_not_asked() {
                     assert_eq!((features.stateless, error.code), (true, -32021), "{about}");
                     let data: Value = serde_json::from_str(error.data.as_ref().unwrap().get()).unwrap();
                     assert_eq!(data, json!({ "requiredCapabilities": { "sampling": {} } }), "{about}");
+                    assert!(error.message.ends_with("this request needs: sampling"), "{about}");
                 }
                 Ok(result) => assert_eq!((features.stateless, &result["isError"]), (false, &json!(true)), "{about}"),
             }

@@ -281,16 +281,18 @@ async fn urls_sampling_and_roots_are_asked_in_both_eras() {
 #[tokio::test]
 async fn a_question_the_client_cannot_answer_is_never_sent() {
     let rows = [
-        ("greet", json!({ "elicitation": { "url": {} } }), json!({ "elicitation": {} })),
-        ("login", json!({ "elicitation": {} }), json!({ "elicitation": { "url": {} } })),
-        ("think", json!({ "elicitation": {} }), json!({ "sampling": {} })),
-        ("places", json!({}), json!({ "roots": {} })),
+        ("greet", json!({ "elicitation": { "url": {} } }), json!({ "elicitation": {} }), "elicitation"),
+        ("login", json!({ "elicitation": {} }), json!({ "elicitation": { "url": {} } }), "elicitation.url"),
+        ("think", json!({ "elicitation": {} }), json!({ "sampling": {} }), "sampling"),
+        ("places", json!({}), json!({ "roots": {} }), "roots"),
     ];
-    for (tool, capabilities, required) in rows {
+    for (tool, capabilities, required, name) in rows {
         let mut modern = Peer::of(shared(server()), MODERN, capabilities.clone()).await;
         let answer = modern.call(tool, json!({})).await;
         assert_eq!(code(&answer), -32021, "{tool}: {answer}");
         assert_eq!(answer["error"]["data"]["requiredCapabilities"], required, "{tool}");
+        let why = format!("the client did not declare a capability that this request needs: {name}");
+        assert_eq!(answer["error"]["message"], why, "{tool}");
         let mut legacy = Peer::of(shared(server()), "2025-11-25", capabilities).await;
         assert!(failed(&legacy.call(tool, json!({})).await).contains("did not declare"), "{tool}");
         legacy.quiet().await;

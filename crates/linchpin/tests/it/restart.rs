@@ -1,10 +1,12 @@
 //! A server that crashes, and its effect on a host.
 #![cfg(unix)]
 
-use linchpin::client::{Change, ErrorKind, ReconnectPolicy};
+use linchpin::client::{Change, Changes, ErrorKind, ReconnectPolicy};
 use linchpin::prelude::*;
 use linchpin::transport::Child;
+use linchpin::types::version::Revision;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -155,4 +157,67 @@ async fn what_is_listened_to_is_listened_to_again_after_a_crash() {
     };
     tokio::time::timeout(Duration::from_secs(20), wait).await.expect("listened to again");
     c.close().await;
+}
+
+/// A server over HTTP in a runtime of its own, which ends with everything in it.
+fn on_port(addr: SocketAddr, server: Server) -> (tokio::runtime::Runtime, SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (ready, bound) = std::sync::mpsc::channel();
+    runtime.spawn(server.serve(http(addr).on_ready(move |addr| ready.send(addr).unwrap())));
+    (runtime, bound.recv_timeout(Duration::from_secs(20)).unwrap())
+}
+
+fn noted() -> Server {
+    Server::new("noted", "1").resource("memo://a", |_: NoArgs| async { "a" }).tool("x", |_: NoArgs| async { "x" })
+}
+
+async fn soon(changes: &mut Changes) -> Option<Change> {
+    tokio::time::timeout(Duration::from_secs(20), changes.next()).await.expect("a change comes")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_a_restarted_server_forgot_is_reopened_without_a_call_for_who_listens() {
+    for listens in [true, false] {
+        let (first, addr) = on_port(([127, 0, 0, 1], 0).into(), noted());
+        let changed = Arc::new(Mutex::new(Vec::new()));
+        let hear = changed.clone();
+        let mut client = Client::new("h", "1").revisions(&[Revision::V2025_06_18]);
+        if !listens {
+            client = client.on_change(move |change| hear.lock().unwrap().push(change));
+        }
+        let c = client.connect(remote(&format!("http://{addr}/mcp")).unwrap()).await.unwrap();
+        let mut changes = if listens { Some(c.subscribe("memo://a").await.unwrap()) } else { None };
+        c.call("x", ()).await.unwrap();
+        first.shutdown_background();
+        let server = noted();
+        let handle = server.handle();
+        // For a while there is no server.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (second, _) = on_port(addr, server);
+        let updated = Some(Change::Updated("memo://a".into()));
+        match &mut changes {
+            Some(changes) => {
+                assert_eq!(soon(changes).await, updated, "something may have been missed");
+                // It is subscribed to again, which the next change tells.
+                let ticker = tokio::spawn(async move {
+                    loop {
+                        handle.resource_updated("memo://a");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                });
+                assert_eq!(soon(changes).await, updated, "heard from the new session");
+                ticker.abort();
+            }
+            None => {
+                let wait = async {
+                    while !changed.lock().unwrap().contains(&Change::Tools) {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the host is told");
+            }
+        }
+        c.close().await;
+        second.shutdown_background();
+    }
 }

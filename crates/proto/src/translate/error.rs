@@ -9,8 +9,23 @@ use linchpin_core::message::{Message, Request};
 use linchpin_core::{Features, Id, Method, Reply};
 use linchpin_types::error::code;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+
+/// The message of the error for capabilities that a request needs and its client did not declare, which names them:
+/// `elicitation`, or `elicitation.url` if it is for one of its members.
+pub fn missing_capabilities<'a>(needed: impl IntoIterator<Item = (&'a str, &'a Value)>) -> String {
+    let mut names = Vec::new();
+    for (name, settings) in needed {
+        match settings.as_object().filter(|members| !members.is_empty()) {
+            Some(members) => names.extend(members.keys().map(|member| format!("{name}.{member}"))),
+            None => names.push(name.to_owned()),
+        }
+    }
+    let names: String = names.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
+    format!("the client did not declare a capability that this request needs: {names}")
+}
 
 /// An error object as far as a bridge looks at it.
 #[derive(Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! Results of an upstream, for the client.
 
-use super::error::part;
+use super::error::{missing_capabilities, part};
 use super::fit::fitted;
 use crate::splice::Splice;
 use linchpin_core::json::{Scanner, Span};
@@ -146,9 +146,9 @@ fn lacking(request: &Request, message: &Message) -> Option<Reply> {
     if !needed.iter().any(lacks) {
         return None;
     }
-    let why = "the client did not declare a capability that this request needs";
+    let why = missing_capabilities(needed.iter().map(|(name, settings)| (name.as_str(), settings)));
     let data = format!("{{\"requiredCapabilities\":{required}}}");
-    Some(Reply::error(Some(&request.id), code::MISSING_REQUIRED_CLIENT_CAPABILITY, why, Some(&data)))
+    Some(Reply::error(Some(&request.id), code::MISSING_REQUIRED_CLIENT_CAPABILITY, &why, Some(&data)))
 }
 
 /// Whether results of the method say how long they may be kept.

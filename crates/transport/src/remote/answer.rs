@@ -249,7 +249,7 @@ impl Endpoint {
 }
 
 /// The start of a body as text, for errors: empty if it cannot be read.
-async fn beginning(body: &mut WebBody, bytes_max: usize) -> BytesMut {
+pub(super) async fn beginning(body: &mut WebBody, bytes_max: usize) -> BytesMut {
     let mut text = BytesMut::new();
     while text.len() < bytes_max {
         match body.chunk().await {

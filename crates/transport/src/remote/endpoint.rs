@@ -1,5 +1,6 @@
 //! The endpoint of a server: sends requests with credentials, redirects and tap.
 
+use super::denied;
 use super::head::{self, Heads};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -88,8 +89,7 @@ impl Endpoint {
                 continue;
             }
             if status == StatusCode::UNAUTHORIZED {
-                self.finish(answer.body);
-                return Err(self.unauthorized());
+                return Err(self.unauthorized(answer).await);
             }
             if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(answer);
@@ -200,10 +200,16 @@ impl Endpoint {
         Err(TransportError::Unreachable(why.into()))
     }
 
-    fn unauthorized(&self) -> TransportError {
-        let why = match self.authorizer {
-            Some(_) => "does not accept the credentials it was given (status 401)",
-            None => "requires credentials (status 401); pass a token or configure a login",
+    /// The error for status 401, with what the server says about credentials that it was given.
+    async fn unauthorized(&self, mut answer: WebResponse) -> TransportError {
+        let given = self.authorizer.is_some() || self.heads.have_credentials();
+        let (headers, limits) = (&answer.parts.headers, &self.options.limits);
+        let reason = if given { denied::reason(headers, &mut answer.body, limits).await } else { None };
+        self.finish(answer.body);
+        let why = match (given, reason) {
+            (false, _) => "requires credentials (status 401); pass a token or configure a login".to_owned(),
+            (true, None) => "does not accept the credentials it was given (status 401)".to_owned(),
+            (true, Some(reason)) => format!("does not accept the credentials it was given (status 401): {reason}"),
         };
         TransportError::Unauthorized(format!("{} {why}", self.name).into())
     }

@@ -30,6 +30,11 @@ impl Heads {
         Heads { post, stream, bare }
     }
 
+    /// Whether the host's own headers have credentials.
+    pub(super) fn have_credentials(&self) -> bool {
+        self.bare.values().any(HeaderValue::is_sensitive)
+    }
+
     /// For a message.
     pub(super) fn post(&self, out: &Outgoing, session: Option<HeaderValue>) -> HeaderMap {
         // A clone would have no room for more.

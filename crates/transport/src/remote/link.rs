@@ -327,7 +327,7 @@ impl Shared {
         let session = self.session().clone();
         let head = || self.place.heads.stream(features, session.clone(), last);
         let answer = self.place.send(Method::GET, Bytes::new(), &head).await?;
-        if answer.parts.status == StatusCode::NOT_FOUND && session.is_some() && !last.is_empty() {
+        if answer.parts.status == StatusCode::NOT_FOUND && session.is_some() {
             self.place.finish(answer.body);
             return Err(TransportError::Forgotten);
         }

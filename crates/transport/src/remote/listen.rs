@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Listens as long as the server has such a stream. It is optional, so no failure is reported; a stream that ends or
-/// breaks is resumed, with growing delays while no message arrives.
+/// Listens as long as the server has such a stream. It is optional, so no failure is reported, except that the session is
+/// gone; a stream that ends or breaks is resumed, with growing delays while no message arrives.
 pub(super) async fn listen(shared: Arc<Shared>) {
     let limits = shared.place.options.limits.clone();
     let mut stream = Stream::new(limits.messages.frame_bytes_max);
@@ -34,7 +34,12 @@ pub(super) async fn listen(shared: Arc<Shared>) {
                 }
             }
             Ok(answer) if worked && passing(answer.parts.status) => {}
-            // Refused, or the session is gone, which the next request will find out.
+            // Where the stream was open before, the session is what is not found.
+            Err(TransportError::Forgotten) if worked => {
+                shared.place.options.inbox.forgotten();
+                return;
+            }
+            // Refused, or there is no such stream: whether the session is gone, the next request will find out.
             Ok(_)
             | Err(TransportError::Forgotten | TransportError::Unauthorized(_) | TransportError::Unreadable(_)) => {
                 return;

@@ -15,6 +15,7 @@
 //! Specification: "Streamable HTTP" of each revision, and "HTTP with SSE" of 2024-11-05.
 
 mod answer;
+mod denied;
 mod endpoint;
 mod head;
 mod link;

@@ -92,6 +92,34 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
 }
 
 #[tokio::test]
+async fn credentials_that_are_refused_are_told_with_the_reason_of_the_server() {
+    let no = "unauthorized: http://127.0.0.1:PORT/mcp does not accept the credentials it was given (status 401)";
+    let said = |text: &str| format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32001,"message":{text}}}}}"#);
+    let challenge = "www-authenticate: Bearer error=\"invalid_token\", error_description=\"The token expired\"\r\n";
+    let rows = [
+        ("", String::new(), no.to_owned()),
+        ("", "<html>no</html>".to_owned(), no.to_owned()),
+        ("www-authenticate: Bearer\r\n", said("\" \""), no.to_owned()),
+        ("", said(r#""unknown key""#), format!("{no}: unknown key")),
+        (challenge, said(r#""unknown key""#), format!("{no}: unknown key")),
+        (challenge, "<html>no</html>".to_owned(), format!("{no}: The token expired")),
+        ("", said(r#""a\u001b[31m\r\nb""#), format!("{no}: a [31m b")),
+        ("", said(&format!("{:?}", "x".repeat(1_000))), format!("{no}: {}…", "x".repeat(300))),
+    ];
+    for (headers, body, want) in rows {
+        let bytes = answer(401, headers, &body);
+        let server = Server::new(move |_, _| vec![Do::Write(bytes.clone())]).await;
+        for place in [server.remote().bearer("secret"), server.remote().header("x-api-key", "secret")] {
+            let got = open(place).await.tell_of(request(7, Some(modern()))).await;
+            assert_eq!(got.replace(&server.port.to_string(), "PORT"), want);
+        }
+        // Other headers are no credentials.
+        let got = open(server.remote().header("x-colour", "red")).await.tell_of(request(7, Some(modern()))).await;
+        assert!(got.ends_with("requires credentials (status 401); pass a token or configure a login"), "{got}");
+    }
+}
+
+#[tokio::test]
 async fn answers_may_be_cut_anywhere_on_their_way() {
     let stream = format!("id: 1\r\ndata: {}\r\n\r\n: \u{fc}\n\ndata: {}\n\n", note("a"), result(7));
     for bytes in [json(&format!(" {}", result(7))), whole_events(&stream), events(&stream)] {

@@ -10,6 +10,7 @@ use linchpin_core::limits::ClientLimits;
 use linchpin_core::message::{Kind, Message};
 use linchpin_proto::era;
 use linchpin_transport::remote::{Remote, remote};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(crate) struct Notes {
     /// For each of `heard`, the request on whose stream it came.
     pub(crate) during: Mutex<Vec<Option<u64>>>,
     pub(crate) closed: Mutex<Vec<String>>,
+    /// How often the session was told as forgotten.
+    pub(crate) forgotten: AtomicUsize,
     pub(crate) tapped: Mutex<Vec<String>>,
 }
 
@@ -61,6 +64,10 @@ impl Inbox for Notes {
 
     fn closed(&self, why: TransportError) {
         self.closed.lock().unwrap().push(why.to_string());
+    }
+
+    fn forgotten(&self) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::remote::script::*;
 use linchpin_core::limits::ClientLimits;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn quick() -> ClientLimits {
@@ -167,6 +168,34 @@ async fn what_a_server_says_unasked_is_heard_and_its_stream_resumed() {
         server.requests().iter().map(|seen| seen.header("last-event-id").unwrap_or("-").to_owned()).collect();
     assert_eq!(asked, ["-", "1", "1", "1", "2"]);
     assert_eq!(open.notes.closed.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_session_is_told_as_forgotten_by_a_stream_that_was_open_and_only_then() {
+    let (hello, gone) = (vec![Do::Write(events(": hello\n\n")), Do::Close], vec![Do::Write(answer(404, "", ""))]);
+    let (down, empty) = (vec![Do::Close], Vec::new());
+    let rows = [
+        ([hello.clone(), gone.clone(), empty.clone()], 1, 2),
+        // In between, there is no server.
+        ([hello, down, gone.clone()], 1, 3),
+        // It never had a stream, or has no place for it.
+        ([gone, empty.clone(), empty], 0, 1),
+    ];
+    for (gets, forgotten, asked) in rows {
+        let server = Server::new(move |n, seen| match seen.method.as_str() {
+            "GET" => gets[n - 1].clone(),
+            _ => vec![Do::Write(answer(200, "mcp-session-id: s\r\n", &result(seen.id())))],
+        })
+        .await;
+        let open = open_with(server.remote(), quick()).await;
+        open.ask(request(1, None)).await.unwrap();
+        open.link.negotiated(legacy());
+        server.requests_at_least(1 + asked).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(open.notes.forgotten.load(Ordering::SeqCst), forgotten);
+        assert_eq!(server.requests().len(), 1 + asked);
+        assert_eq!(open.notes.closed.lock().unwrap().len(), 0);
+    }
 }
 
 #[tokio::test]
