@@ -396,7 +396,8 @@ impl Connection {
     /// Cancel-safe: dropping the future unsubscribes.
     ///
     /// # Errors
-    /// If the server refuses, for example because it does not support subscriptions, or does not answer within `calls.run_ms_max`.
+    /// If the server refuses, for example because it does not support subscriptions, grants nothing of the filter
+    /// ([`ErrorKind::NotGranted`]), or does not answer within `calls.run_ms_max`.
     pub async fn listen(&self, interests: ChangeFilter) -> Result<Changes> {
         listen::listen(&self.core, interests).await
     }

@@ -6,6 +6,7 @@ use crate::cache::Cache;
 use crate::config::{ClientConfig, NotificationHandler};
 use crate::listeners::Listeners;
 use crate::lock::lock;
+use crate::questions::Questions;
 use crate::queue::Queue;
 use crate::request_parts::{RequestParts, Watched};
 use crate::task_feed::TaskFeed;
@@ -42,6 +43,8 @@ pub(crate) struct ConnectionState {
     pub(crate) asks: Arc<Semaphore>,
     /// Running server requests, by the JSON text of their ids, so that the server can cancel them.
     pub(crate) asking: Mutex<HashMap<Box<str>, AbortHandle>>,
+    /// Those that the host is answering.
+    pub(crate) questions: Arc<Questions>,
     pub(crate) visited: Visited,
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
 }
@@ -81,6 +84,7 @@ impl ConnectionState {
             cache: Cache::new(if config.cache { limits.calls.cache_bytes_max } else { 0 }),
             asks: Arc::new(Semaphore::new(limits.server_requests.concurrent_max)),
             asking: Mutex::default(),
+            questions: Arc::default(),
             visited: Visited::default(),
             log_level: Mutex::new(config.log_level),
             config,

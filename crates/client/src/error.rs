@@ -95,6 +95,8 @@ pub enum ErrorKind {
     TaskCancelled,
     /// The task did not end within the time that the host waits. It continues to run; see [`Error::task_id`].
     StillRunning,
+    /// The server grants nothing of what a subscription asks for.
+    NotGranted,
     /// The record of open tasks ([`crate::Client::book`]) cannot be read or written.
     Book,
 }

@@ -98,7 +98,7 @@ impl ConnectionState {
         }
         let _watch = options.watched.as_ref().map(|watched| self.watch(id, watched));
         let mut cancel = Cancel { live, id, answered: false };
-        let waited = self.wait(live, options, live.link.exchange(out)).await;
+        let waited = self.wait(live, id, options, live.link.exchange(out)).await;
         // The transport reported a response or its loss: nothing is left to cancel.
         cancel.answered = waited.is_ok();
         let answer = waited??;
@@ -135,8 +135,9 @@ impl ConnectionState {
         Ok(Response { id, message: answer.message, result, result_type: stated })
     }
 
-    /// Waits with the call's timeout, which progress and pending user input extend.
-    async fn wait<F: Future>(&self, live: &ActiveTransport, options: &Options, work: F) -> Result<F::Output> {
+    /// Waits with the call's timeout, which begins again with progress and when the host has answered the server, and is
+    /// paused until then and while a user logs in.
+    async fn wait<F: Future>(&self, live: &ActiveTransport, id: u64, options: &Options, work: F) -> Result<F::Output> {
         let Some(limit) = options.timeout else { return Ok(work.await) };
         let mut work = std::pin::pin!(work);
         let end = Instant::now() + Duration::from_millis(self.config.limits.calls.run_with_progress_ms_max).max(limit);
@@ -152,6 +153,12 @@ impl ConnectionState {
                 biased;
                 done = &mut work => return Ok(done),
                 () = touched => {}
+                () = self.questions.until(id, true) => tokio::select! {
+                    biased;
+                    done = &mut work => return Ok(done),
+                    () = self.questions.until(id, false) => {}
+                    () = tokio::time::sleep_until(end) => return Err(Error::timeout(limit)),
+                },
                 () = tokio::time::sleep(limit_now) => {
                     if !live.link.waits_for_user() {
                         return Err(Error::timeout(limit));

@@ -53,7 +53,7 @@ impl Incoming {
         self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.features.multi_round_trip)
     }
 
-    fn asked(&self, core: &Arc<ConnectionState>, id: Id, method: &MethodName, message: &Message) {
+    fn asked(&self, core: &Arc<ConnectionState>, id: Id, method: &MethodName, message: &Message, during: Option<u64>) {
         let Some(link) = self.link() else { return };
         if self.multi_round_trip() {
             tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
@@ -80,8 +80,10 @@ impl Incoming {
         let (answers, limit) = (core.config.answers.clone(), core.config.limits.server_requests.response_ms_max);
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
+        let asking = core.questions.ask(during);
         let task = tokio::spawn(async move {
             let answered = tokio::time::timeout(Duration::from_millis(limit), answers.answer(&server, question)).await;
+            drop(asking);
             let answered = answered.map(|answer| {
                 answer.map(|json| related(json, task.as_deref())).map_err(|why| (why.code, why.error.to_string()))
             });
@@ -214,10 +216,10 @@ pub(crate) fn report(core: &ConnectionState, change: Change) {
 }
 
 impl Inbox for Incoming {
-    fn received(&self, message: Message, _: Option<u64>) {
+    fn received(&self, message: Message, during: Option<u64>) {
         let Some(core) = self.core.upgrade() else { return };
         match &message.kind {
-            Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message),
+            Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message, during),
             Kind::Notification { method } => self.told(&core, method.as_str(), &message),
             Kind::Response { .. } => {}
         }

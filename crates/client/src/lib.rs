@@ -42,7 +42,7 @@
 // list  listen
 // connection_state
 // config  task_record
-// book  cache  listeners  request_parts  result  server_requests  task_feed  tool_index
+// book  cache  listeners  questions  request_parts  result  server_requests  task_feed  tool_index
 // response
 // active_transport  elicitation  error  lock  queue
 // ```
@@ -66,6 +66,7 @@ mod lock;
 mod mrtr;
 mod negotiate;
 mod pages;
+mod questions;
 mod queue;
 pub mod raw;
 mod request;

@@ -45,7 +45,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns the next change; `None` once the connection has ended. Cancel-safe.
+    /// Returns the next change; `None` once the connection has ended, or the server refuses the subscription after a
+    /// reconnect. Cancel-safe.
     pub async fn next(&mut self) -> Option<Change> {
         self.listener.queue.next().await
     }
@@ -153,7 +154,7 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
     let why = loop {
         let began = Instant::now();
         match open(&core, &listener, times > 0).await {
-            Err(why) if matches!(why.kind(), ErrorKind::Closed | ErrorKind::Rpc) => break why,
+            Err(why) if matches!(why.kind(), ErrorKind::Closed | ErrorKind::Rpc | ErrorKind::NotGranted) => break why,
             Err(why) if why.is_closed() && core.config.restart.is_none() => break why,
             Err(why) => tracing::debug!(%why, "a listen stream ended"),
             Ok(()) => tracing::debug!("the server ended a listen stream"),
@@ -168,6 +169,9 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
         pause = (pause * 2).min(longest);
     };
     core.feed.ended(&listener.interests.tasks);
+    if why.kind() == ErrorKind::NotGranted {
+        tracing::warn!(%why, "a subscription ended");
+    }
     listener.queue.close();
     listener.state.send_modify(|state| state.failed = Some(why));
 }
@@ -213,9 +217,23 @@ async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> 
         let _ = members.value("notifications", &listener.interests.filter());
     });
     let mut cancel = Cancel { live: &live, id, answered: false };
-    let answer = live.link.exchange(out).await;
+    let answer = tokio::select! {
+        biased;
+        why = refused(listener) => return Err(why),
+        answer = live.link.exchange(out) => answer,
+    };
     cancel.answered = true;
     core.response(id, answer?, live.agreed.features, "subscriptions/listen").map(drop)
+}
+
+/// Waits until the server acknowledges the subscription without granting anything of it.
+async fn refused(listener: &Listener) -> Error {
+    let mut state = listener.state.subscribe();
+    let refused = state.wait_for(|state| state.refused.is_some()).await.ok().and_then(|state| state.refused.clone());
+    match refused {
+        Some(why) => why,
+        None => std::future::pending().await,
+    }
 }
 
 /// One request on this transport, without reconnecting.

@@ -1,7 +1,7 @@
 //! The subscriptions of a host.
 
 use crate::Change;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::queue::Queue;
 use linchpin_types::subscribe::SubscriptionFilter;
 use std::collections::HashMap;
@@ -80,6 +80,29 @@ impl ChangeFilter {
         lists.chain(self.uris.iter().cloned().map(Change::Updated)).collect()
     }
 
+    /// The error if the server grants nothing of what is asked for.
+    fn refused(&self, granted: &SubscriptionFilter) -> Option<Error> {
+        let lists = [
+            (self.tools, granted.tools_list_changed, "the list of tools"),
+            (self.prompts, granted.prompts_list_changed, "the list of prompts"),
+            (self.resources, granted.resources_list_changed, "the lists of resources"),
+        ];
+        let asked = lists.iter().filter(|(asked, ..)| *asked);
+        let resources = !self.uris.is_empty() && !granted.resource_subscriptions.is_empty();
+        if resources || asked.clone().any(|(_, granted, _)| *granted == Some(true)) {
+            return None;
+        }
+        let names: Vec<&str> = asked.map(|(.., name)| *name).chain(self.uris.iter().map(String::as_str)).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let shown: String = names.join(", ").chars().take(NAMES_CHARS).collect();
+        Some(Error::new(
+            ErrorKind::NotGranted,
+            format!("the server does not grant notifications of changes of {shown}"),
+        ))
+    }
+
     pub(crate) fn filter(&self) -> SubscriptionFilter {
         let mut filter =
             SubscriptionFilter::new().with_resource_subscriptions(self.uris.iter()).with_task_ids(self.tasks.iter());
@@ -89,6 +112,9 @@ impl ChangeFilter {
         filter
     }
 }
+
+/// How much of what was asked for is named in an error.
+const NAMES_CHARS: usize = 300;
 
 /// Whether `uri` is `whole` or a sub-resource of it. The specification does not define this, so path segments, the
 /// query and the fragment are the boundaries.
@@ -119,6 +145,8 @@ pub(crate) struct Listener {
 pub(crate) struct State {
     pub(crate) acknowledged: bool,
     pub(crate) granted: Option<SubscriptionFilter>,
+    /// Nothing was granted.
+    pub(crate) refused: Option<Error>,
     pub(crate) failed: Option<Error>,
 }
 
@@ -172,9 +200,11 @@ impl Listeners {
     pub(crate) fn acknowledged(&self, listen: u64, granted: Option<SubscriptionFilter>) -> Vec<Change> {
         let mut missed = Vec::new();
         for (listener, _) in self.all.values().filter(|(l, _)| *lock(&l.current) == Some(listen)) {
+            let refused = granted.as_ref().and_then(|granted| listener.interests.refused(granted));
             listener.state.send_modify(|state| {
-                state.acknowledged = true;
+                state.acknowledged |= refused.is_none();
                 state.granted.clone_from(&granted);
+                state.refused = refused;
             });
             if listener.missed.swap(false, Ordering::AcqRel) {
                 for change in listener.interests.all() {
@@ -184,6 +214,17 @@ impl Listeners {
             }
         }
         missed
+    }
+
+    /// The server refused to renew the subscriptions to these URIs: who waits for nothing else would wait for ever.
+    pub(crate) fn refused(&self, uris: &[String]) {
+        for (listener, _) in self.all.values() {
+            let interests = &listener.interests;
+            let lists = interests.tools || interests.prompts || interests.resources;
+            if !lists && !interests.uris.is_empty() && interests.uris.iter().all(|uri| uris.contains(uri)) {
+                listener.queue.close();
+            }
+        }
     }
 
     /// The transport was lost. Without a listen stream, which ends by itself, nothing else tells a subscriber so.

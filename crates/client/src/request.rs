@@ -119,7 +119,9 @@ impl<T: Received> Request<T> {
 
     /// Sets the timeout of this request; zero means no timeout.
     ///
-    /// If progress was requested, each progress notification resets the timeout, up to `calls.run_with_progress_ms_max`.
+    /// If progress was requested, each progress notification resets the timeout. While the host answers what the server
+    /// requests during the call, such as input of the user, it is paused, and begins again with the answer. Both up to
+    /// `calls.run_with_progress_ms_max`.
     pub fn timeout(mut self, timeout: Duration) -> Request<T> {
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self

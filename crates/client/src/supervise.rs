@@ -102,12 +102,18 @@ pub(crate) async fn restore(core: &Arc<ConnectionState>, live: &Arc<ActiveTransp
         return;
     }
     let uris = lock(&core.listeners).subscribed();
+    let mut refused = Vec::new();
     for uri in uris {
         lock(&core.listeners).changed(&Change::Updated(uri.clone()), None);
         let mut request = RequestParts::new("resources/subscribe");
         request.members.text("uri", &uri);
         if let Err(why) = listen::once(core, live, &request).await {
             tracing::warn!(%why, "a subscription could not be renewed");
+            // What fails with the connection is renewed with it.
+            if why.transport().is_none() {
+                refused.push(uri);
+            }
         }
     }
+    lock(&core.listeners).refused(&refused);
 }

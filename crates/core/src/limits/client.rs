@@ -79,9 +79,11 @@ impl Default for ClientMessageLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientCallLimits {
-    /// How long a call may run. Default 60,000; 0 means no timeout.
+    /// How long a call may run. Default 60,000; 0 means no timeout. It is paused while the host answers a request of the
+    /// server, such as elicitation, and begins again with the answer.
     pub run_ms_max: u64,
-    /// How long a call may run if progress, which restarts `run_ms_max`, keeps arriving. Default 3,600,000 (an hour).
+    /// How long a call may run if progress or answers of the host, which restart `run_ms_max`, keep arriving. Default
+    /// 3,600,000 (an hour).
     pub run_with_progress_ms_max: u64,
     /// How long a host waits for the end of a task. Default 3,600,000 (an hour); 0 means no timeout. After the timeout the task
     /// continues to run.

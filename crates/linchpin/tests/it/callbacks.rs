@@ -161,3 +161,69 @@ async fn changes_end_when_the_server_is_gone() {
         assert!(c.lost().is_some(), "{revision:?}");
     }
 }
+
+/// Asks, and then works for this long.
+async fn ask_and_work(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    let sure: Sure = cx.elicit("sure", "Sure?").await?;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    Ok(sure.sure.to_string())
+}
+
+async fn hang(_: NoArgs) -> String {
+    std::future::pending().await
+}
+
+/// A host whose user thinks for this long.
+fn thinks(revision: Revision, time: Duration) -> Client {
+    host(revision).on_elicitation(move |form| async move {
+        tokio::time::sleep(time).await;
+        form.accept(serde_json::json!({ "sure": true }))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_user_is_no_time_of_the_call() {
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let server = server().tool("work", ask_and_work).tool("hang", hang).limits(|l| l.calls.run_ms_max = 7_200_000);
+        let c = thinks(revision, Duration::from_secs(70)).connect(in_process(server)).await.unwrap();
+        // A timeout of 60 seconds: for what comes before the question, and for what comes after the answer.
+        let begun = tokio::time::Instant::now();
+        assert_eq!(c.call("work", ()).await.unwrap().text(), "true", "{revision:?}");
+        assert_eq!(begun.elapsed().as_secs(), 120, "{revision:?}");
+        let begun = tokio::time::Instant::now();
+        let error = c.call("work", ()).timeout(Duration::from_secs(40)).await.unwrap_err();
+        assert!(error.is_timeout(), "{revision:?}: {error}");
+        assert_eq!(begun.elapsed().as_secs(), 110, "{revision:?}");
+        // A call without questions has no more time than it had.
+        let begun = tokio::time::Instant::now();
+        assert!(c.call("hang", ()).await.unwrap_err().is_timeout(), "{revision:?}");
+        assert_eq!(begun.elapsed().as_secs(), 60, "{revision:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_user_has_a_bound_in_a_session() {
+    let c = thinks(Revision::V2025_11_25, Duration::from_secs(7_200));
+    let c = c.limits(|l| l.calls.run_with_progress_ms_max = 200_000).connect(in_process(server())).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    assert!(c.call("ask", ()).await.unwrap_err().is_timeout());
+    assert_eq!(begun.elapsed().as_secs(), 200);
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn over_http_only_the_call_that_asks_has_more_time() {
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    let server = server().tool("hang", hang);
+    tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).unwrap())));
+    let place = remote(&format!("http://{}/mcp", addr.await.unwrap())).unwrap();
+    let c = thinks(Revision::V2025_11_25, Duration::from_millis(3_000)).connect(place).await.unwrap();
+    let limit = Duration::from_millis(1_000);
+    let begun = tokio::time::Instant::now();
+    let hanging = async {
+        assert!(c.call("hang", ()).timeout(limit).await.unwrap_err().is_timeout());
+        assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
+    };
+    let (asked, ()) = tokio::join!(c.call("ask", ()).timeout(limit), hanging);
+    assert_eq!(asked.unwrap().text(), "true");
+}

@@ -62,7 +62,7 @@ async fn every_stateless_request_carries_its_claims_and_an_id_of_its_own() {
                 result(r#"{"resultType":"complete","tools":[]}"#)
             ),
             "subscriptions/listen" => concat!(
-                r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#,
                 "\n"
             ).to_owned(),
             _ => result(r#"{"resultType":"complete","content":[],"messages":[],"contents":[],"prompts":[],"completion":{"values":[]}}"#),
@@ -395,5 +395,47 @@ async fn structured_results_are_held_against_the_schema_where_the_host_wants_tha
         let (c, _) = connect(modern().check_results(checks), opened(answer)).await;
         let end = c.call("x", ()).await;
         assert_eq!(end.is_ok(), fine, "{structured}: {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_of_which_nothing_is_granted_is_an_error_that_names_it() {
+    let all = || ChangeFilter::lists().resource("memo://a").resource("memo://b");
+    let none = "the list of tools, the list of prompts, the lists of resources, memo://a, memo://b";
+    let rows = [
+        (all(), "{}", Some(none)),
+        (all(), r#"{"toolsListChanged":false,"resourceSubscriptions":[]}"#, Some(none)),
+        (ChangeFilter::new().resource("memo://a"), r#"{"toolsListChanged":true}"#, Some("memo://a")),
+        (ChangeFilter::new().tools(), r#"{"resourceSubscriptions":["memo://a"]}"#, Some("the list of tools")),
+        (all(), r#"{"promptsListChanged":true}"#, None),
+        (all(), r#"{"resourceSubscriptions":["memo://b"]}"#, None),
+        // Nothing was asked for, and nothing is missing.
+        (ChangeFilter::new(), "{}", None),
+    ];
+    for (filter, granted, refused) in rows {
+        let acknowledged = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"notifications\":{granted},\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":ID}}}}}}\n"
+        );
+        let answers = opened(move |method, _| match method {
+            "subscriptions/listen" => acknowledged.clone(),
+            _ => String::new(),
+        });
+        let (c, heard) = connect(modern(), answers).await;
+        let listening = tokio::time::timeout(Duration::from_secs(20), c.listen(filter)).await.unwrap();
+        let Some(names) = refused else {
+            assert!(listening.unwrap().granted().is_some());
+            continue;
+        };
+        let why = listening.err().expect("nothing was granted");
+        assert_eq!(why.kind(), ErrorKind::NotGranted);
+        assert_eq!(why.to_string(), format!("the server does not grant notifications of changes of {names}"));
+        // The server need not keep what nobody hears.
+        let cancelled = async {
+            while heard.count("notifications/cancelled") < 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), cancelled).await.expect("it is cancelled");
+        assert_eq!(heard.count("subscriptions/listen"), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! A server that crashes, and its effect on a host.
 #![cfg(unix)]
 
-use linchpin::client::{Change, Changes, ErrorKind, ReconnectPolicy};
+use linchpin::client::{Change, ChangeFilter, Changes, ErrorKind, ReconnectPolicy};
 use linchpin::prelude::*;
 use linchpin::transport::Child;
 use linchpin::types::version::Revision;
@@ -143,7 +143,7 @@ async fn what_is_listened_to_is_listened_to_again_after_a_crash() {
     let file = folder.path().join("subscribed");
     let server = Child::new("python3").args(["-c", LISTENING]).env("SUBSCRIBED", &file);
     let c = Client::new("h", "1").reconnect(restart()).connect(server).await.unwrap();
-    let mut changes = c.listen(linchpin::client::ChangeFilter::new().tools().prompts()).await.unwrap();
+    let mut changes = c.listen(ChangeFilter::new().tools().prompts()).await.unwrap();
     let granted = changes.granted().unwrap();
     assert_eq!((granted.tools_list_changed, granted.prompts_list_changed), (Some(true), None));
     c.call("die", ()).await.unwrap_err();
@@ -157,6 +157,34 @@ async fn what_is_listened_to_is_listened_to_again_after_a_crash() {
     };
     tokio::time::timeout(Duration::from_secs(20), wait).await.expect("listened to again");
     c.close().await;
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_after_a_crash_ends() {
+    // Both servers take the first subscription only.
+    let once = "os.path.exists(os.environ['SUBSCRIBED'])";
+    let modern = LISTENING.replace(
+        "open(os.environ['SUBSCRIBED'], 'a')",
+        &format!("again = {once}; open(os.environ['SUBSCRIBED'], 'a')"),
+    );
+    let modern = modern.replace("{'toolsListChanged': True}", "{} if again else {'toolsListChanged': True}");
+    let legacy = SERVER.replace(
+        "    elif method == 'resources/subscribe':",
+        &format!(
+            "    elif method == 'resources/subscribe' and {once}:\n        out = {{'error': {{'code': -32602, 'message': 'no more'}}}}\n    elif method == 'resources/subscribe':"
+        ),
+    );
+    for (script, filter) in [(modern, ChangeFilter::new().tools()), (legacy, ChangeFilter::new().resource("a:b"))] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Child::new("python3").args(["-c", &script]).env("SUBSCRIBED", folder.path().join("subscribed"));
+        let c = Client::new("h", "1").reconnect(restart()).connect(server).await.unwrap();
+        let mut changes = c.listen(filter).await.unwrap();
+        c.call("die", ()).await.unwrap_err();
+        assert!(soon(&mut changes).await.is_some(), "something may have been missed");
+        // And then the stream ends.
+        while soon(&mut changes).await.is_some() {}
+        c.close().await;
+    }
 }
 
 /// A server over HTTP in a runtime of its own, which ends with everything in it.
