@@ -251,8 +251,8 @@ impl Buckets {
             _ => {
                 bucket.full_at = after;
                 // A call that has used up its rounds begins new ones with this token.
-                let rounds_max = self.limit.burst.saturating_mul(ROUNDS);
-                bucket.rounds = bucket.rounds.saturating_add(ROUNDS).min(rounds_max);
+                let most = self.limit.burst.saturating_mul(ROUNDS);
+                bucket.rounds = bucket.rounds.saturating_add(ROUNDS).min(most);
                 Ok(())
             }
         }

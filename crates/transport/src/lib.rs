@@ -20,7 +20,7 @@
 // child  child/process  http/body  memory  remote/answer  stdio  unix
 // http/intake  link  pipe  remote/endpoint  sse  sse/peer
 // driver  http  http/calls  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
-// partial_parse  remote  remote/head  signals
+// partial_parse  remote  remote/error_body  remote/head  signals
 // ```
 
 #[cfg(feature = "child")]

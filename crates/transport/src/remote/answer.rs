@@ -1,7 +1,8 @@
 //! Reads responses of a server: one JSON text, or an event stream whose messages are dispatched.
 
 use super::endpoint::Endpoint;
-use bytes::{Bytes, BytesMut};
+use super::error_body::beginning;
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use linchpin_core::connector::{Answer, Traffic, TransportError};
@@ -246,18 +247,6 @@ impl Endpoint {
         }
         Err(status_error(status, &text))
     }
-}
-
-/// The start of a body as text, for errors: empty if it cannot be read.
-pub(super) async fn beginning(body: &mut WebBody, bytes_max: usize) -> BytesMut {
-    let mut text = BytesMut::new();
-    while text.len() < bytes_max {
-        match body.chunk().await {
-            Ok(Some(more)) => text.extend_from_slice(&more[..more.len().min(bytes_max - text.len())]),
-            _ => break,
-        }
-    }
-    text
 }
 
 /// The error for a status without a message.

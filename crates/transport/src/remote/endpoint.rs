@@ -1,6 +1,6 @@
 //! The endpoint of a server: sends requests with credentials, redirects and tap.
 
-use super::denied;
+use super::error_body;
 use super::head::{self, Heads};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -204,7 +204,7 @@ impl Endpoint {
     async fn unauthorized(&self, mut answer: WebResponse) -> TransportError {
         let given = self.authorizer.is_some() || self.heads.have_credentials();
         let (headers, limits) = (&answer.parts.headers, &self.options.limits);
-        let reason = if given { denied::reason(headers, &mut answer.body, limits).await } else { None };
+        let reason = if given { error_body::reason(headers, &mut answer.body, limits).await } else { None };
         self.finish(answer.body);
         let why = match (given, reason) {
             (false, _) => "requires credentials (status 401); pass a token or configure a login".to_owned(),

@@ -15,8 +15,8 @@
 //! Specification: "Streamable HTTP" of each revision, and "HTTP with SSE" of 2024-11-05.
 
 mod answer;
-mod denied;
 mod endpoint;
+mod error_body;
 mod head;
 mod link;
 mod listen;

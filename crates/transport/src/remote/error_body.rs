@@ -1,7 +1,6 @@
-//! The reason that a server gives when it does not accept credentials.
+//! What a server says in the body of an error, and why it does not accept credentials.
 
-use super::answer::beginning;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 use linchpin_core::limits::ClientLimits;
@@ -14,6 +13,18 @@ use std::time::Duration;
 const BODY_BYTES: usize = 64 << 10;
 const BODY_READ: Duration = Duration::from_secs(5);
 const REASON_CHARS: usize = 300;
+
+/// The start of a body as text, for errors: empty if it cannot be read.
+pub(super) async fn beginning(body: &mut WebBody, bytes_max: usize) -> BytesMut {
+    let mut text = BytesMut::new();
+    while text.len() < bytes_max {
+        match body.chunk().await {
+            Ok(Some(more)) => text.extend_from_slice(&more[..more.len().min(bytes_max - text.len())]),
+            _ => break,
+        }
+    }
+    text
+}
 
 /// What the server says: the message of the JSON-RPC error in the body, or else the description in its challenge.
 pub(super) async fn reason(headers: &HeaderMap, body: &mut WebBody, limits: &ClientLimits) -> Option<String> {
