@@ -87,8 +87,7 @@ async fn check(c: Connection, heard: &mut UnboundedReceiver<String>) {
     expect(heard, "subscribe note://a").await;
     drop(changes);
     expect(heard, "unsubscribe note://a").await;
-    let refused = c.subscribe("note://secret").await;
-    assert_eq!(refused.is_err(), sessions);
+    assert!(c.subscribe("note://secret").await.is_err());
     let _changes = c.subscribe("note://b").await.unwrap();
     expect(heard, "subscribe note://b").await;
     c.close().await;
