@@ -556,6 +556,11 @@ impl Inbox for Post {
         instance.changes.close();
         lock(&instance.permit).take();
     }
+
+    fn forgotten(&self) {
+        // What has changed since is not known: streams of changes end, and the next request opens a session.
+        self.closed(TransportError::Forgotten);
+    }
 }
 
 /// A call that the upstream has not answered. Dropping it cancels the call there.

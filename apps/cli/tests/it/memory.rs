@@ -10,9 +10,9 @@ use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 /// What clients may hold by default, and what a server of this test takes besides: the message it is at work on, and what the
-/// allocator keeps.
+/// allocator keeps, which varies by some MiB with the load of the machine.
 const BUDGET: usize = 256 * MIB;
-const BESIDES: usize = 192 * MIB;
+const BESIDES: usize = 208 * MIB;
 
 const HEAD: &str =
     "host: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n";

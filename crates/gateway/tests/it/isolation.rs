@@ -4,7 +4,7 @@ use crate::{able, bridge, curious, revisions, serve};
 use linchpin::client::{Tap, Traffic};
 use linchpin::transport::{Connector, IntoService, in_process};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Answer, ClientTransport, ConnectOptions, Features, Outgoing, TransportError};
+use linchpin_core::{Answer, ClientTransport, ConnectOptions, Features, Inbox, Outgoing, TransportError};
 use linchpin_gateway::{Bridge, Isolation};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -261,6 +261,41 @@ async fn sessions_that_share_a_connection_hear_of_changes_and_only_the_logs_that
             // Where nobody is told apart, messages that no call can be given are the operator's.
             let told = logs(&clients[0].drain(Duration::from_millis(50)).await);
             assert_eq!(told, isolation == Isolation::User, "{about}");
+        }
+    }
+}
+
+/// Can be told that its session is forgotten, as a server over HTTP tells it after a restart.
+struct Forgetful(Arc<dyn Connector>, Arc<Mutex<Vec<Arc<dyn Inbox>>>>);
+
+impl Connector for Forgetful {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        self.1.lock().unwrap().push(options.inbox.clone());
+        self.0.connect(options)
+    }
+}
+
+#[tokio::test]
+async fn when_an_upstream_forgets_a_session_the_next_request_opens_another() {
+    for features in Features::all() {
+        let inboxes = Arc::<Mutex<Vec<Arc<dyn Inbox>>>>::default();
+        let server = Arc::new(in_process(curious().into_shared().unwrap()));
+        let bridge = Bridge::new(Forgetful(server, inboxes.clone())).options(|o| o.upstream = revisions(false));
+        let mut client = able(serve(bridge.into_shared().unwrap()), features.revision);
+        client.open().await;
+        for connections in 1..=2 {
+            let result = format!("{:?}", client.call("roots", json!({})).await);
+            assert!(result.contains("file:///work"), "{result}");
+            assert_eq!(inboxes.lock().unwrap().len(), connections, "{:?}", features.revision);
+            inboxes.lock().unwrap()[connections - 1].forgotten();
         }
     }
 }
