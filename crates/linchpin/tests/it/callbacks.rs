@@ -101,16 +101,17 @@ async fn a_shutdown_hook_that_panics_stops_neither_the_next_one_nor_serving() {
     assert_eq!(ended.load(Ordering::SeqCst), 1);
 }
 
-/// Says when it is dropped.
+/// Takes its time to be dropped, and says when it is.
 struct Dropped(Arc<Mutex<Vec<&'static str>>>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
+        std::thread::sleep(Duration::from_millis(50));
         self.0.lock().unwrap().push("call dropped");
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_hooks_run_after_the_last_call_was_dropped() {
     for revision in Revision::ALL {
         let seen = Arc::<Mutex<Vec<&'static str>>>::default();
