@@ -62,6 +62,18 @@ impl Call {
     ///
     /// Reads of `note://1` and `note://2` have the item `note://{id}`, so that what is counted for each item is bounded.
     ///
+    /// ```
+    /// # use linchpin_server::{Call, Next, Reply, Server};
+    /// async fn counted(call: Call, next: Next) -> Reply {
+    ///     // A call that asks its client comes again with the answer: it is counted once.
+    ///     if call.round() == 0 {
+    ///         eprintln!("one more of {}", call.item().unwrap_or("unknown"));
+    ///     }
+    ///     next.run(call).await
+    /// }
+    /// let server = Server::new("notes", "1.0").layer(counted);
+    /// ```
+    ///
     /// [`Server::layer_requests`]: crate::Server::layer_requests
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
