@@ -347,7 +347,8 @@ mod tests {
     }
 
     async fn call(workers: &Workers, sql: &'static str) -> Result<String, ToolError> {
-        let patience = Patience { call: Duration::from_secs(30), ..PATIENCE };
+        // It may meet the lock of a change that is being rolled back.
+        let patience = Patience { call: Duration::from_secs(30), lock: Duration::from_secs(30) };
         let work = move |conn: &mut GuardedConnection| match sql.starts_with("SELECT") {
             true => conn.read(sql, None, view()).map(|table| table.text),
             false => conn.write(sql, None, view()).map(|_| String::new()),
