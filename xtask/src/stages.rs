@@ -54,6 +54,10 @@ const STAGES: &[Stage] = &[
     stage("msrv", &[], "the stated Rust version is the same everywhere", msrv::stated),
     stage("clippy", &[], "cargo clippy, warnings refused", clippy),
     stage("build", &[], "debug binaries of everything, for all stages below", build),
+    // It has a build of its own, and is too long to be the last.
+    stage("fuzz", &[], "every fuzz target for a few seconds, with --all for a minute", |context| {
+        fuzz::check(context, if context.all { fuzz::LONG_S } else { fuzz::SMOKE_S })
+    }),
     stage("tests", &["build", "tools"], "unit and integration tests", tests),
     stage("conformance", &["build", "tools"], "the official suite", |context| {
         conformance::check(context, &conformance::Wanted::default())
@@ -76,9 +80,6 @@ const STAGES: &[Stage] = &[
     stage("guide", &["build"], "what README and the guide show is what happens; the examples", guide::check),
     stage("doctests", &["build"], "examples in the documentation", doctests),
     stage("docs", &["build"], "cargo doc, warnings refused", docs),
-    stage("fuzz", &["build"], "every fuzz target for a few seconds, with --all for a minute", |context| {
-        fuzz::check(context, if context.all { fuzz::LONG_S } else { fuzz::SMOKE_S })
-    }),
     long("task-kills", &["build"], "a thousand tasks whose process is killed forty times", longer::task_kills),
     long("collector", &["build"], "traces and metrics in a real OpenTelemetry collector", collector::check),
     long("release", &["docs"], "the release build and the distributed one", longer::release),
