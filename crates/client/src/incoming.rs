@@ -13,7 +13,6 @@ use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_proto::message_writer::{Writer, one_line};
 use linchpin_types::error::code;
 use linchpin_types::jsonrpc::method::{NOTIFICATIONS_TASKS, NOTIFICATIONS_TASKS_STATUS};
-use linchpin_types::meta::Meta;
 use linchpin_types::meta::key::RELATED_TASK;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
@@ -165,7 +164,7 @@ impl Incoming {
                 }
             }
             NOTIFICATIONS_TASKS | NOTIFICATIONS_TASKS_STATUS => {
-                core.feed.told(message.params_text());
+                core.feed.told(message);
                 custom(core, method, message);
             }
             _ => custom(core, method, message),
@@ -245,14 +244,8 @@ impl Inbox for Incoming {
 
 /// Which task a question belongs to, as JSON text (2025-11-25 "Tasks": the response has to name it again).
 fn related_task(message: &Message) -> Option<Box<RawValue>> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "_meta")]
-        meta: Option<Meta>,
-    }
-    let text = message.params_text();
-    let params = text.contains(RELATED_TASK).then(|| serde_json::from_str::<Params>(text).ok()).flatten()?;
-    params.meta?.remove(RELATED_TASK)
+    let task = message.text(message.params().claims.related_task?);
+    RawValue::from_string(task.to_owned()).ok()
 }
 
 /// A result that names its task.

@@ -222,8 +222,7 @@ impl Answers {
             let shown: String = method.chars().take(60).collect();
             return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
         }
-        let text = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
-        let known = serde_json::from_str(&text).map(Question::Known);
+        let known = InputRequest::read(method, Some(params)).map(Question::Known);
         known.map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
     }
 

@@ -1,7 +1,8 @@
 //! What servers tell of tasks: who waits for which task, and the newest record that arrived for it.
 
 use crate::lock::lock;
-use serde::Deserialize;
+use linchpin_core::Message;
+use linchpin_core::json::read_str;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -77,18 +78,13 @@ impl TaskFeed {
     }
 
     /// A record arrived, as the parameters of a notification.
-    pub(crate) fn told(&self, params: &str) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct About {
-            task_id: String,
-        }
-        let Ok(About { task_id }) = serde_json::from_str(params) else {
+    pub(crate) fn told(&self, notification: &Message) {
+        let Some(task_id) = notification.params().task_id.and_then(|id| read_str(notification.text(id))) else {
             tracing::debug!("a notification about a task cannot be read");
             return;
         };
         self.each(&task_id, |watcher| {
-            *lock(&watcher.told) = Some(params.to_owned());
+            *lock(&watcher.told) = Some(notification.params_text().to_owned());
             watcher.changed.notify_one();
         });
     }

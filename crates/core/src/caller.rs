@@ -12,6 +12,7 @@ use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -44,6 +45,11 @@ pub struct ClientCaps {
 impl ClientCaps {
     /// Reads a `ClientCapabilities` object. `None` if it is not an object of the right shape.
     pub fn read(json: &str) -> Option<ClientCaps> {
+        ClientCaps::read_with_extensions(json).map(|(caps, _)| caps)
+    }
+
+    /// Reads a `ClientCapabilities` object, and finds its member `extensions`.
+    fn read_with_extensions(json: &str) -> Option<(ClientCaps, Option<Span>)> {
         #[derive(Deserialize)]
         struct Caps<'a> {
             #[serde(borrow)]
@@ -52,6 +58,8 @@ impl ClientCaps {
             sampling: Option<&'a RawValue>,
             #[serde(borrow)]
             roots: Option<&'a RawValue>,
+            #[serde(borrow)]
+            extensions: Option<&'a RawValue>,
         }
         #[derive(Deserialize, Default)]
         struct Inner<'a> {
@@ -68,14 +76,18 @@ impl ClientCaps {
             return None;
         }
         if json == "{}" {
-            return Some(ClientCaps::default());
+            return Some((ClientCaps::default(), None));
         }
         let caps: Caps<'_> = serde_json::from_str(json).ok()?;
         fn inner(raw: Option<&RawValue>) -> Option<Inner<'_>> {
             raw.map_or(Some(Inner::default()), |r| serde_json::from_str(r.get()).ok())
         }
         let (e, s) = (inner(caps.elicitation)?, inner(caps.sampling)?);
-        Some(ClientCaps {
+        let extensions = caps.extensions.map(|value| {
+            let start = value.get().as_ptr() as usize - json.as_ptr() as usize;
+            Span::new(start, start + value.get().len())
+        });
+        let caps = ClientCaps {
             // An empty object means form mode.
             elicitation_form: caps.elicitation.is_some() && (e.form.is_some() || e.url.is_none()),
             elicitation_url: e.url.is_some(),
@@ -83,7 +95,8 @@ impl ClientCaps {
             sampling_tools: s.tools.is_some(),
             sampling_context: s.context.is_some(),
             roots: caps.roots.is_some(),
-        })
+        };
+        Some((caps, extensions))
     }
 }
 
@@ -145,6 +158,8 @@ pub struct Session {
     /// `capabilities` and `clientInfo` in one allocation; `info_at` is where the second begins.
     declared: Box<str>,
     info_at: u32,
+    /// Of `declared`.
+    extensions: Option<Span>,
     public_id: AtomicU64,
     /// Counts changes of the log level.
     changes: AtomicU32,
@@ -158,12 +173,14 @@ impl Session {
     /// A session of `features` with the client's declarations, as JSON texts.
     pub fn new(features: &'static Features, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
         let declared = [capabilities, client_info].concat().into();
+        let extensions = ClientCaps::read_with_extensions(capabilities).and_then(|(_, extensions)| extensions);
         let log = AtomicU8::new(LoggingLevel::Info as u8);
         Session {
             features,
             caps,
             declared,
             info_at: capabilities.len() as u32,
+            extensions,
             public_id: AtomicU64::new(0),
             changes: AtomicU32::new(0),
             log,
@@ -335,8 +352,11 @@ enum Source {
     Session(Arc<Session>),
     Request {
         features: &'static Features,
+        caps: ClientCaps,
         frame: ByteString,
         capabilities: Span,
+        /// Of the text at `capabilities`.
+        extensions: Option<Span>,
         info: Option<Span>,
         log: Option<LoggingLevel>,
     },
@@ -369,22 +389,26 @@ impl Caller {
     /// ```
     #[must_use]
     pub fn detached(&self) -> Caller {
-        let Source::Request { features, frame, capabilities, info, log } = &self.0 else { return self.clone() };
+        let mut caller = self.clone();
+        let Source::Request { frame, capabilities, info, .. } = &mut caller.0 else { return caller };
         let (declared, named) = (capabilities.of(frame), info.map(|info| info.of(frame)));
         let text = [declared, named.unwrap_or_default()].concat();
-        let info = named.map(|_| Span::new(declared.len(), text.len()));
-        Caller::of_request(features, text.into(), Span::new(0, declared.len()), info, *log)
+        *info = named.map(|_| Span::new(declared.len(), text.len()));
+        *capabilities = Span::new(0, declared.len());
+        *frame = text.into();
+        caller
     }
 
-    /// A caller described by its own request.
+    /// A caller described by its own request. `None` if there is no object of capabilities at `capabilities`.
     pub fn of_request(
         features: &'static Features,
         frame: ByteString,
         capabilities: Span,
         info: Option<Span>,
         log: Option<LoggingLevel>,
-    ) -> Caller {
-        Caller(Source::Request { features, frame, capabilities, info, log })
+    ) -> Option<Caller> {
+        let (caps, extensions) = ClientCaps::read_with_extensions(capabilities.of(&frame))?;
+        Some(Caller(Source::Request { features, caps, frame, capabilities, extensions, info, log }))
     }
 
     /// The features of the caller's revision.
@@ -407,7 +431,7 @@ impl Caller {
     pub fn caps(&self) -> ClientCaps {
         match &self.0 {
             Source::Session(s) => s.caps,
-            Source::Request { .. } => ClientCaps::read(self.capabilities_json()).unwrap_or_default(),
+            Source::Request { caps, .. } => *caps,
         }
     }
 
@@ -424,18 +448,13 @@ impl Caller {
     ///
     /// A stateless caller declares its extensions in each request, one with a session in `initialize`.
     pub fn extension(&self, identifier: &str) -> Option<&str> {
-        #[derive(Deserialize)]
-        struct Declared<'a> {
-            #[serde(borrow, default)]
-            extensions: BTreeMap<String, &'a RawValue>,
-        }
-        let json = self.capabilities_json();
-        // Most callers declare none.
-        if !json.contains("extensions") {
-            return None;
-        }
-        let declared: Declared<'_> = serde_json::from_str(json).ok()?;
-        declared.extensions.get(identifier).map(|settings| settings.get()).filter(|settings| settings.starts_with('{'))
+        let extensions = match &self.0 {
+            Source::Session(session) => session.extensions,
+            Source::Request { extensions, .. } => *extensions,
+        };
+        let json = extensions?.of(self.capabilities_json());
+        let declared: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
+        declared.get(identifier).map(|settings| settings.get()).filter(|settings| settings.starts_with('{'))
     }
 
     /// The client's name and version, if declared. For display only: not verified.

@@ -139,6 +139,10 @@ pub struct Params {
     pub input_responses: Option<Span>,
     /// `requestState`
     pub request_state: Option<Span>,
+    /// `task`: the client of 2025-11-25 wants the call as a task.
+    pub task: Option<Span>,
+    /// `taskId`
+    pub task_id: Option<Span>,
     /// `requestId`, of a notification.
     pub request_id: Option<Span>,
     /// `progressToken`, of a notification. That of a request is in [`Claims`].
@@ -158,11 +162,17 @@ impl Params {
             log: None,
             progress_token: None,
             subscription: None,
+            related_task: None,
+            traceparent: None,
+            tracestate: None,
+            baggage: None,
         },
         uri: None,
         cursor: None,
         input_responses: None,
         request_state: None,
+        task: None,
+        task_id: None,
         request_id: None,
         progress_token: None,
     };
@@ -284,6 +294,14 @@ pub struct Claims {
     pub progress_token: Option<Span>,
     /// `io.modelcontextprotocol/subscriptionId`, of a notification.
     pub subscription: Option<Span>,
+    /// `io.modelcontextprotocol/related-task`: the task that the message belongs to.
+    pub related_task: Option<Span>,
+    /// `traceparent` of W3C Trace Context
+    pub traceparent: Option<Span>,
+    /// `tracestate` of W3C Trace Context
+    pub tracestate: Option<Span>,
+    /// `baggage` of W3C Baggage
+    pub baggage: Option<Span>,
 }
 
 impl Claims {

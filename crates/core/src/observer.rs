@@ -9,8 +9,6 @@ use crate::principal::Principal;
 use crate::reply::ReplyKind;
 use http::HeaderMap;
 use linchpin_types::version::Revision;
-use serde::Deserialize;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
@@ -360,19 +358,10 @@ impl TraceContext {
 
     /// The trace context of a request, from its `_meta` or its headers.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Option<TraceContext> {
-        #[derive(Deserialize)]
-        struct Meta<'a> {
-            #[serde(borrow)]
-            traceparent: Option<Cow<'a, str>>,
-            #[serde(borrow)]
-            tracestate: Option<Cow<'a, str>>,
-            #[serde(borrow)]
-            baggage: Option<Cow<'a, str>>,
-        }
-        if let Some(meta) = request.params.meta.map(|meta| request.text(meta)).filter(|m| m.contains("traceparent"))
-            && let Ok(Meta { traceparent: Some(parent), tracestate, baggage }) = serde_json::from_str(meta)
-        {
-            return TraceContext::new(&parent, tracestate.as_deref(), baggage.as_deref());
+        let claims = &request.params.claims;
+        if let Some(parent) = request.string(claims.traceparent) {
+            let (state, baggage) = (request.string(claims.tracestate), request.string(claims.baggage));
+            return TraceContext::new(&parent, state.as_deref(), baggage.as_deref());
         }
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
         TraceContext::new(header("traceparent")?, header("tracestate"), header("baggage"))

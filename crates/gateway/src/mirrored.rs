@@ -78,14 +78,16 @@ impl Mirrored {
         params.zip(arguments).map(|(params, arguments)| mirror(&params, arguments)).unwrap_or_default()
     }
 
-    /// Learns from a list of tools that passes by.
-    pub(crate) fn listed(&self, result: &str) {
+    /// Learns from a list of tools that passes by. Returns whether any of them may want arguments repeated.
+    pub(crate) fn listed(&self, result: &str) -> bool {
+        let any = result.contains("\"x-mcp-header\"");
         // A tool that was known may have changed.
-        if (result.contains("\"x-mcp-header\"") || !lock(&self.0).is_empty())
+        if (any || !lock(&self.0).is_empty())
             && let Ok(page) = serde_json::from_str::<Page<'_>>(result)
         {
             self.keep(&page);
         }
+        any
     }
 
     fn keep(&self, page: &Page<'_>) {

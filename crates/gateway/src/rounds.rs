@@ -256,8 +256,7 @@ fn without_wrong(core: &Core, request: &Request, instance: &Instance, reply: Rep
     if request.known() != Some(Method::ToolsList) || reply.is_error() || !Mirrored::compares(instance) {
         return reply;
     }
-    core.mirrored.listed(reply.body());
-    match reply.body().contains("\"x-mcp-header\"") {
+    match core.mirrored.listed(reply.body()) {
         true => shown::without(&request.id, reply.body(), |name| !core.mirrored.is_wrong(name)).unwrap_or(reply),
         false => reply,
     }

@@ -376,9 +376,6 @@ fn is_stateless_request(id: &Id, message: &Message, version: Span) -> Result<Cal
         return fail("`io.modelcontextprotocol/protocolVersion` must be a string");
     };
     let Some(features) = era::claimed(&version) else { return Err(unsupported(id, &version)) };
-    let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.of(frame)).is_some()) else {
-        return fail("`_meta` must contain `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
-    };
     if claims.info.is_some_and(|i| !i.of(frame).starts_with('{')) {
         return fail("`io.modelcontextprotocol/clientInfo` must be an object");
     }
@@ -389,7 +386,11 @@ fn is_stateless_request(id: &Id, message: &Message, version: Span) -> Result<Cal
             None => return fail("`io.modelcontextprotocol/logLevel` is not a log level"),
         },
     };
-    Ok(Caller::of_request(features, frame.clone(), caps, claims.info, log))
+    let caller = claims.capabilities.and_then(|c| Caller::of_request(features, frame.clone(), c, claims.info, log));
+    match caller {
+        Some(caller) => Ok(caller),
+        None => fail("`_meta` must contain `io.modelcontextprotocol/clientCapabilities`, an object of capabilities"),
+    }
 }
 
 /// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].

@@ -264,6 +264,8 @@ impl Envelope {
                     "cursor" => &mut found.cursor,
                     "inputResponses" => &mut found.input_responses,
                     "requestState" => &mut found.request_state,
+                    "task" => &mut found.task,
+                    "taskId" => &mut found.task_id,
                     // Of notifications, which get no error.
                     "requestId" => return s.value().map(|value| found.request_id = Some(value)),
                     "progressToken" => return s.value().map(|value| found.progress_token = Some(value)),
@@ -351,6 +353,10 @@ fn meta(found: &mut Params, s: &mut Scanner<'_>, lenient: bool) -> Result<(), Sc
             "io.modelcontextprotocol/subscriptionId" => {
                 return s.value().map(|value| claims.subscription = Some(value));
             }
+            "io.modelcontextprotocol/related-task" => &mut claims.related_task,
+            "traceparent" => &mut claims.traceparent,
+            "tracestate" => &mut claims.tracestate,
+            "baggage" => &mut claims.baggage,
             _ => return s.value().map(drop),
         };
         if lenient {

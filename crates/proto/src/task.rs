@@ -11,6 +11,7 @@ use linchpin_core::message::Request;
 use linchpin_core::{Features, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -465,12 +466,7 @@ pub const REQUIRED: &str = r#"{"requiredCapabilities":{"extensions":{"io.modelco
 
 /// The task that a request is about.
 pub fn id_of(request: &Request) -> Option<String> {
-    #[derive(Deserialize)]
-    struct About {
-        #[serde(rename = "taskId")]
-        id: String,
-    }
-    request.decode::<About>().ok().map(|about| about.id)
+    request.string(request.params.task_id).map(Cow::into_owned)
 }
 
 /// What the sender of a call asks for with `task`, in revisions that have tasks: `None` without it, `Some(None)` without a time.
@@ -479,22 +475,12 @@ pub fn id_of(request: &Request) -> Option<String> {
 /// What is wrong with it.
 pub fn asked(request: &Request) -> Result<Option<Option<u64>>, &'static str> {
     #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow)]
-        task: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
     struct Wish {
         ttl: Option<f64>,
     }
-    let params = request.params_text();
-    if !request.caller.features().core_tasks || !params.contains("\"task\"") {
-        return Ok(None);
-    }
-    let Some(task) = serde_json::from_str::<Params<'_>>(params).ok().and_then(|params| params.task) else {
-        return Ok(None);
-    };
-    let wish: Wish = read_object(task.get()).map_err(|_| "`task` must be an object, and its `ttl` a number")?;
+    let task = request.params.task.map(|task| request.text(task)).filter(|task| *task != "null");
+    let Some(task) = task.filter(|_| request.caller.features().core_tasks) else { return Ok(None) };
+    let wish: Wish = read_object(task).map_err(|_| "`task` must be an object, and its `ttl` a number")?;
     Ok(Some(wish.ttl.filter(|ttl| *ttl >= 0.0).map(|ttl| ttl as u64)))
 }
 

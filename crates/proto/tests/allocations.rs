@@ -59,8 +59,10 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
     let (reading, message) = counted(|| frame::message(bytes, &limits).unwrap());
     let (opening, request) = counted(|| open(&message, None).unwrap());
     let (admitting, admitted) = counted(|| classify(&message, &headers, &SessionHeaders::of(&headers), ask).unwrap());
+    let (asking, caps) = counted(|| request.caller.caps());
     drop(request);
+    assert!(caps.elicitation_form);
     assert!(matches!(admitted, PostKind::Request(_)));
     // The request is shared by what needs it.
-    assert_eq!((reading, opening, admitting), (0, 1, 1));
+    assert_eq!((reading, opening, admitting, asking), (0, 1, 1, 0));
 }

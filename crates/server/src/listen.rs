@@ -63,7 +63,7 @@ pub(crate) fn open(core: &RunningServer, request: &Request, context: &RequestCon
         }
     }
     #[cfg(feature = "tasks")]
-    let tasks = match TaskStream::of(core, request, context, task_ids(request)) {
+    let tasks = match TaskStream::of(core, request, context, wanted.task_ids) {
         Ok(tasks) => tasks.map(Box::new),
         Err(reply) => return CallStart::Done(reply),
     };
@@ -83,25 +83,6 @@ pub(crate) fn open(core: &RunningServer, request: &Request, context: &RequestCon
         end: Some(end),
         stop: Arc::new(Stop { cancelled: Flag::default(), feed: shared }),
     }))
-}
-
-/// The tasks that the request names.
-#[cfg(feature = "tasks")]
-fn task_ids(request: &Request) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct Params {
-        notifications: Wanted,
-    }
-    #[derive(Deserialize)]
-    struct Wanted {
-        #[serde(default, rename = "taskIds")]
-        task_ids: Option<Vec<String>>,
-    }
-    let text = request.params_text();
-    if !text.contains("taskIds") {
-        return Vec::new();
-    }
-    serde_json::from_str::<Params>(text).ok().and_then(|params| params.notifications.task_ids).unwrap_or_default()
 }
 
 /// The hooks for the resources of a new stream: what they refuse is not subscribed to. `None` if there is nothing to run.

@@ -325,11 +325,6 @@ impl RunningServer {
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
-        #[derive(Deserialize)]
-        struct Params {
-            #[serde(default)]
-            arguments: Option<BTreeMap<String, String>>,
-        }
         if !self.offered()[2] {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no prompts");
         }
@@ -344,12 +339,9 @@ impl RunningServer {
         if let Err(reply) = entry.item.access.admit(&request.id, &context) {
             return CallStart::Done(reply);
         }
-        let given = match &arguments {
-            None => serde_json::from_str::<Params>(request.params_text()).map(|params| params.arguments),
-            Some(json) => serde_json::from_str(json),
-        };
-        let given = match given {
-            Ok(given) => given.unwrap_or_default(),
+        let given = arguments.as_deref().or_else(|| request.params.arguments.map(|span| request.text(span)));
+        let given = match given.map(serde_json::from_str::<Option<BTreeMap<String, String>>>).transpose() {
+            Ok(given) => given.flatten().unwrap_or_default(),
             Err(_) => return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object of strings"),
         };
         for argument in entry.item.def.arguments.iter().filter(|a| a.required == Some(true)) {

@@ -50,6 +50,35 @@ impl InputRequest {
             InputRequest::ListRoots(_) => method::ROOTS_LIST,
         }
     }
+
+    /// Reads a request from its method and its `params`, as JSON text: what a JSON-RPC request has apart.
+    ///
+    /// # Errors
+    /// If there is no such request, or its parameters are missing or malformed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use linchpin_types::mrtr::InputRequest;
+    ///
+    /// let request = InputRequest::read("elicitation/create", Some(r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#));
+    /// assert!(matches!(request, Ok(InputRequest::Elicit(_))));
+    /// assert!(InputRequest::read("tools/call", Some("{}")).is_err());
+    /// ```
+    pub fn read(method: &str, params: Option<&str>) -> Result<InputRequest, serde_json::Error> {
+        let required = || params.ok_or_else(|| serde_json::Error::missing_field("params"));
+        match method {
+            method::ELICITATION_CREATE => serde_json::from_str(required()?).map(InputRequest::Elicit),
+            method::SAMPLING_CREATE_MESSAGE => serde_json::from_str(required()?).map(InputRequest::CreateMessage),
+            method::ROOTS_LIST => {
+                params.map_or(Ok(ListRootsRequestParams::default()), serde_json::from_str).map(InputRequest::ListRoots)
+            }
+            _ => {
+                let shown: String = method.chars().take(40).collect();
+                Err(serde_json::Error::custom(format_args!("unknown method {shown:?} of an input request")))
+            }
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for InputRequest {
@@ -61,19 +90,7 @@ impl<'de> Deserialize<'de> for InputRequest {
             params: Option<Box<RawValue>>,
         }
         let Call { method: name, params } = Call::deserialize(deserializer)?;
-        let required = || params.as_deref().ok_or_else(|| D::Error::missing_field("params"));
-        match name.as_str() {
-            method::ELICITATION_CREATE => from_raw(required()?).map(InputRequest::Elicit),
-            method::SAMPLING_CREATE_MESSAGE => from_raw(required()?).map(InputRequest::CreateMessage),
-            method::ROOTS_LIST => Ok(InputRequest::ListRoots(match &params {
-                Some(params) => from_raw(params)?,
-                None => ListRootsRequestParams::default(),
-            })),
-            _ => {
-                let shown: String = name.chars().take(40).collect();
-                Err(D::Error::custom(format_args!("unknown method {shown:?} of an input request")))
-            }
-        }
+        InputRequest::read(&name, params.as_deref().map(RawValue::get)).map_err(D::Error::custom)
     }
 }
 

@@ -162,7 +162,7 @@ const RESULT: [&str; 10] = [
     "requestState",
     "nextCursor",
 ];
-const PARAMS: [&str; 10] = [
+const PARAMS: [&str; 12] = [
     "name",
     "arguments",
     "_meta",
@@ -170,16 +170,22 @@ const PARAMS: [&str; 10] = [
     "cursor",
     "inputResponses",
     "requestState",
+    "task",
+    "taskId",
     "requestId",
     "progressToken",
     "other",
 ];
-const META: [&str; 6] = [
+const META: [&str; 10] = [
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientCapabilities",
     "io.modelcontextprotocol/clientInfo",
     "io.modelcontextprotocol/logLevel",
     "io.modelcontextprotocol/subscriptionId",
+    "io.modelcontextprotocol/related-task",
+    "traceparent",
+    "tracestate",
+    "baggage",
     "progressToken",
 ];
 
@@ -239,16 +245,19 @@ proptest! {
         let all: Value = serde_json::from_str(told.text(p.all.unwrap())).unwrap();
         prop_assert_eq!(&all, &expected);
         let found = [
-            p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state, p.request_id, p.progress_token,
+            p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state, p.task, p.task_id, p.request_id,
+            p.progress_token,
         ];
         for (name, span) in PARAMS.into_iter().zip(found) {
             let found: Option<Value> = span.map(|span| serde_json::from_str(told.text(span)).unwrap());
             prop_assert_eq!(found.as_ref(), expected.get(name), "{} {}", name, params);
         }
         let c = p.claims;
-        for (name, span) in
-            META.into_iter().zip([c.version, c.capabilities, c.info, c.log, c.subscription, c.progress_token])
-        {
+        let found = [
+            c.version, c.capabilities, c.info, c.log, c.subscription, c.related_task, c.traceparent, c.tracestate, c.baggage,
+            c.progress_token,
+        ];
+        for (name, span) in META.into_iter().zip(found) {
             let found: Option<Value> = span.map(|span| serde_json::from_str(told.text(span)).unwrap());
             prop_assert_eq!(found.as_ref(), expected.get("_meta").and_then(|meta| meta.get(name)), "{} {}", name, params);
         }
