@@ -137,8 +137,8 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         let known = features_of(context, budget.package)?;
         let wanted = budget.features.unwrap_or_default();
         if let Some(missing) = wanted.iter().find(|name| !known.contains(**name)) {
-            report.counts.skipped += 1;
-            report.skips.push(format!("{}: {} has no feature `{missing}`", budget.what, budget.package));
+            report.counts.add(Counts::one(false));
+            report.text.push_str(&format!("{}: {} has no feature `{missing}`\n", budget.what, budget.package));
             continue;
         }
         let crates = unique_crates(&tree(context, budget)?);

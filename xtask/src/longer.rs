@@ -28,6 +28,8 @@ const LIBRARIES: &[&str] = &[
     "linchpin-guard",
     "linchpin-issuer",
     "linchpin-gateway",
+    "linchpin-skills",
+    "linchpin-apps",
 ];
 
 /// The crates whose types are part of theirs.
@@ -152,7 +154,10 @@ fn first_server(context: &Context) -> Result<Report> {
     std::fs::create_dir_all(home.join("src"))?;
     std::fs::write(home.join("src/main.rs"), block("rust,no_run")?)?;
     let library = format!("linchpin = {{ path = {:?} }}", context.root.join("crates/linchpin"));
-    let dependencies = block("toml")?.replace("linchpin = \"0.1\"", &library);
+    // README names a clone beside the project.
+    let dependencies = block("toml")?;
+    let named = dependencies.lines().find(|line| line.starts_with("linchpin = "));
+    let dependencies = dependencies.replace(named.context("README's dependencies lack linchpin")?, &library);
     let manifest =
         "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n";
     std::fs::write(home.join("Cargo.toml"), format!("{manifest}{dependencies}"))?;

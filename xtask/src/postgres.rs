@@ -31,11 +31,16 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         Err(why) => return Ok(Report::skipped(why)),
     };
     let mut variables = vec![(VARIABLE, programs.clone())];
-    if !has_hypopg(context, &programs)? {
+    let hypopg = has_hypopg(context, &programs)?;
+    if !hypopg {
         variables.push((WITHOUT_HYPOPG, PathBuf::from("1")));
     }
     let tests = format!("package(linchpin-{SERVER}) - test(/^published::/)");
-    stages::ignored_tests(context, SERVER, &tests, &variables, TESTS_S_MAX)
+    let mut report = stages::ignored_tests(context, SERVER, &tests, &variables, TESTS_S_MAX)?;
+    report
+        .skips
+        .extend((!hypopg).then(|| "hypothetical indexes: the extension hypopg cannot be installed".to_string()));
+    Ok(report)
 }
 
 /// The folder of PostgreSQL's programs, installed where possible; or why there is none.

@@ -94,3 +94,13 @@ impl Known {
         known.insert(key, features);
     }
 }
+
+/// Returns 75 to 100 % of a delay before a reconnection, so that many clients do not reconnect at once.
+///
+/// ```
+/// assert!((750..=1_000).contains(&linchpin_client::raw::jittered(1_000)));
+/// ```
+pub fn jittered(ms: u64) -> u64 {
+    let noise = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());
+    ms - (ms / 4) * u64::from(noise % 1_000) / 1_000
+}

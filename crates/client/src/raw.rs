@@ -1,6 +1,7 @@
 //! A connection whose messages the caller writes and reads, for programs that forward messages.
 
 use crate::Result;
+pub use crate::config::jittered;
 use crate::error::Error;
 use crate::lock::lock;
 use crate::negotiate::{Dialed, Opening, negotiated};

@@ -1,7 +1,7 @@
 //! Reopening a lost connection, and restoring its state at the server.
 
 use crate::active_transport::ActiveTransport;
-use crate::config::ReconnectPolicy;
+use crate::config::{ReconnectPolicy, jittered};
 use crate::connection_state::ConnectionState;
 use crate::error::ErrorKind;
 use crate::incoming::report;
@@ -82,12 +82,6 @@ pub(crate) fn renew(core: &Arc<ConnectionState>, generation: u64) {
             pause = pause.saturating_mul(2).max(policy.first_ms).min(policy.longest_ms);
         }
     });
-}
-
-/// Returns 75 to 100 % of the delay, so that many clients do not reconnect at once.
-fn jittered(ms: u64) -> u64 {
-    let noise = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());
-    ms - (ms / 4) * u64::from(noise % 1_000) / 1_000
 }
 
 /// Restores subscriptions and the log level at a reopened server, and reports everything as changed to the host.

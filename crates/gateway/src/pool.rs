@@ -5,7 +5,7 @@ use crate::lock;
 use crate::options::BridgeOptions;
 use crate::parked::Parking;
 use crate::refusal::Refusal;
-use linchpin_client::raw::{RawConnection, RawOptions};
+use linchpin_client::raw::{RawConnection, RawOptions, jittered};
 use linchpin_client::{Error, ErrorKind};
 use linchpin_core::{Connector, Features, TransportError};
 use std::pin::pin;
@@ -223,7 +223,7 @@ impl Pool {
 
     fn failed(&self, why: Refusal) -> Refusal {
         let mut trouble = lock(&self.trouble);
-        let pause = PAUSE_MS.0.saturating_mul(1 << trouble.failures.min(16)).min(PAUSE_MS.1);
+        let pause = jittered(PAUSE_MS.0.saturating_mul(1 << trouble.failures.min(16)).min(PAUSE_MS.1));
         trouble.failures += 1;
         trouble.next = Some((Instant::now() + Duration::from_millis(pause), why.why().clone()));
         trouble.silent = false;

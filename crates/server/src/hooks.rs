@@ -3,6 +3,7 @@
 use crate::custom_method;
 use crate::error::Error;
 use crate::invocation::Bound;
+use crate::string_args;
 use crate::target::Target;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use serde_json::Value;
@@ -88,6 +89,22 @@ impl Hooks {
             ));
         }
         self.notifications.entry(name.into()).or_default().push(target(name, bound));
+        Ok(())
+    }
+
+    /// Adds a handler of subscriptions, or of their ends.
+    pub(crate) fn add_subscription(&mut self, ends: bool, bound: Bound) -> Result<(), String> {
+        let (list, name, method) = match ends {
+            false => (&mut self.subscribe, "resources/subscribe", "on_subscribe"),
+            true => (&mut self.unsubscribe, "resources/unsubscribe", "on_unsubscribe"),
+        };
+        let input = (bound.input)();
+        string_args::check(&input).map_err(|why| format!("{method}: {why}"))?;
+        let required = input["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        if let Some(other) = required.into_iter().find(|member| *member != "uri") {
+            return Err(format!("{method}: the handler needs `{other}`, but a subscription has only a `uri`"));
+        }
+        list.push(target(name, bound));
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use crate::downgrade;
 use crate::error::Error;
 use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
+use crate::string_args;
 use crate::target::Target;
 use crate::viewer::Viewer;
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -211,7 +212,9 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     let name = def.name.clone();
     let at = |why: String| format!("prompt `{name}` ({place}): {why}");
     access.check().map_err(at)?;
-    def.arguments = arguments(&(bound.input)(), &declared).map_err(at)?;
+    let input = (bound.input)();
+    string_args::check(&input).map_err(at)?;
+    def.arguments = arguments(&input, &declared).map_err(at)?;
     for name in completers.names() {
         if !def.arguments.iter().any(|argument| argument.name == name) {
             return Err(at(format!("completes `{name}`, which is not one of its arguments")));

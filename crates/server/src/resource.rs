@@ -7,6 +7,7 @@ use crate::error::{Error, Kind};
 use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use crate::registry::{Entry, Snapshot};
+use crate::string_args;
 use crate::target::Target;
 use crate::uri_template::UriTemplate;
 use crate::viewer::Viewer;
@@ -254,6 +255,7 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     };
     if let Some(template) = &template {
         let wanted = (bound.input)();
+        string_args::check(&wanted).map_err(|why| at(&why))?;
         let known: Vec<String> = template.variables().map(|v| v.to_string()).collect();
         for name in wanted["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !known.iter().any(|k| k == name) {

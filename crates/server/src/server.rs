@@ -4,7 +4,6 @@ use crate::custom_method::{self, Method};
 use crate::error;
 use crate::handle::{Handle, Registries};
 use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
-use crate::hooks;
 use crate::hooks::Hooks;
 use crate::invocation::Bound;
 use crate::layer::{self, Call, Layer, Next};
@@ -412,8 +411,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         H: NotificationHandler<S, M>,
     {
         let bound = handler::bind_notification(self.state.clone(), handler);
-        self.settings.hooks.subscribe.push(hooks::target("resources/subscribe", bound));
-        self
+        let added = self.settings.hooks.add_subscription(false, bound);
+        self.note(added)
     }
 
     /// Adds a handler that runs when a subscription to a resource ends: the client unsubscribes, its stream ends, or its
@@ -424,8 +423,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         H: NotificationHandler<S, M>,
     {
         let bound = handler::bind_notification(self.state.clone(), handler);
-        self.settings.hooks.unsubscribe.push(hooks::target("resources/unsubscribe", bound));
-        self
+        let added = self.settings.hooks.add_subscription(true, bound);
+        self.note(added)
     }
 
     /// Adds a prompt.

@@ -3,6 +3,7 @@
 use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
+use serde_json::Value;
 
 type E = serde::de::value::Error;
 
@@ -10,6 +11,30 @@ type E = serde::de::value::Error;
 pub(crate) fn decode<T: DeserializeOwned>(vars: &[(String, String)]) -> Result<T, String> {
     let entries = vars.iter().map(|(name, value)| (name.as_str(), Var { name, value }));
     T::deserialize(MapDeserializer::new(entries)).map_err(|e: E| e.to_string())
+}
+
+/// Checks at registration that strings can become the members of a handler's argument type. `schema` is that of the type.
+///
+/// # Errors
+/// Which member is an array or an object, and what to do about it.
+pub(crate) fn check(schema: &Value) -> Result<(), String> {
+    let members = schema["properties"].as_object();
+    for (name, member) in members.into_iter().flatten() {
+        let kinds = match &member["type"] {
+            Value::Array(kinds) => kinds.as_slice(),
+            kind => std::slice::from_ref(kind),
+        };
+        let mut kinds = kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null");
+        if let Some(kind @ ("array" | "object")) = kinds.next()
+            && kinds.next().is_none()
+        {
+            return Err(format!(
+                "`{name}` is an {kind}, but it arrives as a string: take a `String`, or add `#[schemars(with = \"String\")]` \
+                 if its `Deserialize` takes one"
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]

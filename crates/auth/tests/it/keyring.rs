@@ -1,11 +1,6 @@
 //! The keyring of the operating system keeps tokens, for real.
 //!
-//! This writes to a keyring, so it runs only where that is wanted:
-//!
-//! ```sh
-//! dbus-run-session -- sh -c 'printf x | gnome-keyring-daemon --unlock --components=secrets &&
-//!     LINCHPIN_TEST_KEYRING=1 cargo test -p linchpin-auth --features keyring --test keyring'
-//! ```
+//! This writes to a keyring, so it runs only where that is wanted: `cargo xtask test --only keyring`.
 #![cfg(feature = "keyring")]
 
 use linchpin_auth::Secret;
@@ -20,19 +15,9 @@ fn value(token: &str) -> Stored {
     Stored { tokens: Some(tokens), ..Stored::default() }
 }
 
-fn wanted() -> bool {
-    let wanted = std::env::var_os("LINCHPIN_TEST_KEYRING").is_some();
-    if !wanted {
-        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the user's keyring");
-    }
-    wanted
-}
-
 #[tokio::test]
+#[ignore = "writes to the user's keyring: cargo xtask test --only keyring"]
 async fn the_real_keyring_keeps_replaces_lists_and_forgets() {
-    if !wanted() {
-        return;
-    }
     let service = format!("linchpin-test-{}", std::process::id());
     let store = KeyringStore::new(&service);
     assert_eq!(store.list().await.unwrap(), []);
@@ -67,8 +52,7 @@ async fn the_real_keyring_keeps_replaces_lists_and_forgets() {
 }
 
 #[cfg(target_os = "linux")]
-mod words_of_others {
-    use super::wanted;
+mod other_programs {
     use linchpin_auth::store::keyring_password;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -81,10 +65,8 @@ mod words_of_others {
     }
 
     #[test]
+    #[ignore = "writes to the user's keyring: cargo xtask test --only keyring"]
     fn a_password_that_the_systems_own_tool_keeps_is_found() {
-        if !wanted() {
-            return;
-        }
         let service = format!("linchpin-test-words-{}", std::process::id());
         let entry = ["service", &service, "username", "reader"];
         let find =

@@ -12,6 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[derive(Deserialize, JsonSchema)]
+struct Several {
+    ids: Vec<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Named {
     name: String,
 }
@@ -500,6 +505,13 @@ async fn what_is_put_together_wrongly_is_refused_at_start_in_words() {
         (Server::new("x", "1").resource("1a://x", |_: NoArgs| async { "x" }), "begins with a scheme"),
         (Server::new("x", "1").resource("a://{x", |_: NoArgs| async { "x" }), "a://{x"),
         (Server::new("x", "1").resource("a://{other}", |q: Named| async move { q.name }), "not a variable"),
+        (
+            Server::new("x", "1").resource("a://{ids}", |q: Several| async move { q.ids.len().to_string() }),
+            "`ids` is an array",
+        ),
+        (Server::new("x", "1").prompt("p", |q: Several| async move { q.ids.len().to_string() }), "`ids` is an array"),
+        (Server::new("x", "1").on_subscribe(|q: Named| drop(q.name)), "on_subscribe: the handler needs `name`"),
+        (Server::new("x", "1").on_unsubscribe(|q: Several| drop(q.ids)), "on_unsubscribe: `ids` is an array"),
         (Server::new("x", "1").extension("noprefix", json!({})), "needs a prefix"),
         (Server::new("x", "1").extension("com.example/x", json!(7)), "an object of settings"),
         (Server::new("x", "1").extension("com.1example/x", json!({})), "needs a prefix"),
