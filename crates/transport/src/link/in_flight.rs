@@ -20,6 +20,10 @@ struct Slots {
     over: Option<Arc<str>>,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a settled one is taken at once; a box would cost every call an allocation"
+)]
 enum Slot {
     Waiting(Option<Waker>),
     Settled(Result<Message, TransportError>),
