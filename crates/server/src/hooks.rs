@@ -99,7 +99,7 @@ impl Hooks {
             true => (&mut self.unsubscribe, "resources/unsubscribe", "on_unsubscribe"),
         };
         let input = (bound.input)();
-        string_args::check(&input).map_err(|why| format!("{method}: {why}"))?;
+        string_args::check(&input, |name| name == "uri").map_err(|why| format!("{method}: {why}"))?;
         let required = input["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         if let Some(other) = required.into_iter().find(|member| *member != "uri") {
             return Err(format!("{method}: the handler needs `{other}`, but a subscription has only a `uri`"));

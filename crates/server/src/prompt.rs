@@ -213,7 +213,8 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     let at = |why: String| format!("prompt `{name}` ({place}): {why}");
     access.check().map_err(at)?;
     let input = (bound.input)();
-    string_args::check(&input).map_err(at)?;
+    // An optional one may belong to a tool that has the same type.
+    string_args::check(&input, |name| requires(&input, name)).map_err(at)?;
     def.arguments = arguments(&input, &declared).map_err(at)?;
     for name in completers.names() {
         if !def.arguments.iter().any(|argument| argument.name == name) {
@@ -233,14 +234,18 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     Ok(Registered { def, target, completers, completes, place, hidden, access, declared, bound })
 }
 
+/// Whether a schema requires this member.
+fn requires(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))
+}
+
 /// The arguments derived from the handler's type, and the declared ones.
 fn arguments(input: &Value, declared: &[PromptArgument]) -> Result<Vec<PromptArgument>, String> {
     let Some(properties) = input["properties"].as_object() else {
         return Err("arguments must be a struct of named strings, or a map of strings".into());
     };
-    let required = |name: &str| input["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
     let derived = properties.iter().map(|(name, schema)| {
-        let mut argument = PromptArgument::new(name).with_required(required(name));
+        let mut argument = PromptArgument::new(name).with_required(requires(input, name));
         argument.title = schema["title"].as_str().map(Into::into);
         argument.description = schema["description"].as_str().map(Into::into);
         argument

@@ -255,8 +255,8 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     };
     if let Some(template) = &template {
         let wanted = (bound.input)();
-        string_args::check(&wanted).map_err(|why| at(&why))?;
         let known: Vec<String> = template.variables().map(|v| v.to_string()).collect();
+        string_args::check(&wanted, |name| known.iter().any(|k| k == name)).map_err(|why| at(&why))?;
         for name in wanted["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !known.iter().any(|k| k == name) {
                 return Err(at(&format!("the handler needs `{name}`, which is not a variable of the template")));

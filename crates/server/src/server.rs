@@ -384,7 +384,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Adds a handler that runs when a client subscribes to a resource, in every revision, and may refuse. Without one, any client
     /// may subscribe to any URI that demands no scopes, even if it cannot read it.
     ///
-    /// Its parameters are the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too. An error refuses the subscription: with a
+    /// Its only parameter is the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too; the server does not start if the handler
+    /// needs others. An error refuses the subscription: with a
     /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. If a
     /// client subscribes again without having unsubscribed, the handler does not run again. If sessions are stored, each process
     /// that continues a session runs the handlers for its subscriptions.
@@ -430,7 +431,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Adds a prompt.
     ///
     /// Its arguments are the fields of the handler's argument type, or those that [`Prompt::argument`] declares. They
-    /// arrive as strings and are parsed.
+    /// arrive as strings and are parsed into text, numbers, booleans or enums; a server that requires
+    /// others does not start.
     ///
     /// ```
     /// # use linchpin_server::Server;

@@ -13,13 +13,14 @@ pub(crate) fn decode<T: DeserializeOwned>(vars: &[(String, String)]) -> Result<T
     T::deserialize(MapDeserializer::new(entries)).map_err(|e: E| e.to_string())
 }
 
-/// Checks at registration that strings can become the members of a handler's argument type. `schema` is that of the type.
+/// Checks at registration that strings can become the members of a handler's argument type. `schema` is that of the type;
+/// `arrives` says which members can be given, the others may be anything.
 ///
 /// # Errors
 /// Which member is an array or an object, and what to do about it.
-pub(crate) fn check(schema: &Value) -> Result<(), String> {
+pub(crate) fn check(schema: &Value, arrives: impl Fn(&str) -> bool) -> Result<(), String> {
     let members = schema["properties"].as_object();
-    for (name, member) in members.into_iter().flatten() {
+    for (name, member) in members.into_iter().flatten().filter(|(name, _)| arrives(name)) {
         let kinds = match &member["type"] {
             Value::Array(kinds) => kinds.as_slice(),
             kind => std::slice::from_ref(kind),

@@ -12,6 +12,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[derive(Deserialize, JsonSchema)]
+struct ManyUris {
+    uri: Vec<String>,
+}
+
+/// `tags` are not a variable of the template, so they never arrive as a string.
+#[derive(Deserialize, JsonSchema)]
+struct Tagged {
+    name: String,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Several {
     ids: Vec<u32>,
 }
@@ -510,8 +523,9 @@ async fn what_is_put_together_wrongly_is_refused_at_start_in_words() {
             "`ids` is an array",
         ),
         (Server::new("x", "1").prompt("p", |q: Several| async move { q.ids.len().to_string() }), "`ids` is an array"),
+        (Server::new("x", "1").on_subscribe(|q: ManyUris| drop(q.uri)), "on_subscribe: `uri` is an array"),
         (Server::new("x", "1").on_subscribe(|q: Named| drop(q.name)), "on_subscribe: the handler needs `name`"),
-        (Server::new("x", "1").on_unsubscribe(|q: Several| drop(q.ids)), "on_unsubscribe: `ids` is an array"),
+        (Server::new("x", "1").on_unsubscribe(|q: Several| drop(q.ids)), "on_unsubscribe: the handler needs `ids`"),
         (Server::new("x", "1").extension("noprefix", json!({})), "needs a prefix"),
         (Server::new("x", "1").extension("com.example/x", json!(7)), "an object of settings"),
         (Server::new("x", "1").extension("com.1example/x", json!({})), "needs a prefix"),
@@ -534,6 +548,15 @@ async fn what_is_put_together_wrongly_is_refused_at_start_in_words() {
         let why = server.serve(ours).await.unwrap_err().to_string();
         assert!(why.contains(expected), "{expected}: {why}");
     }
+}
+
+#[tokio::test]
+async fn members_that_are_no_variable_of_the_template_may_be_lists() {
+    let server =
+        Server::new("x", "1").resource("a://{name}", |q: Tagged| async move { format!("{} {}", q.name, q.tags.len()) });
+    let mut peer = Peer::plain(server, MODERN).await;
+    let read = peer.ask("resources/read", json!({ "uri": "a://b" })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "b 0");
 }
 
 #[tokio::test]
