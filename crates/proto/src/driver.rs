@@ -1,31 +1,27 @@
 //! The life of a call, for every transport: received, started, polled, and ended.
 //!
 //! A transport gives its messages to [`receive`] and the outcome to [`Event::deliver`], starts what is a call with
-//! [`start`], tells the engine of what still runs with [`Engine::attach`], and turns every [`CallEvent`] of it into
-//! messages for the peer with [`Engine::send`]. A call of a stateless request over HTTP has no engine; [`poll_stateless`]
-//! is all that it needs.
+//! [`start`], tells the engine of it with [`Engine::started`], and turns every [`CallEvent`] of it into messages for the
+//! peer with [`Engine::send`]. Where the engine is behind a lock, [`Unfinished`] does this as the call is polled. A call of
+//! a stateless request over HTTP has no engine; [`poll_stateless`] is all that it needs.
 
 use crate::engine::{Engine, Event};
 use bytes::Bytes;
-use linchpin_core::message::{Message, Notification, Request};
+use linchpin_core::message::{Message, Request};
 use linchpin_core::observer::CALL_TARGET;
 use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
 use linchpin_core::{CallEnd, CallInfo, Caller, Id, Observer, Outcome, Reply, Session};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 /// What a transport has to do for a message of its peer.
 pub enum Received {
-    /// Start this request with [`start`]. When it ends, however it ends, call [`Engine::finish`] once, unless
-    /// [`Engine::send`] said so; while it runs, [`Engine::attach`] its canceller.
+    /// Start this request with [`start`], and tell the engine with [`Engine::started`].
     Call(Arc<Request>),
     /// Send this response.
     Reply(Reply),
-    /// Send these cancellations of server requests on the call's stream, then cancel it.
-    Cancel(Arc<dyn Cancel>, Vec<Bytes>),
-    /// Hand this notification to [`Service::notified`].
-    Notified(Box<Notification>),
     /// Nothing.
     Nothing,
 }
@@ -68,21 +64,38 @@ pub fn refused(
 }
 
 impl Event {
-    /// Hands responses to those who wait for them; the rest is left to the transport. To be called without a lock on the
-    /// engine: it runs code of the service.
+    /// Hands responses to those who wait for them, and notifications to the service. Cancels a call, after `withdraw` has
+    /// sent each cancellation of its server requests on its stream. The rest is left to the transport. To be called without a
+    /// lock on the engine: it runs code of the service.
     #[inline]
-    pub fn deliver(self) -> Received {
+    pub fn deliver(
+        self,
+        service: &dyn Service,
+        context: &Arc<RequestContext>,
+        mut withdraw: impl FnMut(&Arc<dyn Cancel>, &Bytes),
+    ) -> Received {
         match self {
             Event::Call(request) => return Received::Call(request),
             Event::Reply(reply) => return Received::Reply(reply),
-            Event::Cancel(Some(cancel), frames) => return Received::Cancel(cancel, frames),
+            Event::Cancel(Some(cancel), frames) => {
+                frames.iter().for_each(|frame| withdraw(&cancel, frame));
+                cancel.cancel();
+            }
             Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(told) => return Received::Notified(told),
-            // A call without a canceller was started in this very moment: attaching it finds it cancelled.
+            Event::Notified(told) => service.notified(*told, context.clone()),
+            // A call without a canceller was started in this very moment: [`Engine::started`] finds it cancelled.
             Event::Cancel(None, _) | Event::Nothing => {}
         }
         Received::Nothing
     }
+}
+
+/// What became of a call that was started.
+pub enum Started {
+    /// It has ended. Send this response: none if the call was cancelled.
+    Ended(Option<Reply>),
+    /// It runs, and can be cancelled. Send what [`Engine::send`] says of its events.
+    Running(Id, Box<dyn RunningCall>, Arc<dyn Cancel>),
 }
 
 /// A message of a running call for its peer.
@@ -99,6 +112,26 @@ pub enum Out {
 }
 
 impl Engine {
+    /// Takes note of how the request `id` has started.
+    #[inline]
+    pub fn started(&mut self, id: Id, started: CallStart) -> Started {
+        match started {
+            CallStart::Done(reply) => Started::Ended(self.end(&id, reply)),
+            CallStart::Running(call) => {
+                let cancel = call.canceller();
+                self.attach(&id, cancel.clone());
+                Started::Running(id, call, cancel)
+            }
+        }
+    }
+
+    /// Ends a call that has sent no server request. Returns the response to send: none if the call was cancelled.
+    #[inline]
+    pub fn end(&mut self, id: &Id, reply: Reply) -> Option<Reply> {
+        let (may_send, _) = self.finish(id);
+        may_send.then_some(reply)
+    }
+
     /// Turns an event of the running call `id` into messages for the peer: none if the call was cancelled. Returns whether
     /// the call has ended; then it is finished.
     pub fn send(&mut self, id: &Id, event: CallEvent, mut out: impl FnMut(Out)) -> bool {
@@ -128,6 +161,58 @@ impl Engine {
             out(Out::Reply(reply));
         }
         true
+    }
+}
+
+/// A peer whose calls reach its engine from several tasks.
+pub trait HasEngine {
+    /// The engine, locked.
+    fn engine(&self) -> MutexGuard<'_, Engine>;
+}
+
+/// A call that the engine of its peer counts as running. Dropping it frees its id.
+pub struct Unfinished<P: Deref<Target: HasEngine>> {
+    peer: P,
+    id: Id,
+    /// Already finished: a second time could affect a new request with the same id.
+    ended: bool,
+}
+
+impl<P: Deref<Target: HasEngine>> Unfinished<P> {
+    /// The call of a request that was received from `peer`, before or after it is started.
+    pub fn new(peer: P, id: Id) -> Unfinished<P> {
+        Unfinished { peer, id, ended: false }
+    }
+
+    /// Tells the engine how it has started.
+    pub fn started(&mut self, started: CallStart) -> Started {
+        let started = self.peer.engine().started(self.id.clone(), started);
+        self.ended = matches!(started, Started::Ended(_));
+        started
+    }
+
+    /// Polls it, and hands the messages of its next event to `out`, which is called with a lock on the engine. Returns
+    /// whether it has ended. `is_heard` says whether a server request can still reach the client.
+    pub fn poll(
+        &mut self,
+        call: &mut dyn RunningCall,
+        is_heard: bool,
+        out: impl FnMut(Out),
+        cx: &mut Context<'_>,
+    ) -> Poll<bool> {
+        match ready!(call.poll_event(cx)) {
+            CallEvent::ServerRequest(request) if !is_heard => request.refuse(),
+            event => self.ended = self.peer.engine().send(&self.id, event, out),
+        }
+        Poll::Ready(self.ended)
+    }
+}
+
+impl<P: Deref<Target: HasEngine>> Drop for Unfinished<P> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.peer.engine().finish(&self.id);
+        }
     }
 }
 

@@ -34,12 +34,12 @@ use std::sync::Arc;
 
 /// The next action for the driver of an engine.
 pub enum Event {
-    /// Start this request. When it ends, however it ends, call [`Engine::finish`] once; while it runs,
-    /// [`Engine::attach`] its canceller.
+    /// Start this request and report it with [`Engine::started`]. When it ends, however it ends, its last event goes to
+    /// [`Engine::send`].
     Call(Arc<Request>),
     /// Send this response; no other action.
     Reply(Reply),
-    /// Cancel this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
+    /// Cancel this running request; nothing more is sent for it. Its id is free again once it has ended.
     Cancel(Option<Arc<dyn Cancel>>, Vec<Bytes>),
     /// Deliver the client's response to a server request.
     Answer(ServerRequest, Result<String, ServerRequestError>),
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// Sets the canceller of a running request. Cancels it if the request was cancelled meanwhile, or the peer is gone.
-    pub fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
+    pub(crate) fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
         match self.find(id).filter(|at| !self.running[*at].cancelled) {
             Some(at) => self.running[at].cancel = Some(cancel),
             None => cancel.cancel(),
@@ -237,7 +237,7 @@ impl Engine {
 
     /// Finishes a request. Returns whether its response may be sent (not if it was cancelled), and frames to send first:
     /// cancellations of its pending server requests.
-    pub fn finish(&mut self, id: &Id) -> (bool, Vec<Bytes>) {
+    pub(crate) fn finish(&mut self, id: &Id) -> (bool, Vec<Bytes>) {
         match self.find(id).map(|at| self.running.swap_remove(at)) {
             None => (false, Vec::new()),
             Some(running) if running.cancelled => (false, Vec::new()),

@@ -4,8 +4,9 @@
 use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, RequestContext, Service};
 use linchpin_proto::Engine;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// The engine of a new peer.
@@ -30,4 +31,10 @@ pub(crate) fn start(
     cx: &mut Context<'_>,
 ) -> CallStart {
     linchpin_proto::driver::start(service, request, context, Instant::now, cx)
+}
+
+/// Does work that starts calls, in the context of this task.
+pub(crate) async fn in_task<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let mut work = Some(work);
+    poll_fn(|cx| work.take().map_or(Poll::Pending, |work| Poll::Ready(work(cx)))).await
 }

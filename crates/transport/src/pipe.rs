@@ -4,15 +4,15 @@
 //! are written when no more input is buffered, so a burst of requests costs one write. Other calls run in their own
 //! tasks and send their messages through a bounded channel: a client that does not read slows only itself.
 
-use crate::driver;
+use crate::driver::{self, in_task};
 use crate::lines::{Line, Lines};
 use crate::partial_parse::{self, Head};
 use bytes::Bytes;
 use linchpin_core::message::Message;
-use linchpin_core::service::{CallStart, RequestContext, Service};
+use linchpin_core::service::{RequestContext, Service};
 use linchpin_core::{CallEvent, Id, Principal, Reply, RunningCall, ServerChange, Session};
 use linchpin_proto::Engine;
-use linchpin_proto::driver::{Out, Received, receive};
+use linchpin_proto::driver::{Out, Received, Started, receive};
 use linchpin_proto::frame::{self, Frame, Unreadable};
 use std::future::poll_fn;
 use std::io;
@@ -180,12 +180,6 @@ async fn next<R: AsyncRead + Unpin>(
     .await
 }
 
-/// Does work that starts calls, in the context of this task.
-async fn in_task<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
-    let mut work = Some(work);
-    poll_fn(|cx| work.take().map_or(Poll::Pending, |work| Poll::Ready(work(cx)))).await
-}
-
 struct Peer {
     service: Arc<dyn Service>,
     engine: Engine,
@@ -266,33 +260,21 @@ impl Peer {
     /// Handles one message. Returns a call that did not complete on its first poll.
     fn one(&mut self, message: &Message, cx: &mut Context<'_>) -> Option<(Id, Box<dyn RunningCall>)> {
         let event = receive(&mut self.engine, &*self.service, &self.context, message);
-        let request = match event.deliver() {
-            Received::Call(request) => request,
-            Received::Reply(reply) => {
-                self.reply(&reply);
-                return None;
+        let withdrawn = &mut self.withdrawn;
+        let started = match event.deliver(&*self.service, &self.context, |_, frame| line(withdrawn, frame)) {
+            Received::Call(request) => {
+                let id = request.id.clone();
+                self.engine.started(id, driver::start(&*self.service, request, self.context.clone(), cx))
             }
-            Received::Cancel(cancel, frames) => {
-                frames.iter().for_each(|frame| line(&mut self.withdrawn, frame));
-                cancel.cancel();
-                return None;
-            }
-            Received::Notified(told) => {
-                self.service.notified(*told, self.context.clone());
-                return None;
-            }
+            Received::Reply(reply) => Started::Ended(Some(reply)),
             Received::Nothing => return None,
         };
-        let id = request.id.clone();
-        match driver::start(&*self.service, request, self.context.clone(), cx) {
-            CallStart::Done(reply) => {
-                self.pass(&id, CallEvent::Done(reply));
+        match started {
+            Started::Ended(reply) => {
+                reply.into_iter().for_each(|reply| self.reply(&reply));
                 None
             }
-            CallStart::Running(call) => {
-                self.engine.attach(&id, call.canceller());
-                Some((id, call))
-            }
+            Started::Running(id, call, _) => Some((id, call)),
         }
     }
 

@@ -8,3 +8,4 @@ mod peer;
 mod task_properties;
 mod transcripts;
 mod translate;
+mod unfinished;

@@ -3,8 +3,9 @@
 //! gives back exactly the same text. Errors are shown by code, id and data, so that their wording is free to improve.
 
 use linchpin_core::message::Message;
-use linchpin_core::service::{ServerRequest, ServerRequestError};
+use linchpin_core::service::{CallEvent, ServerRequest, ServerRequestError};
 use linchpin_core::{Limits, Reply, ReplyKind, Request, ResultWriter, Stamps};
+use linchpin_proto::driver::Out;
 use linchpin_proto::frame::{self, Frame, Unreadable};
 use linchpin_proto::{Engine, Event};
 use std::sync::{Arc, Mutex};
@@ -103,11 +104,17 @@ impl Replay {
         match verb {
             "finish" => {
                 let request = find(rest);
-                let (may_send, frames) = self.engine.finish(&request.id);
-                frames.iter().for_each(|frame| self.frame(frame));
-                match may_send {
-                    true => self.frame(&answer(&request).frame()),
-                    false => self.line("may not send"),
+                let mut sent = Vec::new();
+                self.engine.send(&request.id, CallEvent::Done(answer(&request)), |message| sent.push(message));
+                if !matches!(sent.last(), Some(Out::Reply(_))) {
+                    self.line("may not send");
+                }
+                for message in sent {
+                    match message {
+                        Out::Reply(reply) => self.frame(&reply.frame()),
+                        Out::Notice(frame) | Out::Request(frame) => self.frame(&frame),
+                        Out::Pause(ms) => self.line(format!("pause {ms}")),
+                    }
                 }
             }
             "ask" => {

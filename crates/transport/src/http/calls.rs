@@ -2,7 +2,7 @@
 //!
 //! Calls that complete on their first poll are not counted.
 
-use linchpin_core::Cancel;
+use linchpin_core::{Cancel, RunningCall};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -29,7 +29,7 @@ impl Calls {
     }
 
     /// Counts a call until the returned guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, cancel: Arc<dyn Cancel>) -> Entered {
+    fn enter(self: &Arc<Self>, cancel: Arc<dyn Cancel>) -> Entered {
         let mut slots = self.lock();
         if slots.over {
             cancel.cancel();
@@ -71,8 +71,20 @@ impl Slots {
     }
 }
 
-/// A call that is counted.
-pub(crate) struct Entered {
+/// A call that is counted until it is dropped.
+pub(crate) struct Counted {
+    pub(crate) call: Box<dyn RunningCall>,
+    // After the call, because what it uses may be dropped once it is not counted.
+    _entered: Entered,
+}
+
+impl Counted {
+    pub(crate) fn new(call: Box<dyn RunningCall>, cancel: Arc<dyn Cancel>, calls: &Arc<Calls>) -> Counted {
+        Counted { call, _entered: calls.enter(cancel) }
+    }
+}
+
+struct Entered {
     calls: Arc<Calls>,
     slot: usize,
 }

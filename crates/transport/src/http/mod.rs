@@ -55,7 +55,7 @@ pub use tls::{Tls, TlsError};
 pub(crate) use {
     answer::{accepted, events, refuse, reply},
     body::Source,
-    calls::Calls,
+    calls::{Calls, Counted},
     session_id::{id_of, key_of},
     sessions::SessionSlot,
     shared::Shared,

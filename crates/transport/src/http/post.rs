@@ -6,9 +6,9 @@
 use super::admission;
 use super::answer;
 use super::body::{HttpBody, Source, event};
-use super::calls::{Calls, Entered};
+use super::calls::Counted;
 use super::session::HttpSession;
-use super::sessions::SessionSlot;
+use super::sessions::{SessionSlot, Sessions};
 use super::shared::Shared;
 use super::stores;
 use super::work::{Work, run_unheard};
@@ -19,15 +19,14 @@ use linchpin_core::budget::{Budget, EXHAUSTED};
 use linchpin_core::gate::Refusal;
 use linchpin_core::message::Kind;
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{
-    CallStart, Caller, Features, Id, Message, Principal, Reply, ReplyKind, Request, RequestContext, RunningCall,
-};
+use linchpin_core::{CallStart, Caller, Features, Id, Message, Principal, Reply, ReplyKind, Request, RequestContext};
 use linchpin_proto::driver::{
-    Out, Received, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
+    HasEngine, Out, Received, Started, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
 };
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::rules::{self, Ask, PostKind, SessionHeaders};
 use linchpin_proto::{Engine, Event};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -39,16 +38,14 @@ const END_GRACE: Duration = Duration::from_secs(1);
 pub(crate) enum Next {
     Answer(Response<HttpBody>),
     Wait(Running),
+    /// Opens a session.
+    Later(BoxFuture<'static, Response<HttpBody>>),
 }
 
 /// A POST that has no response yet.
 pub(crate) enum Running {
     /// A stateless request.
-    Stateless(Option<Call>, &'static Features, Option<Principal>),
-    /// Opens a session.
-    Opening(Box<Opening>),
-    /// Waits until the session that it has opened is stored.
-    Storing(BoxFuture<'static, Response<HttpBody>>),
+    Stateless(Option<Counted>, &'static Features, Option<Principal>),
     /// Belongs to a session.
     InSession(InSession),
 }
@@ -59,8 +56,6 @@ impl Running {
             Running::Stateless(call, features, principal) => {
                 poll_stateless(shared, call, features, principal.as_ref(), cx)
             }
-            Running::Opening(opening) => opening.poll(shared, cx),
-            Running::Storing(stored) => stored.as_mut().poll(cx),
             Running::InSession(calls) => calls.poll(shared, cx),
         }
     }
@@ -141,35 +136,23 @@ fn alone(shared: &Shared, head: Arc<RequestContext>, request: Arc<Request>, cx: 
     let (features, principal) = (request.caller.features(), head.principal.clone());
     match driver::start(&*shared.service, request, head, cx) {
         CallStart::Done(reply) => Next::Answer(answered(shared, reply, features)),
-        CallStart::Running(exchange) => {
-            Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features, principal))
+        CallStart::Running(call) => {
+            let cancel = call.canceller();
+            let counted = Counted::new(call, cancel, &shared.calls);
+            Next::Wait(Running::Stateless(Some(counted), features, principal))
         }
-    }
-}
-
-/// A running call that belongs to no session.
-pub(crate) struct Call {
-    exchange: Box<dyn RunningCall>,
-    // After the exchange, because the session may be dropped once it is not counted.
-    _entered: Entered,
-}
-
-impl Call {
-    fn new(exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) -> Call {
-        let _entered = calls.enter(exchange.canceller());
-        Call { exchange, _entered }
     }
 }
 
 fn poll_stateless(
     shared: &Shared,
-    call: &mut Option<Call>,
+    call: &mut Option<Counted>,
     features: &Features,
     principal: Option<&Principal>,
     cx: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     let Some(running) = call else { return Poll::Ready(withheld()) };
-    Poll::Ready(match std::task::ready!(poll_stateless_call(&mut *running.exchange, cx)) {
+    Poll::Ready(match std::task::ready!(poll_stateless_call(&mut *running.call, cx)) {
         Stateless::Notice(frame) => {
             let budget = shared.service.budget().clone();
             let source = StatelessStream { first: Some(frame), call: call.take(), budget };
@@ -183,7 +166,7 @@ fn poll_stateless(
 /// The stream of a stateless request. Dropping it cancels the request.
 struct StatelessStream {
     first: Option<Bytes>,
-    call: Option<Call>,
+    call: Option<Counted>,
     budget: Arc<Budget>,
 }
 
@@ -205,7 +188,7 @@ impl Source for StatelessStream {
             return Poll::Ready(self.event(&first));
         }
         let Some(call) = &mut self.call else { return Poll::Ready(None) };
-        let step = std::task::ready!(poll_stateless_call(&mut *call.exchange, cx));
+        let step = std::task::ready!(poll_stateless_call(&mut *call.call, cx));
         if !matches!(step, Stateless::Notice(_)) {
             self.call = None;
         }
@@ -218,16 +201,6 @@ impl Source for StatelessStream {
 }
 
 // --- opening a session ---------------------------------------------------------------------------------------------
-
-/// A pending request that opens a session.
-pub(crate) struct Opening {
-    engine: Option<Engine>,
-    place: Option<SessionSlot>,
-    principal: Option<Principal>,
-    id: Id,
-    call: Call,
-    storing: Option<BoxFuture<'static, Response<HttpBody>>>,
-}
 
 fn open(shared: &Shared, head: Arc<RequestContext>, message: &Message, cx: &mut Context<'_>) -> Next {
     let mut engine = driver::engine(&*shared.service);
@@ -243,40 +216,41 @@ fn open(shared: &Shared, head: Arc<RequestContext>, message: &Message, cx: &mut 
         return refuse("this server has too many sessions; end one with DELETE or try again later");
     };
     let (id, principal) = (request.id.clone(), head.principal.clone());
-    match driver::start(&*shared.service, request, head, cx) {
-        CallStart::Done(reply) => match opened(shared, engine, place, principal, &id, reply) {
+    let started = driver::start(&*shared.service, request, head, cx);
+    let sessions = (!shared.no_sessions).then_some(&shared.sessions);
+    match engine.started(id.clone(), started) {
+        Started::Ended(reply) => match opened(sessions, engine, place, principal, &id, reply) {
             Opened::Now(response) => Next::Answer(response),
-            Opened::Later(stored) => Next::Wait(Running::Storing(stored)),
+            Opened::Later(stored) => Next::Later(stored),
         },
-        CallStart::Running(exchange) => {
-            let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
-            let opening = Opening { engine, place, principal, id, call, storing: None };
-            Next::Wait(Running::Opening(Box::new(opening)))
+        Started::Running(id, call, cancel) => {
+            let counted = Counted::new(call, cancel, &shared.calls);
+            Next::Later(Box::pin(opening(sessions.cloned(), counted, id, principal, place, engine)))
         }
     }
 }
 
-impl Opening {
-    fn poll(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
-        loop {
-            if let Some(storing) = &mut self.storing {
-                return storing.as_mut().poll(cx);
-            }
-            // Nobody could answer a request: the client does not know its session yet.
-            match std::task::ready!(poll_stateless_call(&mut *self.call.exchange, cx)) {
-                Stateless::Notice(_) => {}
-                Stateless::Cancelled => return Poll::Ready(withheld()),
-                Stateless::Reply(reply) => {
-                    let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else {
-                        return Poll::Ready(withheld());
-                    };
-                    match opened(shared, engine, place, self.principal.take(), &self.id, reply) {
-                        Opened::Now(response) => return Poll::Ready(response),
-                        Opened::Later(stored) => self.storing = Some(stored),
-                    }
-                }
-            }
+/// Waits for the response that opens a session.
+// When it is dropped, the engine goes before the call.
+async fn opening(
+    sessions: Option<Arc<Sessions>>,
+    mut counted: Counted,
+    id: Id,
+    principal: Option<Principal>,
+    place: SessionSlot,
+    mut engine: Engine,
+) -> Response<HttpBody> {
+    let reply = loop {
+        // Nobody could answer a request: the client does not know its session yet.
+        match poll_fn(|cx| poll_stateless_call(&mut *counted.call, cx)).await {
+            Stateless::Notice(_) => {}
+            Stateless::Reply(reply) => break engine.end(&id, reply),
+            Stateless::Cancelled => break None,
         }
+    };
+    match opened(sessions.as_ref(), engine, place, principal, &id, reply) {
+        Opened::Now(response) => response,
+        Opened::Later(stored) => stored.await,
     }
 }
 
@@ -287,22 +261,20 @@ enum Opened {
 }
 
 fn opened(
-    shared: &Shared,
-    mut engine: Engine,
+    sessions: Option<&Arc<Sessions>>,
+    engine: Engine,
     place: SessionSlot,
     principal: Option<Principal>,
     id: &Id,
-    reply: Reply,
+    reply: Option<Reply>,
 ) -> Opened {
-    engine.finish(id);
+    let Some(reply) = reply else { return Opened::Now(withheld()) };
     let features = engine.session().map(|s| s.features());
     if matches!(reply.kind(), ReplyKind::Error(_)) {
         return Opened::Now(answer::reply(rules::status(reply.kind(), features), reply));
     }
-    if shared.no_sessions {
-        return Opened::Now(answer::reply(200, reply));
-    }
-    let session = shared.sessions.open(place, principal.as_ref(), engine);
+    let Some(sessions) = sessions else { return Opened::Now(answer::reply(200, reply)) };
+    let session = sessions.open(place, principal.as_ref(), engine);
     let header = session.and_then(|s| Some((HeaderValue::from_str(&s.issued_id()).ok()?, s)));
     let Some((mut header, session)) = header else {
         return Opened::Now(answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session"));
@@ -310,11 +282,11 @@ fn opened(
     header.set_sensitive(true);
     let mut response = answer::reply(200, reply);
     response.headers_mut().insert(answer::SESSION_ID, header);
-    if shared.sessions.stores().is_none() {
+    if sessions.stores().is_none() {
         return Opened::Now(response);
     }
     // The client may come back to another process at once.
-    let (sessions, id) = (shared.sessions.clone(), id.clone());
+    let (sessions, id) = (sessions.clone(), id.clone());
     Opened::Later(Box::pin(async move {
         match session.store().await {
             Ok(()) => response,
@@ -344,58 +316,38 @@ fn in_session(
 ) -> Next {
     let principal = head.principal.clone();
     match take(shared, &session, message, head, cx) {
-        Outcome::Nothing => Next::Answer(answer::accepted()),
-        Outcome::Reply(reply) => Next::Answer(answered(shared, reply, session.features())),
-        Outcome::Withheld => Next::Answer(withheld()),
-        Outcome::Running(id, exchange) => {
+        None => Next::Answer(answer::accepted()),
+        Some(Started::Ended(Some(reply))) => Next::Answer(answered(shared, reply, session.features())),
+        Some(Started::Ended(None)) => Next::Answer(withheld()),
+        Some(Started::Running(id, call, cancel)) => {
             let mut work = Work::new(session);
-            work.add(id, exchange, &shared.calls);
+            work.add(id, call, cancel, &shared.calls);
             Next::Wait(Running::InSession(InSession { work: Some(work), replies: None, principal }))
         }
     }
 }
 
-/// The outcome of a message inside a session.
-enum Outcome {
-    /// No response.
-    Nothing,
-    Reply(Reply),
-    /// It was cancelled meanwhile.
-    Withheld,
-    Running(Id, Box<dyn RunningCall>),
-}
-
+/// Handles a message inside a session, which has no response unless it starts a call or is refused.
 fn take(
     shared: &Shared,
     session: &Arc<HttpSession>,
     message: &Message,
     context: Arc<RequestContext>,
     cx: &mut Context<'_>,
-) -> Outcome {
+) -> Option<Started> {
     let event = receive_message(&mut session.engine(), &*shared.service, &context, message);
-    match event.deliver() {
+    match event.deliver(&*shared.service, &context, |cancel, frame| session.withdraw(cancel, frame)) {
         Received::Call(request) => {
             let id = request.id.clone();
-            match driver::start(&*shared.service, request, context, cx) {
-                // No server request was sent, so none is cancelled.
-                CallStart::Done(reply) => {
-                    let (may_send, _) = session.engine().finish(&id);
-                    session.save();
-                    if may_send { Outcome::Reply(reply) } else { Outcome::Withheld }
-                }
-                CallStart::Running(exchange) => Outcome::Running(id, exchange),
+            let started = driver::start(&*shared.service, request, context, cx);
+            let started = session.engine().started(id, started);
+            if let Started::Ended(_) = &started {
+                session.save();
             }
+            Some(started)
         }
-        Received::Reply(reply) => Outcome::Reply(reply),
-        Received::Cancel(cancel, withdrawals) => {
-            session.cancel(&cancel, &withdrawals);
-            Outcome::Nothing
-        }
-        Received::Notified(told) => {
-            shared.service.notified(*told, context);
-            Outcome::Nothing
-        }
-        Received::Nothing => Outcome::Nothing,
+        Received::Reply(reply) => Some(Started::Ended(Some(reply))),
+        Received::Nothing => None,
     }
 }
 
@@ -428,9 +380,9 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
             continue;
         }
         match take(shared, &session, &message, head.clone(), cx) {
-            Outcome::Nothing | Outcome::Withheld => {}
-            Outcome::Reply(reply) => replies.push(reply),
-            Outcome::Running(id, exchange) => work.add(id, exchange, &shared.calls),
+            None => {}
+            Some(Started::Ended(reply)) => replies.extend(reply),
+            Some(Started::Running(id, call, cancel)) => work.add(id, call, cancel, &shared.calls),
         }
     }
     if work.is_empty() {

@@ -298,7 +298,7 @@ enum State {
     Intake(Arc<RequestContext>, Intake, Purpose),
     /// Looks for the session elsewhere.
     Revival(Revival, Method),
-    /// Waits for a store.
+    /// Waits for a store, or for what opens a session.
     Later(BoxFuture<'static, Response<HttpBody>>),
     Running(Running),
     Answer(Response<HttpBody>),
@@ -503,6 +503,7 @@ impl Endpoint {
             Purpose::Mcp { .. } => match post::receive(&self.shared, head, body, cx) {
                 Next::Answer(response) => State::Answer(response),
                 Next::Wait(running) => State::Running(running),
+                Next::Later(later) => State::Later(later),
             },
             #[cfg(feature = "sse")]
             Purpose::Message(peer) => State::Answer(peer.receive(&self.shared, head, body)),

@@ -4,10 +4,10 @@ use super::session_id::id_of;
 use super::stores::Stores;
 use super::stream::{EventStream, Reader};
 use crate::driver;
-use bytes::Bytes;
 use linchpin_core::store::{EventStore, StoreError};
 use linchpin_core::{Budget, Cancel, Features, Limits, Principal, Service};
 use linchpin_proto::Engine;
+use linchpin_proto::driver::HasEngine;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -130,10 +130,6 @@ impl HttpSession {
 
     pub(crate) fn budget(&self) -> &Arc<Budget> {
         self.common.service.budget()
-    }
-
-    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {
@@ -331,18 +327,12 @@ impl HttpSession {
         Some(reader)
     }
 
-    /// Ends a call that the client cancelled, after the cancellations of its server requests were sent.
-    pub(crate) fn cancel(&self, cancel: &Arc<dyn Cancel>, withdrawals: &[Bytes]) {
-        let stream = match withdrawals {
-            [] => None,
-            _ => self.streams().all.iter().find(|s| s.is_fed_by(cancel)).cloned(),
-        };
+    /// Sends the cancellation of a server request on the stream of its call.
+    pub(crate) fn withdraw(&self, cancel: &Arc<dyn Cancel>, frame: &[u8]) {
+        let stream = self.streams().all.iter().find(|s| s.is_fed_by(cancel)).cloned();
         if let Some(stream) = stream {
-            for frame in withdrawals {
-                stream.push(self, frame, false);
-            }
+            stream.push(self, frame, false);
         }
-        cancel.cancel();
     }
 
     /// Counts a change of what is kept, and forgets the oldest past the limit. The newest event of `latest` stays.
@@ -375,6 +365,12 @@ impl HttpSession {
         for stream in streams {
             stream.end(now);
         }
+    }
+}
+
+impl HasEngine for HttpSession {
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

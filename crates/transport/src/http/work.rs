@@ -1,9 +1,9 @@
 //! The running calls of one POST inside a session: usually one, several for a batch.
 
-use super::calls::{Calls, Entered};
+use super::calls::{Calls, Counted};
 use super::session::HttpSession;
-use linchpin_core::{CallEvent, Cancel, Id, RunningCall};
-use linchpin_proto::driver::Out;
+use linchpin_core::{Cancel, Id, RunningCall};
+use linchpin_proto::driver::{Out, Unfinished};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,10 +17,10 @@ pub(crate) struct Work {
 }
 
 struct Call {
-    id: Id,
+    // Dropped first: the engine learns of the end, then the call goes.
+    unfinished: Unfinished<Arc<HttpSession>>,
     cancel: Arc<dyn Cancel>,
-    exchange: Box<dyn RunningCall>,
-    _entered: Entered,
+    counted: Counted,
 }
 
 impl Work {
@@ -30,11 +30,10 @@ impl Work {
     }
 
     /// Adds a call that is still running.
-    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) {
-        let cancel = exchange.canceller();
-        self.session.engine().attach(&id, cancel.clone());
-        let _entered = calls.enter(cancel.clone());
-        self.calls.push(Call { id, cancel, exchange, _entered });
+    pub(crate) fn add(&mut self, id: Id, call: Box<dyn RunningCall>, cancel: Arc<dyn Cancel>, calls: &Arc<Calls>) {
+        let unfinished = Unfinished::new(self.session.clone(), id);
+        let counted = Counted::new(call, cancel.clone(), calls);
+        self.calls.push(Call { unfinished, cancel, counted });
     }
 
     /// Whether no call is left.
@@ -61,32 +60,18 @@ impl Work {
             if self.calls.is_empty() {
                 return Poll::Ready(None);
             }
-            let ready = self.calls.iter_mut().enumerate().find_map(|(at, call)| match call.exchange.poll_event(cx) {
-                Poll::Ready(event) => Some((at, event)),
-                Poll::Pending => None,
+            let queued = &mut self.queued;
+            let ready = self.calls.iter_mut().enumerate().find_map(|(at, Call { unfinished, counted, .. })| {
+                match unfinished.poll(&mut *counted.call, heard, |out| queued.push_back(out), cx) {
+                    Poll::Ready(ended) => Some((at, ended)),
+                    Poll::Pending => None,
+                }
             });
-            let Some((at, event)) = ready else { return Poll::Pending };
-            self.take(at, event, heard);
-        }
-    }
-
-    fn take(&mut self, at: usize, event: CallEvent, heard: bool) {
-        let event = match event {
-            CallEvent::ServerRequest(request) if !heard => return request.refuse(),
-            event => event,
-        };
-        let (id, queued) = (&self.calls[at].id, &mut self.queued);
-        if self.session.engine().send(id, event, |out| queued.push_back(out)) {
-            self.calls.swap_remove(at);
-            self.session.save();
-        }
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        for call in self.calls.drain(..) {
-            self.session.engine().finish(&call.id);
+            let Some((at, ended)) = ready else { return Poll::Pending };
+            if ended {
+                self.calls.swap_remove(at);
+                self.session.save();
+            }
         }
     }
 }

@@ -1,16 +1,15 @@
 //! One client of the HTTP+SSE transport: its engine, and the messages for its stream.
 
 use crate::driver;
-use crate::http::{Calls, HttpBody, Shared, accepted, refuse};
+use crate::http::{Calls, Counted, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_core::{
-    CallEvent, CallStart, Id, Limits, Message, Observer, Principal, Request, RequestContext, ServerChange, Service,
-    Subscription,
+    Limits, Message, Observer, Principal, Request, RequestContext, ServerChange, Service, Subscription,
 };
 use linchpin_proto::Engine;
-use linchpin_proto::driver::{Out, Received, receive};
+use linchpin_proto::driver::{HasEngine, Out, Received, Started, Unfinished, receive};
 use linchpin_proto::frame::{self, Frame, Unreadable};
 use linchpin_proto::http::{rules, sse};
 use std::collections::VecDeque;
@@ -145,10 +144,6 @@ impl Peer {
 }
 
 impl Inner {
-    fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn outbox(&self) -> MutexGuard<'_, Outbox> {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,17 +215,12 @@ impl Inner {
             }
             event
         };
-        match event.deliver() {
+        match event.deliver(&*shared.service, &context, |_, frame| self.push(frame, false)) {
             Received::Call(request) => {
                 let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
                 tokio::spawn(async move { inner.call(&*service, &calls, request, context).await });
             }
             Received::Reply(reply) => self.push(&reply.frame(), false),
-            Received::Cancel(cancel, withdrawals) => {
-                withdrawals.iter().for_each(|frame| self.push(frame, false));
-                cancel.cancel();
-            }
-            Received::Notified(told) => shared.service.notified(*told, context),
             Received::Nothing => {}
         }
     }
@@ -242,57 +232,47 @@ impl Inner {
         request: Arc<Request>,
         context: Arc<RequestContext>,
     ) {
-        let mut running = Unfinished { inner: self, id: request.id.clone(), ended: false };
-        let mut input = Some((request, context));
-        let started = poll_fn(|cx| {
-            Poll::Ready(input.take().map(|(request, context)| driver::start(service, request, context, cx)))
-        })
-        .await;
-        match started {
-            Some(CallStart::Done(reply)) => running.send(CallEvent::Done(reply)),
-            Some(CallStart::Running(mut call)) => {
-                let cancel = call.canceller();
-                let _entered = calls.enter(cancel.clone());
-                self.engine().attach(&running.id, cancel);
-                while !running.ended {
-                    running.send(poll_fn(|cx| call.poll_event(cx)).await);
+        // Dropped after the call.
+        let _wakes = Wakes(self);
+        let mut unfinished = Unfinished::new(self, request.id.clone());
+        let started = driver::in_task(|cx| driver::start(service, request, context, cx)).await;
+        match unfinished.started(started) {
+            Started::Ended(reply) => reply.into_iter().for_each(|reply| self.send(Out::Reply(reply))),
+            Started::Running(_, call, cancel) => {
+                let mut counted = Counted::new(call, cancel, calls);
+                let mut ended = false;
+                while !ended {
+                    let mut messages = Vec::new();
+                    ended = poll_fn(|cx| unfinished.poll(&mut *counted.call, true, |out| messages.push(out), cx)).await;
+                    messages.into_iter().for_each(|message| self.send(message));
                 }
             }
-            None => {}
+        }
+    }
+
+    /// Queues a message of a call.
+    fn send(&self, message: Out) {
+        match message {
+            Out::Notice(frame) => self.push(&frame, true),
+            Out::Request(frame) => self.push(&frame, false),
+            Out::Reply(reply) => self.push(&reply.frame(), false),
+            // The stream of this transport cannot be resumed.
+            Out::Pause(_) => {}
         }
     }
 }
 
-/// A call registered with the engine; dropping it unregisters.
-struct Unfinished<'a> {
-    inner: &'a Inner,
-    id: Id,
-    /// Already unregistered: a second time could affect a new request with the same id.
-    ended: bool,
-}
-
-impl Unfinished<'_> {
-    fn send(&mut self, event: CallEvent) {
-        let mut messages = Vec::new();
-        self.ended = self.inner.engine().send(&self.id, event, |out| messages.push(out));
-        for message in messages {
-            match message {
-                Out::Notice(frame) => self.inner.push(&frame, true),
-                Out::Request(frame) => self.inner.push(&frame, false),
-                Out::Reply(reply) => self.inner.push(&reply.frame(), false),
-                // The stream of this transport cannot be resumed.
-                Out::Pause(_) => {}
-            }
-        }
+impl HasEngine for Inner {
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Unfinished<'_> {
+/// Wakes the stream when it is dropped: one that drains may end with its last call.
+struct Wakes<'a>(&'a Inner);
+
+impl Drop for Wakes<'_> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.inner.engine().finish(&self.id);
-        }
-        // A stream that drains may end now.
-        self.inner.wake();
+        self.0.wake();
     }
 }

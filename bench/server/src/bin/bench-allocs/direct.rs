@@ -4,7 +4,8 @@ use crate::wire::{Era, INITIALIZE, INITIALIZED, call};
 use bytes::{Bytes, BytesMut};
 use linchpin_bench::counting::{self, Counts};
 use linchpin_core::service::IntoService;
-use linchpin_core::{CallStart, RequestContext, Service};
+use linchpin_core::{RequestContext, Service};
+use linchpin_proto::driver::Started;
 use linchpin_proto::{Engine, Event, frame};
 use std::io;
 use std::sync::Arc;
@@ -41,10 +42,10 @@ impl Direct {
             Event::Call(request) => {
                 let id = request.id.clone();
                 let mut cx = Context::from_waker(Waker::noop());
-                let CallStart::Done(reply) = self.service.start(request, self.context.clone(), &mut cx) else {
+                let started = self.service.start(request, self.context.clone(), &mut cx);
+                let Started::Ended(Some(reply)) = self.engine.started(id, started) else {
                     return Err(io::Error::other("a simple call did not finish at its first poll"));
                 };
-                self.engine.finish(&id);
                 Ok(Some(reply.into_frame()))
             }
             _ => Ok(None),

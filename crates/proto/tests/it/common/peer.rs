@@ -1,8 +1,7 @@
 //! A driver of the engine that believes nothing: it applies any sequence of events, keeps its own small account of what
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
-use linchpin_core::message::Message;
-use linchpin_core::message::Request;
+use linchpin_core::message::{Message, Notification, Request};
 use linchpin_core::service::{
     CallEvent, CallStart, Cancel, HeaderParam, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
 };
@@ -11,7 +10,7 @@ use linchpin_core::{
     Stamps, SubscriptionHandle,
 };
 use linchpin_proto::Engine;
-use linchpin_proto::driver::{self, Out, Received};
+use linchpin_proto::driver::{self, Out, Received, Started};
 use linchpin_proto::frame::{self, Frame};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -158,6 +157,11 @@ impl Service for Scripts {
 
     fn observer(&self) -> Option<&Arc<dyn Observer>> {
         Some(&self.observer)
+    }
+
+    fn notified(&self, told: Notification, _: Arc<RequestContext>) {
+        assert_eq!(told.caller.session().is_none(), told.caller.features().stateless);
+        assert!(linchpin_proto::era::defines_notification(told.caller.features(), told.method.as_str()));
     }
 
     fn close(&self) {}
@@ -435,8 +439,13 @@ impl Peer {
             self.sessions += 1;
         }
         assert_eq!(self.service.feeds.load(Ordering::Relaxed), self.sessions, "each new session opens its feed once");
-        match event.deliver() {
-            Received::Nothing => self.answered_only(&message, &answers),
+        let mut withdrawn = Vec::new();
+        let received = event.deliver(&*self.service, &Arc::default(), |_, frame| withdrawn.push(frame.to_vec()));
+        match received {
+            Received::Nothing => {
+                self.answered_only(&message, &answers);
+                self.cancelled(&withdrawn);
+            }
             Received::Call(request) => {
                 let known = request.known();
                 assert!(
@@ -448,42 +457,29 @@ impl Peer {
                 assert_eq!(request.caller.session().is_none(), request.caller.features().stateless);
                 let (id, features) = (request.id.clone(), request.caller.features());
                 let mut cx = Context::from_waker(Waker::noop());
-                let started = self.told.count(0);
-                let CallStart::Running(work) =
-                    driver::start(&*self.service, request, Arc::default(), Instant::now, &mut cx)
-                else {
-                    panic!("the calls of this service run");
-                };
-                assert_eq!(self.told.count(0), started + 1, "the observer learns of the start");
+                let before = self.told.count(0);
+                let started = driver::start(&*self.service, request, Arc::default(), Instant::now, &mut cx);
+                assert_eq!(self.told.count(0), before + 1, "the observer learns of the start");
                 let script = self.service.started.lock().unwrap().take().expect("the service starts it");
+                // A call may be cancelled before the engine learns that it runs.
                 let is_attached = !self.received.len().is_multiple_of(3);
-                if is_attached {
-                    self.engine.attach(&id, work.canceller());
-                }
+                let work = match started {
+                    CallStart::Running(work) if !is_attached => work,
+                    started => match self.engine.started(id.clone(), started) {
+                        Started::Running(_, work, _) => work,
+                        Started::Ended(_) => panic!("the calls of this service run"),
+                    },
+                };
                 self.running.push(Call { id, features, work, script, is_attached });
             }
             Received::Reply(reply) => {
                 assert!(matches!(reply.kind(), ReplyKind::Error(_)));
                 self.sent(&reply.frame(), None);
             }
-            Received::Cancel(_, frames) => {
-                let cancelled: Vec<usize> =
-                    (0..self.running.len()).filter(|n| !self.engine.may_send(&self.running[*n].id)).collect();
-                assert_eq!(cancelled.len(), 1, "one call is cancelled");
-                let call = self.running.remove(cancelled[0]);
-                assert!(call.is_attached);
-                frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
-                self.cancelled.push(call);
-            }
-            Received::Notified(told) => {
-                assert_eq!(told.caller.session().is_none(), told.caller.features().stateless);
-                assert!(linchpin_proto::era::defines_notification(told.caller.features(), told.method.as_str()));
-            }
         }
     }
 
-    /// Checks that a message that leads to nothing has at most answered the question whose id it has, and takes note of a
-    /// call that was cancelled before it could be.
+    /// Checks that a message that leads to nothing has at most answered the question whose id it has.
     fn answered_only(&mut self, message: &Message, before: &[usize]) {
         let asks = self.asks.lock().unwrap().clone();
         let answered: Vec<usize> = (0..before.len()).filter(|n| asks[*n] != before[*n]).collect();
@@ -493,11 +489,19 @@ impl Peer {
             let known = self.asked_as.get(id.as_json()).copied();
             assert_eq!(answered, Vec::from_iter(known), "an answer reaches the question that was sent with its id");
         }
-        let late = |call: &Call| !call.is_attached && !self.engine.may_send(&call.id);
-        if let Some(at) = self.running.iter().position(late) {
-            let call = self.running.remove(at);
-            self.cancelled.push(call);
-        }
+    }
+
+    /// Takes note of a call that is cancelled, if one is, and checks what was sent before.
+    fn cancelled(&mut self, withdrawn: &[Vec<u8>]) {
+        let cancelled = |call: &Call| !self.engine.may_send(&call.id);
+        let Some(at) = self.running.iter().position(cancelled) else {
+            return assert!(withdrawn.is_empty(), "only questions of a cancelled call are withdrawn");
+        };
+        let call = self.running.remove(at);
+        let cancels = call.script.cancelled.0.load(Ordering::Relaxed);
+        assert_eq!(cancels, usize::from(call.is_attached), "a call that is attached is cancelled once");
+        withdrawn.iter().for_each(|frame| self.sent(frame, Some(&call)));
+        self.cancelled.push(call);
     }
 
     /// An error for a frame that was not read. It may carry only an id that stands in the frame.
