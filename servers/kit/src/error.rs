@@ -1,7 +1,7 @@
 //! Tool errors.
 
 use crate::names::as_listed;
-use crate::output::from_outside;
+use crate::provenance::from_outside;
 use crate::visible;
 use linchpin::Error;
 use linchpin::types::content::ContentBlock;

@@ -22,9 +22,13 @@
 // Files import downwards, in this order:
 //
 // ```text
-// cli  error  tool_options
-// choice  flag  output  setting  toolset
-// budget  cut  json  names  near  new_file  options  output_schema  redact  roots  vars  visible
+// cli  tool_options
+// flag  setting
+// budget  options  output  toolset
+// choice  paging  roots  vars
+// error  new_file
+// visible
+// cut  json  names  near  output_schema  provenance  redact
 // ```
 
 mod budget;
@@ -41,6 +45,8 @@ mod new_file;
 mod options;
 mod output;
 mod output_schema;
+mod paging;
+mod provenance;
 mod redact;
 mod roots;
 #[cfg(feature = "cli")]
@@ -55,13 +61,15 @@ pub use clap;
 
 pub use budget::{Budget, Cursor, Page, json_len, page};
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
-pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
+pub use cut::{Cut, TEXT_BYTES_MAX, chars_from, clip};
 pub use error::{DETAIL_BYTES_MAX, ERROR_META, ErrorKind, ToolError, io_text};
 pub use names::as_listed;
 pub use near::near;
 pub use new_file::new_file;
 pub use options::{ConfigOption, Given, Options};
-pub use output::{Provenance, ToolOutput, from_outside};
+pub use output::ToolOutput;
+pub use paging::{PAGE_ITEMS_MAX, Paging, unknown_cursor};
+pub use provenance::{Provenance, from_outside};
 pub use redact::redact_urls;
 pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};
 #[cfg(feature = "cli")]

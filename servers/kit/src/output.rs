@@ -3,23 +3,14 @@
 use crate::ToolError;
 use crate::names::as_listed;
 use crate::output_schema;
-use linchpin::types::content::{Annotations, ContentBlock, Role};
+use crate::provenance::{Provenance, from_outside};
+use linchpin::types::content::ContentBlock;
 use linchpin::types::tool::CallToolResult;
 use linchpin::{IntoReply, Json, Reply, ResultWriter};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
-
-/// The author of a result's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provenance {
-    /// The server itself.
-    Server,
-    /// Third parties: the content of files, pages, rows and messages. Its blocks are marked as meant for the model
-    /// (`annotations.audience`).
-    ThirdParty,
-}
 
 /// The result of a tool: `text` has the format of the published server, `value` is `structuredContent` and defines the
 /// output schema.
@@ -93,12 +84,6 @@ impl<T: Serialize> ToolOutput<T> {
 
 fn unwritable(error: &serde_json::Error) -> ToolError {
     ToolError::new(format!("Cannot serialize the result: {error}"))
-}
-
-/// Marks a block as data for the model (third-party content).
-#[must_use]
-pub fn from_outside(block: ContentBlock) -> ContentBlock {
-    block.with_annotations(Annotations::new().with_audience([Role::Assistant]))
 }
 
 impl<T: Serialize + JsonSchema + 'static> IntoReply for ToolOutput<T> {
