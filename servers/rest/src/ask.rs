@@ -1,13 +1,15 @@
 //! A request before it is sent, and what came back.
 
-use crate::arg::{Arg, Args, Kind, Place, Slashes, plain};
-use crate::call::{Call, InScope, Narrow, Verb};
+use crate::arg::{Args, Slashes, plain};
 use crate::clean::{clean, without_key};
 use crate::{Problems, path};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use linchpin_kit::{ErrorKind, Secret, ToolError, without_hidden};
 use serde_json::{Map, Value, json};
+
+/// Puts the operator's restriction into a request that does not name what it is about, such as a search.
+pub type Narrow = fn(Ask, &[String]) -> Ask;
 
 /// A request of a row's code: a verb, a path template, and values for it. Values never become a part of the URL unchecked, and
 /// the operator's restriction holds for every request.
@@ -40,7 +42,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    fn new(method: Method, template: &'static str) -> Ask {
+    pub(crate) fn new(method: Method, template: &'static str) -> Ask {
         let repeatable = method == Method::GET;
         let (values, query, headers) = Default::default();
         let (form, json, narrow) = (None, None, None);
@@ -198,52 +200,6 @@ impl Ask {
         self
     }
 
-    /// Returns the request that a row describes, for the code of a row that begins with it.
-    #[must_use]
-    pub fn of(call: &Call, args: &Args) -> Ask {
-        let mut ask = Ask::new(call.verb.method(), call.path);
-        ask.repeatable = !call.spec.writes;
-        (ask.base, ask.problems) = (call.base, call.problems);
-        ask.always = matches!(call.scope, InScope::Always);
-        ask.narrow = if let InScope::Narrowed(narrow, _) = call.scope { Some(narrow) } else { None };
-        ask.headers = call.headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let in_query = matches!(call.verb, Verb::Get | Verb::Delete);
-        let (mut body, mut form) = (Map::new(), Vec::new());
-        for arg in call.args {
-            let Some(value) = args.get(arg.name) else { continue };
-            if path::names(call.path).any(|name| name == arg.wire_name()) {
-                ask.values.push((arg.wire_name(), path::slashes(call.args, arg.wire_name()), plain(value)));
-                continue;
-            }
-            match arg.place {
-                Place::Nowhere => {}
-                Place::Header => ask.headers.extend(arg.pairs(value)),
-                Place::Query => ask.query.extend(owned(arg.pairs(value))),
-                Place::Auto if in_query => ask.query.extend(owned(arg.pairs(value))),
-                Place::Auto if call.form => form.extend(owned(arg.pairs(value))),
-                Place::Auto => put(&mut body, arg.wire_name(), in_body(arg, value)),
-            }
-        }
-        for (name, value) in call.fixed {
-            if in_query {
-                ask.query.push(((*name).to_owned(), (*value).to_owned()));
-            } else if call.form {
-                form.push(((*name).to_owned(), (*value).to_owned()));
-            } else {
-                put(&mut body, name, serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
-            }
-        }
-        if call.form {
-            ask.form = Some(form);
-        } else if !in_query {
-            ask.json = Some(Value::Object(body));
-        }
-        match call.adjust {
-            Some(adjust) => adjust(ask, args),
-            None => ask,
-        }
-    }
-
     /// Replaces a parameter where the request has its parameters.
     pub(crate) fn set_parameter(mut self, name: &str, value: &str, is_number: bool) -> Ask {
         if let Some(form) = &mut self.form {
@@ -267,20 +223,8 @@ impl Ask {
     }
 }
 
-fn owned(pairs: Vec<(&'static str, String)>) -> impl Iterator<Item = (String, String)> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value))
-}
-
-/// A list that is sent with commas is a text in a body too.
-fn in_body(arg: &Arg, value: &Value) -> Value {
-    match arg.kind {
-        Kind::List { join: crate::arg::Join::Comma, .. } => json!(arg.pairs(value)[0].1),
-        _ => value.clone(),
-    }
-}
-
 /// Puts a value into a body under a name whose dots separate the names of nested objects.
-fn put(body: &mut Map<String, Value>, name: &str, value: Value) {
+pub(crate) fn put(body: &mut Map<String, Value>, name: &str, value: Value) {
     match name.split_once('.') {
         None => _ = body.insert(name.to_owned(), value),
         Some((outer, rest)) => {

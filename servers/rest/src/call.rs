@@ -1,7 +1,8 @@
 //! The rows of the table.
 
-use crate::arg::{Arg, Args};
-use crate::{Answer, Ask, Pages, Problems, Rest};
+use crate::arg::{Arg, Args, list, text};
+use crate::ask::{Ask, Narrow};
+use crate::{Answer, Pages, Problems, Rest};
 use http::Method;
 use linchpin::BoxFuture;
 use linchpin_kit::{Alias, ToolError, ToolSpec};
@@ -17,9 +18,6 @@ pub type Before = for<'a> fn(&'a Rest, &'a mut Args) -> BoxFuture<'a, Result<Opt
 
 /// Code that runs after a row's request: it may change the answer by what other requests say.
 pub type After = for<'a> fn(&'a Rest, &'a Args, &'a mut Value) -> BoxFuture<'a, Result<(), ToolError>>;
-
-/// Puts the operator's restriction into a request that does not name what it is about, such as a search.
-pub type Narrow = fn(Ask, &[String]) -> Ask;
 
 /// Whether an item of such a request's answer is inside the operator's restriction.
 pub type Inside = fn(&Value, &[String]) -> bool;
@@ -581,8 +579,8 @@ impl Call {
     }
 }
 
-const FIELDS: Arg = crate::list("fields").local().opt().about("Return only these; dots go deeper.");
-const CURSOR: Arg = crate::text("cursor").local().opt().about("next_cursor of the previous result.");
+const FIELDS: Arg = list("fields").local().opt().about("Return only these; dots go deeper.");
+const CURSOR: Arg = text("cursor").local().opt().about("next_cursor of the previous result.");
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

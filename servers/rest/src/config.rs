@@ -1,9 +1,8 @@
 //! Configuration of a server for an API: the same for all of them.
 
-use crate::api::KeyPlace;
-use crate::{Api, Base};
+use crate::profile::{Base, KeyPlace, Profile};
 use linchpin::transport::web::{HostRule, Proxy, WebOptions, is_loopback, roots_from_pem};
-use linchpin_kit::{Secret, ToolChoice, ToolError, Vars, flag};
+use linchpin_kit::{Secret, ToolChoice, ToolError, flag};
 use std::path::PathBuf;
 use url::Url;
 
@@ -13,7 +12,7 @@ linchpin_kit::options! {
     pub struct Config {
         /// URL that all requests begin with, instead of the API's own.
         pub api_url: Option<String> = None => flag::url("URL"),
-        /// URLs of the API's [further bases](Api::bases), by their names. For an option of the server's own.
+        /// URLs of the API's [further bases](crate::Api::bases), by their names. For an option of the server's own.
         pub base_urls: Vec<(&'static str, String)> = Vec::new(),
         /// The key.
         pub key: Option<Secret> = None,
@@ -55,25 +54,13 @@ linchpin_kit::options! {
 }
 
 impl Config {
-    /// Reads the variables that the API's own clients have: those of the key, which may also be in a file (`…_FILE`) or the
-    /// keyring (`…_KEYRING`), and those of the URL. For the `then` of the server's [`options!`](linchpin_kit::options).
-    ///
-    /// # Errors
-    /// When the key cannot be read. Errors never contain it.
-    pub fn settle_for(&mut self, api: &Api, vars: Vars<'_>) -> Result<(), ToolError> {
-        self.key = vars.secret_of(api.key.variables)?;
-        let own = || api.base_variables.iter().find_map(|variable| vars.text(variable));
-        self.api_url = self.api_url.take().or_else(own);
-        Ok(())
-    }
-
     /// The URL that all paths begin with.
-    pub(crate) fn base(&self, api: &Api) -> Result<Url, ToolError> {
+    pub(crate) fn base(&self, api: &Profile) -> Result<Url, ToolError> {
         self.checked_url(self.api_url.as_deref().unwrap_or(api.base))
     }
 
     /// The URL of a further base. If the API's own was replaced, it is below that one.
-    pub(crate) fn further_base(&self, api: &Api, base: &Base) -> Result<Url, ToolError> {
+    pub(crate) fn further_base(&self, api: &Profile, base: &Base) -> Result<Url, ToolError> {
         if let Some((_, url)) = self.base_urls.iter().find(|(name, _)| *name == base.name) {
             return self.checked_url(url);
         }
@@ -104,7 +91,7 @@ impl Config {
     }
 
     /// The key, which is there if the API demands one.
-    pub(crate) fn checked_key(&self, api: &Api) -> Result<Option<Secret>, ToolError> {
+    pub(crate) fn checked_key(&self, api: &Profile) -> Result<Option<Secret>, ToolError> {
         let names = api.key.variables;
         match (&self.key, api.key.place) {
             (_, KeyPlace::None) => Ok(None),

@@ -47,11 +47,12 @@
 //!
 //! ```text
 //! testing
-//! rest
-//! answer  ask
-//! call
-//! config  path  problem
-//! api  arg  cache  clean  exchange  keep  pace
+//! tools
+//! api  request  shape
+//! call  rest
+//! answer  ask  config  path
+//! profile
+//! arg  cache  clean  exchange  keep  pace  problem
 //! ```
 
 mod answer;
@@ -67,18 +68,23 @@ mod keep;
 mod pace;
 mod path;
 mod problem;
+mod profile;
+mod request;
 mod rest;
+mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tools;
 
 pub use answer::Answer;
-pub use api::{Api, Base, Classes, Key, KeyScopes, Limits, Pages, Reset, Scope, Step, specs};
+pub use api::{Api, specs};
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
-pub use ask::{Ask, Reply};
-pub use call::{After, Before, Call, Inside, Narrow, Run, delete, get, methods, patch, post, put};
+pub use ask::{Ask, Narrow, Reply};
+pub use call::{After, Before, Call, Inside, Run, delete, get, methods, patch, post, put};
 pub use clean::{file_text, one_line, tidy_markup, without_markup};
 pub use config::Config;
 pub use exchange::Exchange;
 pub use path::is_path;
 pub use problem::Problems;
+pub use profile::{Base, Classes, Key, KeyScopes, Limits, Pages, Reset, Scope, Step};
 pub use rest::{Authorize, Guard, Rest};

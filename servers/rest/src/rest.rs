@@ -1,23 +1,21 @@
 //! The engine: sends a request with its key, its turn, its retries, and only where it may go.
 
-use crate::answer::{Answer, Position};
-use crate::api::KeyPlace;
-use crate::arg::{Args, normalized};
+use crate::arg::Args;
 use crate::cache::Cache;
-use crate::call::Fields;
 use crate::clean::without_key;
-use crate::exchange::{Exchange, Network};
+use crate::exchange::Exchange;
 use crate::keep::Keep;
 use crate::pace::Pace;
 use crate::problem::{again_in, kind_of};
-use crate::{Api, Ask, Call, Config, KeyScopes, Pages, Reply, Scope, path};
+use crate::profile::{KeyPlace, KeyScopes, Profile, Scope};
+use crate::{Ask, Call, Config, Reply, path};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
-use linchpin::transport::web::{RETRIES_MAX, Web, retry_after};
-use linchpin::{BoxFuture, Cx, Server};
-use linchpin_kit::{ErrorKind, Secret, Service, ToolError, ToolOutput, ToolSet, redact_urls};
-use serde_json::{Map, Value};
+use linchpin::BoxFuture;
+use linchpin::transport::web::{RETRIES_MAX, retry_after};
+use linchpin_kit::{ErrorKind, Secret, ToolError, redact_urls};
+use serde_json::Value;
 use std::any::Any;
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -30,42 +28,43 @@ use url::Url;
 /// A server for an API. Cloning is cheap; clones share connections, cache and pace.
 #[derive(Clone)]
 pub struct Rest {
-    inner: Arc<Inner>,
-    state: State,
-    each_session: Option<Arc<dyn Fn() -> State + Send + Sync>>,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) state: State,
+    pub(crate) each_session: Option<Arc<dyn Fn() -> State + Send + Sync>>,
 }
 
 /// What the server of an API keeps for the code of its rows.
-type State = Arc<dyn Any + Send + Sync>;
+pub(crate) type State = Arc<dyn Any + Send + Sync>;
 
-struct Inner {
-    api: &'static Api,
-    config: Config,
+pub(crate) struct Inner {
+    pub(crate) api: &'static Profile,
+    pub(crate) calls: &'static [Call],
+    pub(crate) config: Config,
     /// The API's own first.
-    bases: Vec<Place>,
-    key: Option<Secret>,
-    agent: HeaderValue,
-    exchange: Box<dyn Exchange>,
-    authorize: Option<Box<dyn Authorize>>,
-    guard: Option<Box<dyn Guard>>,
-    cache: Mutex<Cache>,
-    pace: Arc<Pace>,
+    pub(crate) bases: Vec<Place>,
+    pub(crate) key: Option<Secret>,
+    pub(crate) agent: HeaderValue,
+    pub(crate) exchange: Box<dyn Exchange>,
+    pub(crate) authorize: Option<Box<dyn Authorize>>,
+    pub(crate) guard: Option<Box<dyn Guard>>,
+    pub(crate) cache: Mutex<Cache>,
+    pub(crate) pace: Arc<Pace>,
     /// What is kept, by how the rows write it.
-    keeps: HashMap<&'static str, Keep>,
+    pub(crate) keeps: HashMap<&'static str, Keep>,
     /// The tools that write, by the names that they are listed under, of a key that may turn out not to allow that.
-    writing: OnceLock<Vec<String>>,
-    cannot_write: AtomicU8,
+    pub(crate) writing: OnceLock<Vec<String>>,
+    pub(crate) cannot_write: AtomicU8,
 }
 
 /// Whether the key was found not to allow writing, and the tools that write were hidden.
-const FOUND: u8 = 1;
-const HIDDEN: u8 = 2;
+pub(crate) const FOUND: u8 = 1;
+pub(crate) const HIDDEN: u8 = 2;
 
 /// Where requests of a base go, and how they prove who is asking.
-struct Place {
-    name: &'static str,
-    url: Url,
-    key: KeyPlace,
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    pub(crate) url: Url,
+    pub(crate) key: KeyPlace,
 }
 
 /// Signs requests in a way that is not a key: AWS, or tokens that are renewed.
@@ -88,56 +87,6 @@ const TIMEOUT_MS_MAX: u64 = 24 * 3_600 * 1_000;
 const REDIRECTS_MAX: usize = 5;
 
 impl Rest {
-    /// Creates a server for this API, without connecting.
-    ///
-    /// # Errors
-    /// When the configuration is invalid, or the key is missing.
-    pub fn open(api: &'static Api, config: Config) -> Result<Rest, ToolError> {
-        let places = places(api, &config)?;
-        let web = Web::new(config.web(places.iter().map(|place| &place.url))?);
-        let network = Network { web, title: api.title, body_bytes_max: config.body_bytes_max };
-        Rest::open_over(api, config, network)
-    }
-
-    /// The same over something else than the network: a function from request to response, in tests.
-    ///
-    /// # Errors
-    /// As [`Rest::open`].
-    pub fn open_over(api: &'static Api, config: Config, exchange: impl Exchange) -> Result<Rest, ToolError> {
-        let (bases, key) = (places(api, &config)?, config.checked_key(api)?);
-        if config.timeout_ms == 0 {
-            return Err(ToolError::new("The timeout must not be 0"));
-        }
-        if !config.only.is_empty() && api.scope == Scope::None {
-            return Err(ToolError::new(format!("{} has nothing that it could be restricted to", api.title)));
-        }
-        let texts = api.calls.iter().flat_map(Call::rows).flat_map(|row| [row.keep, row.beside]);
-        let keeps = texts.map(|paths| Ok((paths, Keep::parse(paths.split_whitespace())?)));
-        let keeps = keeps.collect::<Result<_, ToolError>>()?;
-        let pace = Pace::of(api.service, bases[0].url.as_str(), key.as_ref().map_or("", Secret::reveal));
-        let agent = format!("linchpin-{}/{}", api.service, env!("CARGO_PKG_VERSION"));
-        let agent = HeaderValue::from_str(&agent).map_err(|_| ToolError::new("The name of the service is invalid"))?;
-        let (exchange, cache) = (Box::new(exchange), Mutex::default());
-        let (authorize, guard) = (None, None);
-        let (writing, cannot_write) = Default::default();
-        let inner = Inner {
-            api,
-            config,
-            bases,
-            key,
-            agent,
-            exchange,
-            authorize,
-            guard,
-            cache,
-            pace,
-            keeps,
-            writing,
-            cannot_write,
-        };
-        Ok(Rest { inner: Arc::new(inner), state: Arc::new(()), each_session: None })
-    }
-
     /// Signs requests in this way. Before the server is cloned.
     #[must_use]
     pub fn authorize(mut self, authorize: impl Authorize) -> Rest {
@@ -175,126 +124,10 @@ impl Rest {
         self.state.downcast_ref()
     }
 
-    /// Registers the enabled tools of this service, whose tools are [`specs`](crate::specs) of the API's table, on a server.
-    ///
-    /// # Errors
-    /// When the configuration names an unknown tool.
-    pub fn add_to<S: Send + Sync + 'static>(
-        self,
-        server: Server<S>,
-        service: &Service,
-    ) -> Result<Server<Rest>, ToolError> {
-        Ok(self.tools_on(server, service)?.close())
-    }
-
-    /// The same, with the set still open: for a server that also has prompts and resources.
-    ///
-    /// # Errors
-    /// As [`Rest::add_to`].
-    pub fn tools_on<S: Send + Sync + 'static>(
-        self,
-        server: Server<S>,
-        service: &Service,
-    ) -> Result<ToolSet<Rest>, ToolError> {
-        let (inner, api, choice) = (self.inner.clone(), self.inner.api, self.inner.config.tools.clone());
-        let server = match self.each_session.clone() {
-            None => server.state(self),
-            Some(make) => server.session_state(move || Rest { state: make(), ..self.clone() }),
-        };
-        let has_scopes = inner.key_scopes().is_some();
-        if has_scopes {
-            // The list may change: clients are told so.
-            let _ = server.tools();
-        }
-        let mut tools = ToolSet::open(server, service, &choice)?;
-        if !api.instructions.is_empty() {
-            tools = tools.instructions(api.instructions);
-        }
-        for call in api.calls {
-            let known: Arc<[_]> = call.args_of_methods(api.pages).into();
-            let settle = move |mut request: linchpin::Call, next: linchpin::Next| {
-                if let Some(json) = normalized(&request.arguments(), &known) {
-                    request.set_arguments(json);
-                }
-                next.run(request)
-            };
-            let shaped = |tool: linchpin::Tool| {
-                let tool = tool.input_schema(call.input_schema(api.pages)).output_schema(call.output_schema(api.items));
-                tool.layer(settle)
-            };
-            // As an `Error`, which keeps the kind and the words of others.
-            let handler = async move |rest: &Rest, cx: &Cx, args: Map<String, Value>| {
-                let told = rest.call(call, args, cx).await;
-                rest.inner.offer_what_the_key_allows(cx);
-                told.map_err(linchpin::Error::from)
-            };
-            tools = tools.tool_as(&call.spec, shaped, handler);
-        }
-        if has_scopes {
-            let writing = api.calls.iter().filter(|call| call.spec.writes);
-            let listed = writing.filter_map(|call| tools.listed(&call.spec).map(str::to_owned));
-            let _ = inner.writing.set(listed.collect());
-        }
-        Ok(tools)
-    }
-
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.inner.config
-    }
-
-    /// Makes the call of a row.
-    async fn call(
-        &self,
-        call: &'static Call,
-        mut given: Map<String, Value>,
-        cx: &Cx,
-    ) -> Result<ToolOutput<Value>, ToolError> {
-        let inner = &*self.inner;
-        let call = call.pick(&mut given)?;
-        for (name, value) in &inner.config.defaults {
-            if call.args.iter().any(|arg| arg.name == *name) && !given.contains_key(*name) {
-                given.insert((*name).to_owned(), Value::from(value.as_str()));
-            }
-        }
-        let mut args = Args::check(given, &call.all_args(inner.api.pages), call.ignored)?.with_cx(cx);
-        let position = Position::of(call, &mut args, inner.api.pages)?;
-        let chosen = if call.fields == Fields::None { None } else { args.0.remove("fields") };
-        if let Some(guard) = &inner.guard {
-            guard.before(self, call, &args).await?;
-        }
-        let early = match call.before {
-            Some(before) => before(self, &mut args).await?,
-            None => None,
-        };
-        let mut answer = match (early, call.run) {
-            (Some(answer), _) => answer,
-            (None, Some(run)) => run(self, args.clone()).await?,
-            (None, None) => {
-                let pages = call.pages.unwrap_or(inner.api.pages);
-                let ask = position.apply(Ask::of(call, &args), pages)?;
-                let current = if let Pages::Count { param, .. } = pages { ask.parameter(param) } else { None };
-                let mut reply = self.send(ask).await?;
-                let value = reply.parsed.take().map_or_else(|| reply.json(), Ok)?;
-                Answer { value, reply: Some((reply.headers, current)), blocks: Vec::new() }
-            }
-        };
-        if let Some(after) = call.after {
-            after(self, &args, &mut answer.value).await?;
-        }
-        if let Some(guard) = &inner.guard {
-            guard.after(call, &args, &answer.value);
-        }
-        let (keep, beside) = (&inner.keeps[call.keep], &inner.keeps[call.beside]);
-        let chosen = match &chosen {
-            Some(Value::Array(fields)) if !fields.is_empty() => {
-                let chosen = Keep::parse(fields.iter().filter_map(Value::as_str))?;
-                Some(if call.fields == Fields::Kept { keep.only(&chosen)? } else { chosen })
-            }
-            _ => None,
-        };
-        answer.shape(call, inner.api, (chosen.as_ref().unwrap_or(keep), beside), &position, &inner.config)
     }
 
     /// Sends a request and returns its response, if that is a success.
@@ -569,20 +402,9 @@ impl Rest {
 
 impl Inner {
     /// How the API tells what this key may do.
-    fn key_scopes(&self) -> Option<KeyScopes> {
+    pub(crate) fn key_scopes(&self) -> Option<KeyScopes> {
         let key = self.key.as_ref()?.reveal();
         self.api.key.scopes.filter(|scopes| scopes.has(key))
-    }
-
-    /// Hides the tools that write, once the API has said that the key cannot.
-    fn offer_what_the_key_allows(&self, cx: &Cx) {
-        if self.cannot_write.compare_exchange(FOUND, HIDDEN, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return;
-        }
-        let tools = cx.server().tools();
-        for name in self.writing.get().into_iter().flatten() {
-            let _ = tools.disable(name);
-        }
     }
 }
 
@@ -593,16 +415,6 @@ impl std::fmt::Debug for Rest {
             .field("config", &self.inner.config)
             .finish_non_exhaustive()
     }
-}
-
-/// All bases of an API, its own first.
-fn places(api: &Api, config: &Config) -> Result<Vec<Place>, ToolError> {
-    let own = Place { name: "", url: config.base(api)?, key: api.key.place };
-    let further = api.bases.iter().map(|base| {
-        let url = config.further_base(api, base)?;
-        Ok(Place { name: base.name, url, key: base.key.unwrap_or(api.key.place) })
-    });
-    std::iter::once(Ok(own)).chain(further).collect()
 }
 
 /// What changes the answer: everything but the key.

@@ -24,7 +24,7 @@ mod contract;
 mod faults;
 mod hostile;
 
-use crate::api::KeyPlace;
+use crate::profile::KeyPlace;
 use crate::{Api, Call, Config, Exchange, Rest};
 use contract::Contract;
 use linchpin::Server;
@@ -90,7 +90,7 @@ impl Suite {
     /// The configuration for a site.
     pub fn config(&self, site: &Site) -> Config {
         Config::default().with(|config| {
-            let path = self.api.base.splitn(4, '/').nth(3).unwrap_or_default();
+            let path = self.api.profile.base.splitn(4, '/').nth(3).unwrap_or_default();
             config.api_url = Some(site.url(&format!("/{path}")));
             config.key = Some(Secret::new(KEY));
             config.env_proxies = false;
@@ -224,7 +224,7 @@ pub async fn call(connection: &Connection, tool: &str, arguments: Value) -> Told
 
 /// Where the key was sent. It belongs into the header (or, for old APIs, the parameter) that the API says, of requests to it.
 fn check_key(api: &Api, seen: &[Seen], what: &str) {
-    let places = api.bases.iter().filter_map(|base| base.key).chain([api.key.place]);
+    let places = api.profile.bases.iter().filter_map(|base| base.key).chain([api.profile.key.place]);
     let params: Vec<String> = places
         .filter_map(|place| if let KeyPlace::Query(name) = place { Some(format!("{name}={KEY}")) } else { None })
         .collect();
@@ -241,7 +241,7 @@ fn check_key(api: &Api, seen: &[Seen], what: &str) {
 /// Of an API without a key the site repeats what it was never sent.
 fn without_key(api: &Api, told: &Told, what: &str) {
     assert!(
-        api.key.place == KeyPlace::None || !told.result.to_string().contains(KEY),
+        api.profile.key.place == KeyPlace::None || !told.result.to_string().contains(KEY),
         "{what}: the key is in {}",
         told.result
     );
