@@ -11,14 +11,14 @@
 // http/connection
 // http/layered
 // http/service
-// http/post
+// http/post  sse  sse/peer
 // http/shared
 // http/sessions
 // http/session  http/stream  http/work
 // http/admission  http/cors  http/guard  http/pages  http/stores  remote/link  remote/listen
 // http/answer  remote/sse
 // child  child/process  http/body  memory  remote/answer  stdio  unix
-// http/intake  link  pipe  remote/endpoint  sse  sse/peer
+// http/intake  link  pipe  remote/endpoint
 // driver  http  http/calls  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
 // partial_parse  remote  remote/error_body  remote/head  signals
 // ```

@@ -13,10 +13,11 @@
 // Files import downwards, in this order:
 //
 // ```text
-// address  follow
-// direct  proxy
+// follow
+// body  direct  proxy
+// address  forward  retry  tls
 // error
-// body  forward  reach  resolve  retry  rules  tls
+// reach  resolve  rules
 // ```
 
 mod address;
