@@ -42,59 +42,167 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The files of a crate as module paths (`http/post`), and those that each imports. The crate's root is left out.
+/// The files of a crate as module paths (`http/post`), and those that each imports. The crate's root is left out, and so is
+/// what a module has of its own children by their bare names: it is one unit with them.
 fn imports(name: &str, sources: &[&Source]) -> Imports {
-    let modules: BTreeMap<String, &Source> = sources
-        .iter()
-        .filter_map(|source| {
-            let path = source.path.strip_prefix(name)?.strip_prefix("/src/")?.strip_suffix(".rs")?;
-            let module = path.strip_suffix("/mod").unwrap_or(path);
-            (!matches!(module, "lib" | "main")).then(|| (module.to_owned(), *source))
-        })
-        .collect();
-    modules
-        .iter()
+    let modules = Modules::of(name, sources);
+    let files = modules.files.iter().filter(|(module, _)| !module.is_empty());
+    files
         .map(|(module, source)| {
-            let targets = paths(&source.code).into_iter().filter_map(|(root, path)| {
-                let base = match root {
-                    "super" => module.rsplit_once('/').map_or("", |(parent, _)| parent),
-                    _ => "",
-                };
-                let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
-                parts.extend(path.iter().map(String::as_str));
-                (1..=parts.len()).rev().map(|n| parts[..n].join("/")).find(|at| modules.contains_key(at))
-            });
+            let targets = paths(&source.code).into_iter().filter_map(|path| modules.defining(module, &path));
             (module.clone(), targets.filter(|target| target != module).collect())
         })
         .collect()
 }
 
-/// The paths that begin with `crate::` or `super::`, groups expanded: the first word, and the rest.
-fn paths(code: &str) -> Vec<(&'static str, Vec<String>)> {
+/// The files of a crate by module path, the root's being empty, and the names that each takes from others.
+struct Modules<'a> {
+    files: BTreeMap<String, &'a Source>,
+    /// A module's `use` declarations, public or not: the name, `*` for all of a module, and the path it stands for.
+    uses: BTreeMap<String, Vec<(String, Vec<String>)>>,
+}
+
+impl<'a> Modules<'a> {
+    fn of(name: &str, sources: &[&'a Source]) -> Modules<'a> {
+        let mut files = BTreeMap::new();
+        for source in sources {
+            let file = source.path.strip_prefix(name).and_then(|path| path.strip_prefix("/src/"));
+            let Some(path) = file.and_then(|path| path.strip_suffix(".rs")) else { continue };
+            let module = if matches!(path, "lib" | "main") { "" } else { path.strip_suffix("/mod").unwrap_or(path) };
+            files.entry(module.to_owned()).or_insert(*source);
+        }
+        let uses = files.iter().map(|(module, source)| (module.clone(), declared(&source.code))).collect();
+        Modules { files, uses }
+    }
+
+    /// The file with what `path` names in `module`. `None` for the root, and for what other crates have.
+    fn defining(&self, module: &str, path: &[String]) -> Option<String> {
+        let found = match path.first()?.as_str() {
+            "crate" => self.walk("", &path[1..], 0),
+            _ => self.walk(module, path, 0),
+        };
+        found.filter(|at| !at.is_empty() && self.files.contains_key(at))
+    }
+
+    /// Follows `path` from the module `at`: down into modules, and through `use` to where a name comes from.
+    fn walk(&self, at: &str, path: &[String], depth: usize) -> Option<String> {
+        const DEPTH_MAX: usize = 16;
+        let Some((part, rest)) = path.split_first() else { return Some(at.to_owned()) };
+        let parent = || at.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let inner = if at.is_empty() { part.clone() } else { format!("{at}/{part}") };
+        match part.as_str() {
+            _ if depth > DEPTH_MAX => return None,
+            "self" => return self.walk(at, rest, depth),
+            "super" => return self.walk(parent(), rest, depth),
+            _ if self.is_module(&inner) => return self.walk(&inner, rest, depth),
+            _ => {}
+        }
+        let uses = self.uses.get(at).map(Vec::as_slice).unwrap_or_default();
+        // A macro is exported as `use name;`, which stands for itself.
+        let from = |target: &[String]| match target.first().map(String::as_str) {
+            Some("crate") => self.walk("", &target[1..], depth + 1),
+            Some("self" | "super") => self.walk(at, target, depth + 1),
+            Some(first) if self.is_child(at, first) => self.walk(at, target, depth + 1),
+            _ => None,
+        };
+        let named = uses.iter().filter(|(name, _)| name == part).find_map(|(_, target)| from(target));
+        let glob = || {
+            let globs = uses.iter().filter(|(name, _)| name == "*").filter_map(|(_, target)| from(target));
+            globs.filter(|module| module != at).find(|module| self.defines(module, part))
+        };
+        Some(named.or_else(glob).unwrap_or_else(|| at.to_owned()))
+    }
+
+    fn is_child(&self, at: &str, name: &str) -> bool {
+        self.is_module(&if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") })
+    }
+
+    /// Whether there is a file of this module, or files in its folder.
+    fn is_module(&self, path: &str) -> bool {
+        let inside = format!("{path}/");
+        self.files.contains_key(path) || self.files.keys().any(|file| file.starts_with(&inside))
+    }
+
+    /// Whether a file has an item of this name.
+    fn defines(&self, module: &str, name: &str) -> bool {
+        const KINDS: &[&str] = &["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
+        self.files.get(module).is_some_and(|source| {
+            let words: Vec<&str> = source.words().map(|(_, word)| word).collect();
+            words.windows(2).any(|pair| KINDS.contains(&pair[0]) && pair[1] == name)
+        })
+    }
+}
+
+/// The paths of a file's code that begin with `crate::`, `super::` or `self::`, groups expanded. A re-export from below
+/// (`pub use self::post::Y`) is no import.
+fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for root in ["crate", "super"] {
+    for root in ["crate", "super", "self"] {
         for (at, _) in code.match_indices(&format!("{root}::")) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':')) {
-                continue;
-            }
-            let rest = &code[at + root.len() + 2..];
-            let group = rest.strip_prefix('{').and_then(|rest| rest.split(';').next());
-            match group {
-                Some(group) => {
-                    let items = group.split([',', '{']).map(str::trim).filter(|item| !item.is_empty());
-                    found.extend(items.map(|item| (root, segments(item))));
-                }
-                None => found.push((root, segments(rest))),
+            let before = code[..at].trim_end_matches("r#");
+            let joined =
+                before.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':'));
+            let statement = before.rsplit([';', '}']).next().unwrap_or_default().trim();
+            let exported = root == "self" && statement.starts_with("pub") && statement.ends_with("use");
+            if !joined && !exported {
+                expand(&code[at..], &[], &mut |path, _| found.push(path));
             }
         }
     }
     found
 }
 
-fn segments(path: &str) -> Vec<String> {
-    let end = path.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | ':')).unwrap_or(path.len());
-    path[..end].split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+/// The names that a file's `use` declarations bring into its module, and the paths they stand for.
+fn declared(code: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        if code[..at].chars().next_back().is_none_or(|c| c.is_whitespace()) {
+            expand(&code[at + 4..], &[], &mut |path: Vec<String>, alias| {
+                let last = path.iter().rev().find(|part| *part != "self").cloned();
+                found.extend(alias.or(last).map(|name| (name, path)));
+            });
+        }
+    }
+    found
+}
+
+/// Reads the path or the tree of paths at the start of `code`: tells each with its alias, and returns what follows.
+fn expand<'c>(code: &'c str, before: &[String], tell: &mut dyn FnMut(Vec<String>, Option<String>)) -> &'c str {
+    let mut path = before.to_vec();
+    let mut rest = code.trim_start();
+    loop {
+        if let Some(group) = rest.strip_prefix('{') {
+            rest = group.trim_start();
+            while !rest.is_empty() && !rest.starts_with('}') {
+                let after = expand(rest, &path, tell);
+                // Not a group of paths after all.
+                if after.len() == rest.len() {
+                    return rest;
+                }
+                rest = after.trim_start().trim_start_matches(',').trim_start();
+            }
+            return rest.strip_prefix('}').unwrap_or(rest);
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (part, after) = if rest.starts_with('*') { rest.split_at(1) } else { rest.split_at(end) };
+        if !part.is_empty() {
+            path.push(part.to_owned());
+        }
+        rest = after;
+        match rest.strip_prefix("::") {
+            Some(next) if !part.is_empty() => rest = next,
+            _ => break,
+        }
+    }
+    let mut alias = None;
+    if let Some(name) = rest.trim_start().strip_prefix("as ") {
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        (alias, rest) = (Some(name[..end].to_owned()), &name[end..]);
+    }
+    if path.len() > before.len() {
+        tell(path, alias);
+    }
+    rest
 }
 
 /// The sets of files that import one another, directly or not, of two or more.
@@ -179,15 +287,50 @@ mod tests {
             ("c", "#[cfg(test)]\nmod tests { use crate::a; }"),
             ("d", ""),
             ("http/mod", "mod post;"),
-            ("http/post", "use super::work::Z; use super::super::a;"),
+            ("http/post", "use super::work::Z; use super::super::d;"),
             ("http/work", "use super::{post, body::B};"),
             ("http/body", ""),
         ]);
         let of = |name: &str| found[name].iter().map(String::as_str).collect::<Vec<_>>();
         assert_eq!(of("a"), ["b", "c", "d", "http/post"]);
         assert_eq!((of("b"), of("c")), (vec![], vec![]));
-        assert_eq!(of("http/work"), ["http/body", "http/post"]);
+        assert_eq!((of("http/post"), of("http/work")), (vec!["d", "http/work"], vec!["http/body", "http/post"]));
         assert_eq!(knots(&found), [["http/post", "http/work"]]);
+    }
+
+    #[test]
+    fn what_is_re_exported_is_imported_from_the_file_that_has_it() {
+        let found = imports_of(&[
+            (
+                "lib",
+                "mod a; pub use a::A; pub(crate) use http::{Post, work::{self as hard, Work}}; pub use near::near; use std::fmt::X;",
+            ),
+            ("a", "use crate::{Post, near}; fn f() { crate::hard::g() } use crate::X; crate::Unknown;"),
+            ("b", "use crate::http::{Renamed, Item, Absent, sealed};"),
+            ("c", "use crate::{A, http::{inner::{Deep, Own}, Work as W}}; use self::missing::X; crate::Loop::x();"),
+            ("near", "pub fn near() {} pub use crate::Loop;"),
+            (
+                "http/mod",
+                "pub use post::{Post, Post as Renamed}; pub(crate) use self::work::*; pub use inner::*; macro_rules! sealed {} pub(crate) use sealed;",
+            ),
+            ("http/post", "use super::{Work, Deep, Renamed, sealed};"),
+            ("http/work", "pub struct Work; pub enum Item {} use self::inner;"),
+            ("http/inner", "pub use super::post::Post as Deep; pub struct Own; use super::super::A;"),
+        ]);
+        let of = |name: &str| found[name].iter().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!(of("a"), ["http/post", "http/work", "near"]);
+        assert_eq!(of("b"), ["http", "http/post", "http/work"]);
+        assert_eq!(of("c"), ["a", "http/inner", "http/post", "http/work"]);
+        assert_eq!(of("http"), Vec::<&str>::new());
+        assert_eq!(of("http/post"), ["http", "http/work"]);
+        assert_eq!((of("http/work"), of("http/inner")), (vec![], vec!["a", "http/post"]));
+        // Uses that lead to one another end.
+        let found = imports_of(&[
+            ("a", "pub use crate::b::X;"),
+            ("b", "pub use crate::a::X; pub use crate::c::*;"),
+            ("c", "use crate::a::X;"),
+        ]);
+        assert_eq!(found["a"].len(), 1, "{found:?}");
     }
 
     #[test]
