@@ -185,8 +185,8 @@ impl CallInfo {
     /// known. Returns `None` if the message is not a request.
     pub fn refused(message: &Message, session: Option<&Session>, principal: Option<Principal>) -> Option<CallInfo> {
         let Kind::Request { id, method } = &message.kind else { return None };
-        let stateless = || Features::all().find(|features| features.stateless);
-        let features = session.map(|session| session.features()).or_else(stateless)?;
+        let without_session = || Features::all().find(|features| !features.has_sessions);
+        let features = session.map(|session| session.features()).or_else(without_session)?;
         let session = session.map(|session| session.public_id()).filter(|id| *id != 0);
         let (method, revision) = (clip(method.as_str()), features.revision);
         let span = tracing::info_span!(

@@ -61,11 +61,11 @@ pub(crate) async fn exchange(
         }
     };
     if let Ok(Answer { message, .. }) = &answer
-        && instance.features().stateless
+        && !instance.features().has_sessions
         && let Kind::Response { outcome: Err(span), .. } = &message.kind
         && error::Seen::read(message.text(*span)).code == code::UNSUPPORTED_PROTOCOL_VERSION
     {
-        // It was replaced by one that speaks another revision, and did not run this.
+        // Without a session each request names its revision. The upstream was replaced by one that speaks another revision, and did not run this.
         return Err(Failure::Forgotten);
     }
     answer.map_err(|why| match why {

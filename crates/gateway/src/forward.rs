@@ -13,7 +13,7 @@ use crate::rounds;
 use crate::visits::{self, Visited};
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
-use linchpin_core::{Answer, Method, Reply};
+use linchpin_core::{Answer, Features, Method, Reply};
 use linchpin_proto::translate::{self, Claims, error, open, result};
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
@@ -44,10 +44,10 @@ async fn passed(
             parked.answer(request);
             return parked.wait(&core.parking, &request.id, outlet).await;
         }
-        Some(Err(why)) => match is_stateless(core, request, context).await {
+        Some(Err(why)) => match upstream(core, request, context).await {
             // It is the upstream's, which may be a bridge too.
-            Ok(true) => {}
-            Ok(false) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
+            Ok(upstream) if upstream.multi_round_trip => {}
+            Ok(_) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
             Err(refusal) => return refusal.reply(&request.id, &core.pool.name),
         },
         None => {}
@@ -67,14 +67,15 @@ async fn parks(core: &Arc<Core>, request: &Request, context: &RequestContext) ->
     if !asks || !request.known().is_some_and(|method| rounds.contains(&method)) {
         return Ok(false);
     }
-    is_stateless(core, request, context).await.map(|stateless| !stateless)
+    upstream(core, request, context).await.map(|upstream| upstream.server_requests)
 }
 
-async fn is_stateless(core: &Arc<Core>, request: &Request, context: &RequestContext) -> Result<bool, Refusal> {
-    match core.pool.stateless() {
-        Some(stateless) => Ok(stateless),
+/// What the upstream's revision has.
+async fn upstream(core: &Arc<Core>, request: &Request, context: &RequestContext) -> Result<&'static Features, Refusal> {
+    match core.pool.features() {
+        Some(known) => Ok(known),
         // Nothing is known of the upstream before it is open.
-        None => core.place(request, context).await.map(|place| !place.instance().features().has_sessions),
+        None => core.place(request, context).await.map(|place| place.instance().features()),
     }
 }
 

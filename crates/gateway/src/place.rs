@@ -159,7 +159,7 @@ impl Core {
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
-        let asks = self.pool.stateless() == Some(false) && can_be_asked(caller);
+        let asks = self.pool.features().is_some_and(|known| known.server_requests) && can_be_asked(caller);
         if lasts || (isolation == Isolation::Auto && !asks) {
             let lease = self.shared(caller).await?;
             if lasts || !lends(caller, lease.instance()) {

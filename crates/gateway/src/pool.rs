@@ -52,7 +52,7 @@ pub(crate) struct Pool {
     parking: Arc<Parking>,
     all: Mutex<Vec<Weak<Instance>>>,
     trouble: Mutex<Trouble>,
-    /// What the upstream spoke last: 0 unknown, 1 sessions, 2 stateless requests.
+    /// The revision that the upstream spoke last: one more than its index, 0 if it is unknown.
     known: AtomicU8,
     sweeping: AtomicBool,
 }
@@ -95,12 +95,10 @@ impl Pool {
         }
     }
 
-    /// Whether the upstream's requests are stateless, once that is known.
-    pub(crate) fn stateless(&self) -> Option<bool> {
-        match self.known.load(Ordering::Relaxed) {
-            0 => None,
-            known => Some(known == 2),
-        }
+    /// What the upstream's revision has, once that is known.
+    pub(crate) fn features(&self) -> Option<&'static Features> {
+        let index = usize::from(self.known.load(Ordering::Relaxed)).checked_sub(1)?;
+        Features::all().find(|features| features.index == index)
     }
 
     /// What the upstream speaks may have changed: it is found out anew.
@@ -164,7 +162,8 @@ impl Pool {
             match RawConnection::open(&*self.connector, options, post).await {
                 Ok(raw) => {
                     *lock(&self.trouble) = Trouble::default();
-                    self.known.store(if raw.agreed.features.stateless { 2 } else { 1 }, Ordering::Relaxed);
+                    let known = u8::try_from(raw.agreed.features.index + 1).unwrap_or_default();
+                    self.known.store(known, Ordering::Relaxed);
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
                     self.keep(&instance);
@@ -187,14 +186,14 @@ impl Pool {
     /// servers end when they hear the wrong first message.
     fn attempts(&self, who: &Who) -> Vec<Vec<&'static Features>> {
         let all = &self.options.upstream;
-        if who.features.stateless {
+        if !who.features.has_sessions {
             return if all.is_empty() { Vec::new() } else { vec![all.clone()] };
         }
-        let (alone, mut sessions): (Vec<_>, Vec<_>) = all.iter().copied().partition(|features| features.stateless);
+        let (mut sessions, alone): (Vec<_>, Vec<_>) = all.iter().copied().partition(|features| features.has_sessions);
         // The client's own revision is asked for.
         sessions.sort_by_key(|features| (*features != who.features, std::cmp::Reverse(features.index)));
         let mut attempts = vec![sessions, alone];
-        if self.stateless() == Some(true) {
+        if self.features().is_some_and(|known| !known.has_sessions) {
             attempts.reverse();
         }
         attempts.retain(|accepted| !accepted.is_empty());

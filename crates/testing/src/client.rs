@@ -99,7 +99,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
     /// # Panics
     /// If the server rejects the handshake, or negotiates another revision.
     pub async fn open(&mut self) -> Value {
-        if self.features.stateless {
+        if !self.features.has_sessions {
             return self.request("server/discover", json!({})).await.expect("the server describes itself");
         }
         let version = self.features.revision.as_str();

@@ -63,6 +63,7 @@ const RULES: &[Rule] = &[
     ("functions are at most 100 lines long", |tree| rules::each(tree, rules::long_functions)),
     ("no todo!, unimplemented!, dbg! or unwrap() outside tests", |tree| rules::each(tree, rules::banned_calls)),
     ("only the codecs name an era or compare revisions", |tree| rules::each(tree, rules::era_words)),
+    ("a revision is asked for what it has, not whether it is stateless", |tree| rules::each(tree, rules::stateless)),
     ("no crate touches what its room forbids", |tree| rules::each(tree, rules::forbidden_words)),
     ("the facade only re-exports", |tree| rules::each(tree, rules::facade)),
     ("servers are small and stand on the kit", servers::check),

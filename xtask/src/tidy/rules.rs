@@ -17,6 +17,12 @@ const ERA_ROOMS: &[&str] = &[
     "crates/types/src/version.rs",
 ];
 
+/// Where code may ask whether requests are stateless, and what it means by that.
+const STATELESS_ROOMS: &[(&str, &str)] = &[
+    ("crates/proto/src/", "decides of which era a message is"),
+    ("crates/testing/src/client.rs", "writes the `_meta` that makes a request stateless"),
+];
+
 /// What a crate's code must not mention: the folder, the paths or words, and why.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
@@ -115,6 +121,20 @@ pub(super) fn era_words(source: &Source) -> Vec<Finding> {
         .map(|(line, word)| {
             let what = format!("`{word}`: ask a method of `Era` or `Revision` instead of naming one");
             Finding::new(format!("{}:{line}", source.path), what)
+        })
+        .collect()
+}
+
+/// Questions whether a revision is stateless, outside the rooms that mean just that: what else differs has a name.
+pub(super) fn stateless(source: &Source) -> Vec<Finding> {
+    if STATELESS_ROOMS.iter().any(|(room, _)| source.path.starts_with(room)) {
+        return Vec::new();
+    }
+    let lines = source.code.lines().enumerate().filter(|(_, text)| contains_word(text, ".stateless"));
+    lines
+        .map(|(line, _)| {
+            let what = "`.stateless`: ask for what is meant: `has_sessions`, `server_requests`, `multi_round_trip`, …";
+            Finding::new(format!("{}:{}", source.path, line + 1), what)
         })
         .collect()
 }
@@ -233,6 +253,18 @@ mod tests {
             assert!(lines(era_words, room, text).is_empty(), "{room}");
         }
         assert!(lines(era_words, "servers/everything/src/lib.rs", text).is_empty());
+    }
+
+    #[test]
+    fn a_revision_is_asked_for_what_it_has() {
+        let text = "if features.stateless {}\na\n    .stateless()\nx.stateless_too, is.has_sessions // y.stateless\nlisten::stateless(a)";
+        assert_eq!(
+            lines(stateless, "crates/core/src/a.rs", text),
+            ["crates/core/src/a.rs:1", "crates/core/src/a.rs:3"]
+        );
+        for (room, _) in STATELESS_ROOMS {
+            assert!(lines(stateless, room, text).is_empty(), "{room}");
+        }
     }
 
     #[test]

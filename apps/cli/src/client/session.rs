@@ -67,10 +67,10 @@ impl TalkArgs {
             None => None,
             Some(date) => Some(date.parse::<Revision>().map_err(Failure::usage)?),
         };
-        let era = |stateless: bool| Features::all().filter(move |w| w.stateless == stateless).map(|w| w.revision);
+        let era = |sessions: bool| Features::all().filter(move |w| w.has_sessions == sessions).map(|w| w.revision);
         let all: Vec<Revision> = match self.era.as_str() {
-            "legacy" => era(false).collect(),
-            "modern" => era(true).collect(),
+            "legacy" => era(true).collect(),
+            "modern" => era(false).collect(),
             _ => return Ok(named.map(|one| vec![one])),
         };
         match named {

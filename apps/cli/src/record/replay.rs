@@ -228,9 +228,9 @@ impl Replay {
     }
 
     async fn answer(&self, request: Request, cx: Cx) -> Result<Box<RawValue>, Error> {
-        let (method, stateless) = (request.method.as_str(), request.caller.features().stateless);
+        let (method, rounds) = (request.method.as_str(), request.caller.features().multi_round_trip);
         let params = exact::read(request.params_text()).unwrap_or_default();
-        let Some((said, played)) = self.find(method, &params, stateless) else {
+        let Some((said, played)) = self.find(method, &params, rounds) else {
             return self.unheard(&request, &params);
         };
         let token = request.progress_token.map(|span| request.text(span));
@@ -242,8 +242,8 @@ impl Replay {
                     // It is sent before the next one, so that none is dropped.
                     tokio::task::yield_now().await;
                 }
-                // A stateless call carries its server requests in its result.
-                Said::Question { .. } if stateless => {}
+                // A call in rounds carries its server requests in its result.
+                Said::Question { .. } if rounds => {}
                 // The replay continues as recorded, whatever the response.
                 Said::Question { method, params } => {
                     let _ = cx.request::<IgnoredAny>("", method, exact::raw(&params)).await;

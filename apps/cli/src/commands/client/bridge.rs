@@ -277,7 +277,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
 fn of_era(era: &str) -> Vec<&'static Features> {
     let fits = |features: &&'static Features| match era {
         "legacy" => features.has_sessions,
-        "modern" => features.stateless,
+        "modern" => !features.has_sessions,
         _ => true,
     };
     Features::all().filter(fits).collect()

@@ -19,7 +19,7 @@ use linchpin::skills::{RemoteSkill, SkillsExt as _};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::resource::{Resource, ResourceTemplate};
 use linchpin::types::tool::Tool;
-use linchpin_core::exact;
+use linchpin_core::{Features, exact};
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ async fn listed<T: Listed>(
 }
 
 fn era(session: &Session) -> &'static str {
-    if session.connection.stateless() { "modern" } else { "legacy" }
+    if Features::of(session.connection.revision()).has_sessions { "legacy" } else { "modern" }
 }
 
 fn as_json(session: &Session, found: &Found) -> Value {

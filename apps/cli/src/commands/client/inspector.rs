@@ -11,7 +11,7 @@ use crate::show::bar::busy;
 use crate::show::out::Out;
 use clap::Args;
 use linchpin::types::logging::LoggingLevel;
-use linchpin_core::exact;
+use linchpin_core::{Features, exact};
 use serde_json::{Map, Value, json};
 
 /// Options for one request.
@@ -134,8 +134,8 @@ impl InspectorArgs {
         };
         if method == "logging/setLevel" {
             let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel requires --log-level"))?;
-            if session.connection.stateless() {
-                let revision = session.connection.revision();
+            let revision = session.connection.revision();
+            if Features::of(revision).log_level_per_request {
                 return Err(Failure::new(format!(
                     "{revision} has no logging/setLevel: each request sets its own level"
                 ))
