@@ -64,6 +64,7 @@ const RULES: &[Rule] = &[
     ("no todo!, unimplemented!, dbg! or unwrap() outside tests", |tree| rules::each(tree, rules::banned_calls)),
     ("only the codecs name an era or compare revisions", |tree| rules::each(tree, rules::era_words)),
     ("a revision is asked for what it has, not whether it is stateless", |tree| rules::each(tree, rules::stateless)),
+    ("messages are read, not searched for names", |tree| rules::each(tree, rules::text_searches)),
     ("no crate touches what its room forbids", |tree| rules::each(tree, rules::forbidden_words)),
     ("the facade only re-exports", |tree| rules::each(tree, rules::facade)),
     ("servers are small and stand on the kit", servers::check),

@@ -23,6 +23,27 @@ const STATELESS_ROOMS: &[(&str, &str)] = &[
     ("crates/testing/src/client.rs", "writes the `_meta` that makes a request stateless"),
 ];
 
+/// The crates that have messages as text.
+const MESSAGE_ROOMS: &[&str] = &[
+    "crates/client/src/",
+    "crates/core/src/",
+    "crates/gateway/src/",
+    "crates/proto/src/",
+    "crates/server/src/",
+    "crates/transport/src/",
+];
+
+/// The files that may search the text of a message, and what for.
+const SEARCHES: &[(&str, &str)] = &[
+    ("crates/proto/src/frame.rs", "reads messages"),
+    (
+        "crates/proto/src/translate/result.rs",
+        "whether a result needs a change; one that spells the name otherwise passes as it came",
+    ),
+    ("crates/gateway/src/mirrored.rs", "whether a list of tools is worth reading; the same"),
+    ("crates/gateway/src/rounds.rs", "whether a list of tools is worth reading; the same"),
+];
+
 /// What a crate's code must not mention: the folder, the paths or words, and why.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
@@ -137,6 +158,38 @@ pub(super) fn stateless(source: &Source) -> Vec<Finding> {
             Finding::new(format!("{}:{}", source.path, line + 1), what)
         })
         .collect()
+}
+
+/// Searches of a message's text for the name of a member: the name may be in a value, or have an escape.
+pub(super) fn text_searches(source: &Source) -> Vec<Finding> {
+    const SEARCH: &str = ".contains(\"";
+    let free = SEARCHES.iter().any(|(file, _)| source.path == *file);
+    if free || !MESSAGE_ROOMS.iter().any(|room| source.path.starts_with(room)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (line, text) in source.code.lines().enumerate() {
+        let mut strings = source.strings.iter().filter(|(at, _)| *at == line + 1).map(|(_, string)| string);
+        // Only the quotes around strings are left in the code.
+        for (at, _) in text.match_indices('"').step_by(2) {
+            let Some(string) = strings.next() else { break };
+            if text[..=at].ends_with(SEARCH) && is_member(string) {
+                let what = format!("searches for `{string}`: read the message, or use what `frame::read` found in it");
+                found.push(Finding::new(format!("{}:{}", source.path, line + 1), what));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a literal is the name of a member, with its quotes or without.
+fn is_member(literal: &str) -> bool {
+    let quoted = literal.strip_prefix("\\\"").and_then(|rest| rest.strip_suffix("\\\""));
+    let name = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    match quoted {
+        Some(quoted) => !quoted.is_empty() && quoted.chars().all(name),
+        None => literal.len() > 1 && literal.chars().all(|c| c.is_ascii_alphabetic()),
+    }
 }
 
 /// `Legacy`, `Modern` and the names of revisions.
@@ -264,6 +317,24 @@ mod tests {
         );
         for (room, _) in STATELESS_ROOMS {
             assert!(lines(stateless, room, text).is_empty(), "{room}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_read_and_not_searched() {
+        let cases = [
+            (r#"if params.contains("\"task\"") {}"#, 1),
+            (r#"a("b", meta.contains("traceparent"), "c")"#, 1),
+            (r#"json.contains("taskIds") || json.contains("\"x-mcp-header\"")"#, 2),
+            (r#"why.contains("2020-12") && x == "task""#, 0),
+            (r#"text.contains("task ids") || text.contains(" dlx ") || text.contains("x")"#, 0),
+            (r#"METHODS.contains(&"task"); text.contains('"'); text.contains(name) // text.contains("task")"#, 0),
+            ("#[cfg(test)]\nmod tests { fn f() { text.contains(\"task\") } }", 0),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(lines(text_searches, "crates/core/src/a.rs", text).len(), expected, "{text}");
+            assert!(lines(text_searches, "crates/proto/src/frame.rs", text).is_empty(), "{text}");
+            assert!(lines(text_searches, "servers/git/src/a.rs", text).is_empty(), "{text}");
         }
     }
 
