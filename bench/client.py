@@ -99,7 +99,7 @@ def measure(opt, all_clients):
 
 def report(got, names):
     out, missed = [], []
-    table = Table("Calls: client CPU per call, and calls/s with a core of its own", "wire", "era", "in flight",
+    table = Table("Calls: client CPU per call, and calls/s with a core of its own", "transport", "era", "in flight",
                   *[f"{n}: calls/s" for n in names], *[f"{n}: CPU us" for n in names], "best peer / linchpin, CPU")
     for key, by_name in got.items():
         if key[0] in ("idle", "first"):

@@ -1,5 +1,5 @@
 //! The keyring of the operating system, for real: a Secret Service of its own, on a bus of its own, with nothing of the
-//! person's in it.
+//! user's in it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Person } from "./person.mjs";
 
-/** Where answers go: nobody listens, so the person says where the browser ended. */
+/** Where answers go: nobody listens, so the user says where the browser ended. */
 export const REDIRECT = "http://127.0.0.1:9/callback";
 
 /** Clients that the server knows beforehand. */
@@ -70,7 +70,7 @@ export async function run(lane, connect) {
   await check("revocation", async () => {
     await revoke(lane, client.tokens().refresh_token, client.client());
     assert.equal(await client.call("whoami"), "ada");
-    assert.ok(person.scopes.length > asked, "the person is asked again");
+    assert.ok(person.scopes.length > asked, "the user is asked again");
   });
   await client.close();
 }

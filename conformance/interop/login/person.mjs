@@ -44,7 +44,7 @@ export class Person {
   #cookies = new Map();
 
   /**
-   * @param answer what the person says to the question: the value of a button
+   * @param answer what the user says to the question: the value of a button
    * @param patience how often an address where nobody listens is tried again
    */
   constructor(answer = /^(allow|accept)$/, patience = 0) {

@@ -24,14 +24,14 @@ const check = async (name, what) => {
   }
 };
 
-/** Counts the addresses that a stream prints, and plays the person there where no browser is opened. */
+/** Counts the addresses that a stream prints, and plays the user there where no browser is opened. */
 function watch(stream, told, opened) {
   createInterface({ input: stream }).on("line", (line) => {
     told.push(line);
     const url = /https?:\/\/\S+\/authorize\?\S+/.exec(line)?.[0];
     if (url && !asked.includes(url)) {
       asked.push(url);
-      if (!opened) new Person().visit(url).catch((error) => told.push(`the person: ${error.stack}`));
+      if (!opened) new Person().visit(url).catch((error) => told.push(`the user: ${error.stack}`));
     }
   });
 }

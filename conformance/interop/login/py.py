@@ -147,7 +147,7 @@ async def main():
         async def revocation():
             await asyncio.to_thread(revoke, kept.tokens.refresh_token, kept.client)
             assert await call(opened, "whoami") == "ada"
-            assert len(person.scopes) == asked + 1, "the person is asked again"
+            assert len(person.scopes) == asked + 1, "the user is asked again"
 
         await check("login", login)
         await check("step-up", step_up)

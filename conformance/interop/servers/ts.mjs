@@ -208,7 +208,7 @@ function http() {
   }).listen(Number(port), "127.0.0.1");
 }
 
-/** As the SDK does it by itself: every request of the older revisions stands alone too. */
+/** As the SDK does it by itself: every request of the older revisions is stateless too. */
 function stateless() {
   const handler = createMcpHandler(() => build(false));
   notify = handler.notify;

@@ -15,12 +15,12 @@
 //!
 //! Scopes, challenges, keys, proofs and documents are those of `linchpin_oauth`.
 //!
-//! This crate must not depend on protocol revisions, the message format, or methods, except for the `ping` that it
-//! sends to get a server's challenge.
-//!
 //! Specification: "Authorization" with its pages, revisions 2025-03-26 to 2026-07-28, and the extensions for client
 //! credentials, enterprise-managed authorization, workload identity and DPoP.
 
+// This crate must not depend on protocol revisions, the message format, or methods, except for the `ping` that it
+// sends to get a server's challenge.
+//
 // Files import downwards, in this order:
 //
 // ```text

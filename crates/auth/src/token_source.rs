@@ -461,7 +461,7 @@ impl TokenSource {
         match tokio::time::timeout(wait, self.shared.config.store.turn(key)).await {
             Ok(Ok(turn)) => Some(turn),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "logins of other programs cannot be waited for");
+                tracing::debug!(%error, "cannot wait for logins of other programs");
                 None
             }
             Err(_) => None,

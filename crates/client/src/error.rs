@@ -66,9 +66,9 @@ enum Cause {
 pub enum ErrorKind {
     /// The connection could not be opened: the server is unreachable, or no protocol revision is shared.
     Connect,
-    /// The connection or this request was lost. The source is a [`TransportError`].
+    /// The connection or this request was lost, see [`Error::transport`].
     Transport,
-    /// The server requires a login or rejected the credentials. The source is a [`TransportError`].
+    /// The server requires a login or rejected the credentials, see [`Error::transport`].
     Unauthorized,
     /// The server returned a JSON-RPC error, see [`Error::rpc`].
     Rpc,
@@ -150,7 +150,7 @@ impl Error {
 
     pub(crate) fn timeout(after: Duration) -> Error {
         let waited = after.as_secs_f64();
-        let message = format!("no answer within {waited} s; give the call more time or ask for progress");
+        let message = format!("no answer within {waited} s; raise the timeout, or request progress, which extends it");
         Error::new(ErrorKind::Timeout, message)
     }
 

@@ -71,7 +71,7 @@ impl Incoming {
         let Ok(permit) = core.asks.clone().try_acquire_owned() else {
             return reply(Err((
                 code::INTERNAL_ERROR,
-                "too many questions are being answered already; ask again later",
+                "too many requests of the server are being handled; try again later",
             )));
         };
         let task = related_task(message);
@@ -92,10 +92,10 @@ impl Incoming {
                 Err(_) => Err((code::INTERNAL_ERROR, "no answer in time")),
             };
             if let Err(why) = &outcome {
-                tracing::warn!(reason = why.1, "a question of the server was not answered");
+                tracing::warn!(reason = why.1, "could not answer a request of the server");
             }
             if let Err(why) = link.notify(answer(live.as_ref(), &done, outcome)).await {
-                tracing::warn!(%why, "an answer did not reach the server");
+                tracing::warn!(%why, "could not send a response to the server");
             }
             if let Some(core) = weak.upgrade() {
                 lock(&core.asking).remove(&done);

@@ -64,7 +64,7 @@ pub(crate) async fn run(
             Err(e) => return Err(e),
         }
     }
-    let why = format!("the server asked for input again after {limit} rounds, which is the limit");
+    let why = format!("the server asked for input again after {limit} round trips, which is the limit");
     Err(Error::new(ErrorKind::TooManyRoundTrips, why))
 }
 

@@ -223,7 +223,7 @@ impl Answers {
             return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
         }
         let known = InputRequest::read(method, Some(params)).map(Question::Known);
-        known.map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
+        known.map_err(|e| (code::INVALID_PARAMS, format!("the request cannot be read: {e}")))
     }
 
     /// Handles one server request. Returns the result as JSON text.

@@ -65,7 +65,7 @@ pub struct Task {
 /// # use linchpin_client::{Connection, Result};
 /// async fn look(server: &Connection, id: &str) -> Result<()> {
 ///     let state = server.task(id).state().await?;
-///     println!("{}: {} open questions", state.task.status, state.questions.len());
+///     println!("{}: {} open input requests", state.task.status, state.input_requests.len());
 ///     Ok(())
 /// }
 /// ```
@@ -75,7 +75,7 @@ pub struct TaskState {
     /// Identifier, status, message, times.
     pub task: TaskInfo,
     /// The open input requests by key: `{"method": …, "params": …}`. Servers with sessions send theirs as requests.
-    pub questions: BTreeMap<String, Box<RawValue>>,
+    pub input_requests: BTreeMap<String, Box<RawValue>>,
     /// The result of the call, once completed. Servers with sessions return it only when the task is awaited.
     pub result: Option<RawCallToolResult>,
     /// The error of the call, if it failed and the server includes the reason.
@@ -161,13 +161,13 @@ impl Task {
     pub async fn state(&self) -> Result<TaskState> {
         if let Some(done) = &self.done {
             let task = TaskInfo::new("", TaskStatus::Completed, "");
-            return Ok(TaskState { task, questions: BTreeMap::new(), result: Some(done.clone()), error: None });
+            return Ok(TaskState { task, input_requests: BTreeMap::new(), result: Some(done.clone()), error: None });
         }
         let record = drive::get(self.core(), &self.id, &self.options).await?;
         let result = record.result.as_deref().map(RawCallToolResult::of).transpose()?;
         let error = record.error.as_deref().and_then(|error| serde_json::from_str(error.get()).ok());
         let task = record.task();
-        Ok(TaskState { task, questions: record.input_requests.unwrap_or_default(), result, error })
+        Ok(TaskState { task, input_requests: record.input_requests.unwrap_or_default(), result, error })
     }
 
     /// Responds to an open input request of the task by its key, as the callbacks of the client would. `answer` serialises to the
@@ -180,7 +180,7 @@ impl Task {
     /// use linchpin_types::elicit::ElicitResult;
     ///
     /// async fn decline_all(task: &Task) -> Result<()> {
-    ///     for key in task.state().await?.questions.keys() {
+    ///     for key in task.state().await?.input_requests.keys() {
     ///         task.answer(key, ElicitResult::decline()).await?;
     ///     }
     ///     Ok(())

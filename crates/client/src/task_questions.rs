@@ -47,13 +47,12 @@ impl Questions {
             match self.seen.get(&key) {
                 Some(before) if *before == text => continue,
                 Some(_) => {
-                    let why = format!(
-                        "the server asks another question under the key `{key}`, which it must not use twice; it was not asked"
-                    );
+                    let why =
+                        format!("the server reused the key `{key}` for another input request; the request was ignored");
                     return Err(Error::new(ErrorKind::InvalidResponse, why));
                 }
                 None if self.seen.len() >= QUESTIONS_MAX => {
-                    let why = format!("the task asked more than {QUESTIONS_MAX} questions, which is the limit");
+                    let why = format!("the task sent more than {QUESTIONS_MAX} input requests, which is the limit");
                     return Err(Error::new(ErrorKind::TooManyRoundTrips, why));
                 }
                 None => {

@@ -44,7 +44,7 @@ impl Record {
     pub(crate) fn read(json: &str) -> Result<Record> {
         let record: Record = serde_json::from_str(json).map_err(|e| unexpected("the state of the task", e))?;
         if record.task_id.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidResponse, "the server tells of a task without an identifier"));
+            return Err(Error::new(ErrorKind::InvalidResponse, "the server returned a task without an identifier"));
         }
         Ok(record)
     }
@@ -53,7 +53,7 @@ impl Record {
     pub(crate) fn of(id: &str, json: &str) -> Result<Record> {
         let record = Record::read(json)?;
         if record.task_id != id {
-            let why = format!("the server was asked for the task {id} and tells of another");
+            let why = format!("the server was asked for task {id} and returned another one");
             return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
         Ok(record)

@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// assert!(caps.elicitation_form && !caps.sampling);
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ClientCaps {
     /// Elicitation in form mode.
     pub elicitation_form: bool,

@@ -255,17 +255,14 @@ pub trait Inbox: Send + Sync + 'static {
 /// use linchpin_core::{Features, render};
 /// use linchpin_types::version::Revision;
 ///
-/// let out = Outgoing {
-///     id: Some(1),
-///     method: "tools/call".into(),
-///     about: Some("add".into()),
-///     mirrored: Vec::new(),
-///     features: Some(Features::of(Revision::V2025_11_25)),
-///     frame: render::request(1, "tools/call", r#"{"name":"add","arguments":{"a":1,"b":2}}"#),
-/// };
+/// let frame = render::request(1, "tools/call", r#"{"name":"add","arguments":{"a":1,"b":2}}"#);
+/// let mut out = Outgoing::new("tools/call", Some(Features::of(Revision::V2025_11_25)), frame);
+/// out.id = Some(1);
+/// out.about = Some("add".into());
 /// assert!(out.frame.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call""#));
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outgoing {
     /// The id of a request; `None` for everything else.
     pub id: Option<u64>,
@@ -281,6 +278,18 @@ pub struct Outgoing {
     pub frame: Bytes,
 }
 
+impl Outgoing {
+    /// Creates a notification of this method, or a response if `method` is empty. A request has an `id`, too.
+    pub fn new(
+        method: impl Into<Cow<'static, str>>,
+        features: Option<&'static Features>,
+        frame: impl Into<Bytes>,
+    ) -> Outgoing {
+        let (method, frame) = (method.into(), frame.into());
+        Outgoing { id: None, method, about: None, mirrored: Vec::new(), features, frame }
+    }
+}
+
 /// The response to a request.
 ///
 /// ```
@@ -290,15 +299,23 @@ pub struct Outgoing {
 ///
 /// let text = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 /// let kind = Kind::Response { id: Id::number(1), outcome: Ok(Span::new(33, 35)) };
-/// let answer = Answer { message: Message::with_result(text.into(), kind, Default::default()), status: Some(200) };
+/// let answer = Answer::new(Message::with_result(text.into(), kind, Default::default()), Some(200));
 /// assert_eq!(&**answer.message.frame(), text);
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Answer {
     /// The response.
     pub message: Message,
     /// The HTTP status, on transports that have one.
     pub status: Option<u16>,
+}
+
+impl Answer {
+    /// Creates an answer.
+    pub fn new(message: Message, status: Option<u16>) -> Answer {
+        Answer { message, status }
+    }
 }
 
 /// Why a request got no response.

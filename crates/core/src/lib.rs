@@ -8,20 +8,20 @@
 //!
 //! It performs no I/O, and does not depend on the order of messages, headers, sockets, tasks, clocks, random numbers, or
 //! handlers.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! connector  gate  store
-//! service
-//! observer
-//! message
-//! caller
-//! subscription  reply
-//! render
-//! budget  features  id  method  limits  principal  server_request  session_record
-//! exact  json
-//! ```
+
+// Files import downwards, in this order:
+//
+// ```text
+// connector  gate  store
+// service
+// observer
+// message
+// caller
+// subscription  reply
+// render
+// budget  features  id  method  limits  principal  server_request  session_record
+// exact  json
+// ```
 
 pub mod budget;
 pub mod caller;

@@ -87,10 +87,10 @@ impl IntoService for Bridge {
         /// Keys of values that are not those of handlers.
         static KEYS: AtomicU64 = AtomicU64::new(1 << 62);
         if self.options.upstream.is_empty() {
-            return Err(ConfigError::new("no revision may be spoken with the upstream"));
+            return Err(ConfigError::new("no revision is allowed for the upstream"));
         }
         if self.options.clients.is_empty() {
-            return Err(ConfigError::new("no revision may be spoken with clients"));
+            return Err(ConfigError::new("no revision is allowed for clients"));
         }
         let options = Arc::new(self.options);
         let shown = Shown::new(&options.tools, &options.hidden_tools);

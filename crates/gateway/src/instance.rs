@@ -361,7 +361,7 @@ impl Instance {
         // A question whose call has ended is not asked outside of calls: nobody may wait for it any more.
         let session = self.session().filter(|_| question.tried.is_empty());
         if outlet.is_none() && session.is_none() {
-            tracing::info!(method = &*question.method, "a question of the upstream is for nobody and is refused");
+            tracing::info!(method = &*question.method, "refused a request of the upstream that belongs to no call");
             let why = match question.tried.is_empty() {
                 true => "there is nobody to ask outside of a call",
                 false => CANNOT_BE_ASKED,

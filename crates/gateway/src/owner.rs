@@ -174,7 +174,7 @@ async fn restored(instance: &Instance, method: &'static str, name: &str, text: &
     let sent: Result<Result<_, TransportError>, _> =
         tokio::time::timeout(RESTORE, instance.raw().transport.exchange(out)).await;
     if !matches!(sent, Ok(Ok(_))) {
-        tracing::debug!(method, "the upstream did not take what the session had before");
+        tracing::debug!(method, "the upstream refused to restore the session's state");
     }
 }
 

@@ -182,7 +182,7 @@ impl Parking {
         };
         let longest = all.iter().filter_map(|one| Some((since(one)?, one))).min_by_key(|(since, _)| *since);
         let Some((_, parked)) = longest else { return false };
-        tracing::info!("a call that waits for its client gives way, because all connections are in use");
+        tracing::info!("dropping a call that waits for its client: all connections are in use");
         self.forget(parked);
         parked.end();
         true

@@ -142,7 +142,7 @@ impl Pool {
         let permit = self.permit().await?;
         let _probe = self.pause().await?;
         let instance = Arc::new(Instance::new(home, &who.capabilities, permit));
-        let mut last = Refusal::unavailable("no revision may be spoken with the upstream");
+        let mut last = Refusal::unavailable("no revision is allowed for the upstream");
         for accepted in self.attempts(who) {
             let options = RawOptions::new(accepted).with(|options| {
                 options.capabilities = who.capabilities.clone();

@@ -220,7 +220,7 @@ async fn asked(
             if refused.insert(question.key.clone()) {
                 continue;
             }
-            return Err(Refusal::internal("the upstream wants an address to be visited that is none of a page").into());
+            return Err(Refusal::internal("the upstream asks the user to open a URL that is not a web page").into());
         }
         let params = match ask::is_declared(&question.method, &question.params, client, caps) {
             true => ask::for_session(&question.method, &question.params, client, caps),

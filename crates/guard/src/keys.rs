@@ -258,7 +258,7 @@ impl Keys {
                 *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
             }
             Err(error) => {
-                tracing::warn!(%error, "the file of keys changed and cannot be used; the keys of before stay")
+                tracing::warn!(%error, "the key file changed but cannot be used; keeping the previous keys")
             }
         }
     }

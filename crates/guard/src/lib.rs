@@ -8,11 +8,11 @@
 //! While an issuer is unavailable, requests with tokens that are not cached get the status 503; cached tokens are not
 //! affected.
 //!
-//! This crate must not depend on methods of the protocol, its revisions, or the server crate; it knows bodies only by
-//! their hash.
-//!
 //! Specification: "Authorization", revisions 2025-03-26 to 2026-07-28, and the extension for DPoP.
 
+// This crate must not depend on methods of the protocol, its revisions, or the server crate; it knows bodies only by
+// their hash.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -180,7 +180,7 @@ impl Admin {
 
     async fn announce(&self) {
         if self.records.store().topic().publish(TOPIC).await.is_err() {
-            tracing::warn!("running servers learn of the revocation late");
+            tracing::warn!("running servers will notice the revocation later");
         }
     }
 

@@ -14,7 +14,8 @@ use http::header::AUTHORIZATION;
 use linchpin_oauth::{Claims, JwkSet, Jws, parse_object};
 use std::time::Duration;
 
-const UNKNOWN: Refused = Refused::new("invalid_client", "the client is unknown, or did not show that it is the one");
+const UNKNOWN: Refused =
+    Refused::new("invalid_client", "client authentication failed: unknown client or wrong credentials");
 const BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const LEEWAY_S: u64 = 60;
 

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
-//!
-//! This crate must not depend on MCP methods, the server crate, or the transport that serves its pages. It issues
-//! tokens; the gate and the server decide what they give access to.
 
+// This crate must not depend on MCP methods, the server crate, or the transport that serves its pages. It issues
+// tokens; the gate and the server decide what they give access to.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -202,7 +202,7 @@ impl Records {
             Ok(Take::Ok) => Ok(()),
             Ok(Take::RetryAfter(after)) => Err(after),
             Err(error) => {
-                tracing::warn!(%error, "the store does not count");
+                tracing::warn!(%error, "the store cannot count requests");
                 Ok(())
             }
         }

@@ -86,7 +86,7 @@ impl File {
     /// Returns the users. When the file cannot be read, those that were read last.
     pub(crate) fn users(&self) -> Arc<UserTable> {
         self.load().unwrap_or_else(|error| {
-            tracing::error!(%error, "the users are those that were read before");
+            tracing::error!(%error, "the user file cannot be read; keeping the previous users");
             let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
             read.as_ref().map(|(_, users)| users.clone()).unwrap_or_default()
         })

@@ -223,7 +223,7 @@ impl Buckets {
     fn take(&self, call: &Call) -> Result<(), Duration> {
         let caller = caller::key(call);
         let (method, item) = if self.limit.over_all_items { ("", None) } else { (call.method(), call.item()) };
-        self.take_at(key(&caller, method, item.unwrap_or_default()), call.round() > 0, Instant::now())
+        self.take_at(key(&caller, method, item.unwrap_or_default()), call.round_trip() > 0, Instant::now())
     }
 
     fn take_at(&self, key: Key, goes_on: bool, now: Instant) -> Result<(), Duration> {

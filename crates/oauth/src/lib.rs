@@ -7,8 +7,6 @@
 //! All algorithms are asymmetric ([`Alg`]), and a key determines which of them it verifies, so a public key can never
 //! be mistaken for a shared secret.
 //!
-//! This crate must not depend on sockets, tasks, clocks, storage, or the Model Context Protocol.
-//!
 //! ```
 //! use linchpin_oauth::{Alg, JwkSet, Jws, Signer};
 //! use serde_json::json;
@@ -23,6 +21,8 @@
 //! # Ok::<(), linchpin_oauth::Malformed>(())
 //! ```
 
+// This crate must not depend on sockets, tasks, clocks, storage, or the Model Context Protocol.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -8,9 +8,9 @@
 //! [`Confined`] runs a program once, within [`Limits`] on memory, time and output.
 //!
 //! [`Graceful`] is a process group that is terminated before it is killed.
-//!
-//! This crate must not depend on the messages that the processes exchange: the protocol is in `linchpin-transport`.
 
+// This crate must not depend on the messages that the processes exchange: the protocol is in `linchpin-transport`.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -3,20 +3,20 @@
 //! This crate owns: how frames are read ([`frame`]), which revision a message belongs to ([`era`]), which message is
 //! allowed when ([`engine`]), how transports drive calls ([`driver`]), the header and SSE rules of the HTTP transports ([`http`]), how a client finds out a
 //! server's revision ([`negotiation`]) and writes its messages ([`message_writer`]).
-//!
-//! It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
-//! here is deterministic, so it is tested and fuzzed without a runtime.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! driver  http/rules  translate
-//! translate/ask  translate/notice  translate/open  translate/request
-//! translate/result
-//! engine  negotiation  translate/error  translate/fit
-//! era  http/request_headers
-//! frame  http  http/headers  http/sse  legacy  message_writer  modern  splice  task
-//! ```
+
+// It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
+// here is deterministic, so it is tested and fuzzed without a runtime.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// driver  http/rules  translate
+// translate/ask  translate/notice  translate/open  translate/request
+// translate/result
+// engine  negotiation  translate/error  translate/fit
+// era  http/request_headers
+// frame  http  http/headers  http/sse  legacy  message_writer  modern  splice  task
+// ```
 
 pub mod driver;
 pub mod engine;

@@ -67,8 +67,9 @@ impl Writer {
         let mut members = Members::open(Some(id), &method, 64 + self.claims.len());
         params(&mut members);
         self.meta(&mut members, Some(id), extras);
-        let frame = members.close();
-        Outgoing { id: Some(id), method, about: None, mirrored: Vec::new(), features: self.features, frame }
+        let mut out = Outgoing::new(method, self.features, members.close());
+        out.id = Some(id);
+        out
     }
 
     /// A notification.
@@ -76,8 +77,7 @@ impl Writer {
         let method = method.into();
         let mut members = Members::open(None, &method, 64);
         params(&mut members);
-        let frame = members.close();
-        Outgoing { id: None, method, about: None, mirrored: Vec::new(), features: self.features, frame }
+        Outgoing::new(method, self.features, members.close())
     }
 
     /// A notification for the handlers of a server, with the `_meta` of a request: a stateless client has no other way to say who
@@ -111,14 +111,7 @@ impl Writer {
             }
         }
         out.push(b'}');
-        Outgoing {
-            id: None,
-            method: Cow::Borrowed(""),
-            about: None,
-            mirrored: Vec::new(),
-            features: self.features,
-            frame: out.into(),
-        }
+        Outgoing::new("", self.features, out)
     }
 
     fn meta(&self, members: &mut Members, id: Option<u64>, extras: Extras<'_>) {

@@ -66,7 +66,7 @@ impl Call {
     /// # use linchpin_server::{Call, Next, Reply, Server};
     /// async fn counted(call: Call, next: Next) -> Reply {
     ///     // A call that asks its client comes again with the answer: it is counted once.
-    ///     if call.round() == 0 {
+    ///     if call.round_trip() == 0 {
     ///         eprintln!("one more of {}", call.item().unwrap_or("unknown"));
     ///     }
     ///     next.run(call).await
@@ -81,7 +81,7 @@ impl Call {
 
     /// Returns the number of times that the client was asked for input before: 0 for the first request, and always in
     /// sessions. The state that says so is the server's own, but a client can send it more than once.
-    pub fn round(&self) -> u32 {
+    pub fn round_trip(&self) -> u32 {
         self.cx.round_trips().round()
     }
 

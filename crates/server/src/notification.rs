@@ -96,7 +96,7 @@ fn launch(core: &RunningServer, work: impl Future<Output = ()> + Send + 'static)
 /// Polls `work` once, and moves it to a task if it is not ready.
 fn start(tasks: &Mutex<JoinSet<()>>, work: impl Future<Output = ()> + Send + 'static) {
     let Ok(runtime) = Handle::try_current() else {
-        return tracing::debug!("a handler of notifications needs a runtime");
+        return tracing::debug!("notification handlers need a Tokio runtime");
     };
     let mut work: BoxFuture<'static, ()> = Box::pin(work);
     if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {

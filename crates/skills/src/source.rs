@@ -99,7 +99,7 @@ impl Watched {
             if first.elapsed() > RESTLESS {
                 let why =
                     before.as_ref().err().map(ToString::to_string).unwrap_or_else(|| "it keeps changing".to_owned());
-                tracing::warn!(directory = %self.root.display(), why, "the skills stay as they were");
+                tracing::warn!(directory = %self.root.display(), why, "cannot read the skills; keeping the previous ones");
                 // Nobody waits for a directory that never settles.
                 first = Instant::now() + LOOK * 30;
                 if before.is_err() {

@@ -1,29 +1,29 @@
 #![doc = include_str!("../README.md")]
-//!
-//! This crate must not interpret the values that it stores.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! store
-//! memory sqlite redis
-//! redis/link
-//! redis/start
-//! redis/failure redis/scripts
-//! sqlite/writer
-//! sqlite/statements sqlite/file
-//! rev
-//! sealed
-//! seal
-//! secret
-//! topic
-//! hub
-//! key
-//! log bucket
-//! kv lease
-//! clock
-//! error
-//! ```
+
+// This crate must not interpret the values that it stores.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// store
+// memory sqlite redis
+// redis/link
+// redis/start
+// redis/failure redis/scripts
+// sqlite/writer
+// sqlite/statements sqlite/file
+// rev
+// sealed
+// seal
+// secret
+// topic
+// hub
+// key
+// log bucket
+// kv lease
+// clock
+// error
+// ```
 
 mod bucket;
 mod clock;

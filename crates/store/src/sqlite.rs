@@ -133,7 +133,7 @@ impl Shared {
             let started = std::thread::Builder::new().name("store-topics".into()).spawn(move || poll(&shared));
             if let Err(error) = started {
                 self.is_polled.store(false, Ordering::Release);
-                tracing::warn!(target: "linchpin::store", %error, "no thread for topics: those of other processes come late");
+                tracing::warn!(target: "linchpin::store", %error, "cannot start the thread that watches topics; messages of other processes arrive late");
             }
         }
     }

@@ -136,7 +136,7 @@ impl Bind for Pipes {
         Box::pin(async move {
             let streams = self.streams.into_inner().unwrap_or_else(PoisonError::into_inner);
             let Some((read, write)) = streams else {
-                return Err(io::Error::new(io::ErrorKind::NotConnected, "these pipes are connected to already"));
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "these pipes are already connected"));
             };
             pipe::serve(service, read, write, std::future::pending()).await
         })

@@ -167,7 +167,7 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {}: {e}", path.display()));
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
-            return Err(named(io::Error::new(io::ErrorKind::AlreadyExists, "there is something that is not a socket")));
+            return Err(named(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket")));
         }
         if UnixStream::connect(path).await.is_ok() {
             return Err(named(io::Error::new(io::ErrorKind::AddrInUse, "another server is listening on this socket")));

@@ -6,10 +6,10 @@
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`open`]: the server;
 //! - `credentials`: the signature; `chain`: where credentials are looked for, and what may be reached for them; `passages`: what
 //!   was retrieved, in one form.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

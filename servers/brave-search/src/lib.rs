@@ -5,10 +5,10 @@
 //!
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`open`]: the server;
 //! - `local`: local search, which takes several requests; `summary`: a summary, which takes time; `show`: results as text.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -21,9 +21,9 @@
 //! For a tool: `Session::of(&self.session, cx)`, then `session.with_page(|page| async { … })`, which ends in time and restarts
 //! what is stuck. `page.cdp()` is the `CdpSession` of the tab's main frame; frames of other sites have sessions of
 //! their own (`page.frames()`).
-//!
-//! This crate must not know transports, eras or command lines. It must never connect anywhere by itself.
 
+// This crate must not know transports, eras or command lines. It must never connect anywhere by itself.
+//
 // Files import downwards, in this order:
 //
 // ```text

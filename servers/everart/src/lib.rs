@@ -6,10 +6,10 @@
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`EverArt`]: the server;
 //! - `generate`: a generation from its start to its images; `images`: what images were made, and loading them; `show`: the result
 //!   as text.
-//!
-//! This crate must not know how requests to the API are sent: that is `linchpin-rest`'s. It was written from descriptions and
-//! tested against doubles, never against the live service, of which it is not known whether it still answers.
 
+// This crate must not know how requests to the API are sent: that is `linchpin-rest`'s. It was written from descriptions and
+// tested against doubles, never against the live service, of which it is not known whether it still answers.
+//
 // Files import downwards, in this order:
 //
 // ```text
@@ -40,7 +40,7 @@ pub const API: Api = Api::new("everart", "EverArt", "https://api.everart.ai/v1",
         Problems::PLAIN
             .words(&[
                 (401, "Error: EverArt does not accept the key"),
-                (402, "Error: EverArt wants to be paid first"),
+                (402, "Error: EverArt requires payment first"),
                 (404, "Error: EverArt knows no such model or generation"),
                 (429, "Error: EverArt allows no more requests at present"),
                 (0, "Error: EverArt answered with status {status} {reason}"),

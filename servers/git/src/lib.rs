@@ -9,9 +9,9 @@
 //! Revisions are checked by a few rules here and then resolved by `git rev-parse --verify`; after that only object ids
 //! are passed as arguments. A library such as gix was considered and rejected: it would add some eighty crates for what
 //! one more short process does with git's own rules.
-//!
-//! This crate must not depend on transports, protocol revisions or command lines.
 
+// This crate must not depend on transports, protocol revisions or command lines.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -8,19 +8,19 @@
 //! - [`CALLS`]: the tables: `original`, `compact` and `official`;
 //! - `commit`, `read`: calls of several steps; `scope`: what the operator restricts; `guard`: what calls may not do together;
 //!   `gh`: the token of GitHub's own program.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against descriptions and doubles, never against the live service.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! official
-//! compact
-//! original
-//! commit  guard  read
-//! gh  scope
-//! ```
+
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against descriptions and doubles, never against the live service.
+//
+// Files import downwards, in this order:
+//
+// ```text
+// official
+// compact
+// original
+// commit  guard  read
+// gh  scope
+// ```
 
 mod commit;
 mod compact;

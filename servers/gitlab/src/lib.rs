@@ -6,10 +6,10 @@
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`open`]: the server;
 //! - `original`: the published tools; `more`: the others; `files`: what takes several requests; `trace`: logs of jobs;
 //!   `people`: whose words are left out with `--lockdown`.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -7,10 +7,10 @@
 //! - `files`: ids of files and what they can be exported as; `content`: reading and downloading; `listing`: the list of resources;
 //!   `write`: creating and changing; `share`: who may see a file; `show`: results as text;
 //! - `credentials`: where access tokens come from; `keep`: files with secrets.
-//!
-//! This crate must not know how requests are sent (that is `linchpin-rest`'s) nor the steps of OAuth (those are
-//! `linchpin::auth`'s). It was written from descriptions and tested against doubles, never against the live service.
 
+// This crate must not know how requests are sent (that is `linchpin-rest`'s) nor the steps of OAuth (those are
+// `linchpin::auth`'s). It was written from descriptions and tested against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

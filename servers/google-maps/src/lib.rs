@@ -8,10 +8,10 @@
 //! - `calls`: the rows of both tables, `legacy`: those of the old APIs;
 //! - `routes`: distances and directions of the new API; `shape`: answers in the form of the old ones; `place`: places in requests;
 //!   `fail`: the first words of errors.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

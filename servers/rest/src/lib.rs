@@ -42,18 +42,18 @@
 //! - Only requests that may be repeated are, at most three times, and only as `Retry-After` allows; all wait for their turn.
 //! - What came of a request that changes something is never called a failure where that is not known.
 //! - Results and the API's words in errors are marked as third-party content, without invisible characters.
-//!
-//! Files import downwards, in this order:
-//!
-//! ```text
-//! testing
-//! tools
-//! api  request  shape
-//! call  rest
-//! answer  ask  config  path
-//! profile
-//! arg  cache  clean  exchange  keep  pace  problem
-//! ```
+
+// Files import downwards, in this order:
+//
+// ```text
+// testing
+// tools
+// api  request  shape
+// call  rest
+// answer  ask  config  path
+// profile
+// arg  cache  clean  exchange  keep  pace  problem
+// ```
 
 mod answer;
 mod api;

@@ -6,10 +6,10 @@
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`Sentry`]: the server;
 //! - `name`: what a text says about an issue: an id, a short id, a URL; `issue`: an issue with its latest event; `show`: the
 //!   same as text; `private`: what is personal or secret in it; `find`: organizations, projects, teams, releases.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -3,9 +3,9 @@
 //! The tool of npm's `server-sequential-thinking` with the same arguments and texts: a model writes one thought at a
 //! time, revises earlier ones and branches from them, and gets the current state back. In addition: a separate history
 //! per client, limits on everything that a client can make grow, and two optional tools to read and to reset a history.
-//!
-//! This crate must not use files, the network or the command line.
 
+// This crate must not use files, the network or the command line.
+//
 // Files import downwards, in this order:
 //
 // ```text

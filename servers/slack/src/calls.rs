@@ -110,7 +110,7 @@ pub(crate) async fn file(rest: &Rest, args: &mut Args) -> Before {
     }
     let author = found.pointer("/file/user").and_then(Value::as_str).unwrap_or_default();
     if rest.config().lockdown && !workspace.members(rest).await?.contains(author) {
-        return Err(ToolError::denied("That file is of somebody whose words the operator has left out"));
+        return Err(ToolError::denied("This file belongs to a user that the operator has excluded"));
     }
     Ok(Some(found.into()))
 }

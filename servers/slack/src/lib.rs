@@ -6,10 +6,10 @@
 //! - [`Config`]: the configuration; [`API`], [`CALLS`]: the table; [`open`]: the server;
 //! - `calls`: what happens before requests; `workspace`: names, ids and kinds of channels; `message`: what a message may say;
 //!   `problems`: failures; `show`: results as text.
-//!
-//! This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
-//! against doubles, never against the live service.
 
+// This crate must not know how requests are sent: that is `linchpin-rest`'s. It was written from descriptions and tested
+// against doubles, never against the live service.
+//
 // Files import downwards, in this order:
 //
 // ```text

@@ -252,9 +252,7 @@ impl Workspace {
             all().filter(|person| person.shown.contains(&name)).map(|person| person.id.as_str()).collect();
         match same[..] {
             [one] => Ok(one.to_owned()),
-            [] => {
-                Err(ToolError::not_found("There is nobody of this name").hint("Names and ids are in slack_get_users."))
-            }
+            [] => Err(ToolError::not_found("No user has this name").hint("Names and ids are in slack_get_users.")),
             _ => Err(ToolError::invalid("Several people have this name").hint(format!(
                 "Use one of their ids: {}.",
                 same.iter().take(10).copied().collect::<Vec<_>>().join(", ")

@@ -3,9 +3,9 @@
 //! The tools of PyPI's `mcp-server-time` with the same texts, and two more for date arithmetic. Zones come from the
 //! system's time zone database, and from a built-in one if the system has none or lacks a zone. A zone argument is
 //! looked up in the list of known names and never becomes a path.
-//!
-//! This crate must not use the network, the command line, or any file other than those of the time zone database.
 
+// This crate must not use the network, the command line, or any file other than those of the time zone database.
+//
 // Files import downwards, in this order:
 //
 // ```text

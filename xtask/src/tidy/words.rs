@@ -49,7 +49,12 @@ const HERE: &str = "xtask/src/tidy/words.rs";
 
 /// Places where a retired word stands in tracked code and documents.
 pub(super) fn retired(tree: &Tree<'_>) -> Vec<Finding> {
-    let text = |path: &&String| [".rs", ".md", ".stderr"].iter().any(|kind| path.ends_with(kind)) && *path != HERE;
+    let text = |path: &&String| {
+        [".rs", ".md", ".stderr", ".toml", ".mjs", ".js", ".py", ".sh", ".txt", ".html", ".yml"]
+            .iter()
+            .any(|kind| path.ends_with(kind))
+            && *path != HERE
+    };
     let mut found = Vec::new();
     for path in tree.files.iter().filter(text) {
         let Some(text) = tree.read(path) else {

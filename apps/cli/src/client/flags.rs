@@ -5,7 +5,7 @@
 const WORDS: &[(&str, &str)] = &[
     (" (connections.open_ms_max)", ""),
     (" (child.open_ms_max)", ""),
-    ("; give the call more time or ask for progress", ""),
+    ("; raise the timeout, or request progress, which extends it", ""),
     ("allow_plain_http()", "--allow-plain-http"),
     ("; pass arguments separately, not with the program name; `child(\"…\")` parses a whole command line", ""),
     ("; a client registered with its operator can be added with pre_registered(…)", ""),

@@ -6,7 +6,7 @@ use crate::show::describe;
 use linchpin::client::Refusal;
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::Tool;
-use linchpin_core::exact;
+use linchpin_core::{Features, exact};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -39,8 +39,8 @@ pub(crate) fn tokens(tool: &Tool) -> usize {
     serde_json::to_string(tool).unwrap_or_default().len().div_ceil(4)
 }
 
-/// Checks all tools.
-pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
+/// Checks all tools of a server that speaks a revision with these features.
+pub(crate) fn tools(tools: &[Tool], refused: &[Refusal], features: &Features) -> Vec<Warning> {
     let mut out = Vec::new();
     for refusal in refused {
         out.push(warning("refused", &refusal.name, format!("cannot be used: {}", refusal.why)));
@@ -53,10 +53,10 @@ pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
             out.push(warning("no-description", &tool.name, "has no description: models must guess what it does"));
         }
         annotations(&mut out, tool);
-        schema(&mut out, &tool.name, "inputSchema", &describe::input(tool), true);
+        schema(&mut out, &tool.name, "inputSchema", &describe::input(tool), true, true);
         if let Some(output) = &tool.output_schema {
             let output = serde_json::from_str(output.get()).unwrap_or_default();
-            schema(&mut out, &tool.name, "outputSchema", &output, false);
+            schema(&mut out, &tool.name, "outputSchema", &output, false, !features.structured_any);
         }
         let cost = tokens(tool);
         if cost > TOKENS_TOOL_MAX {
@@ -147,8 +147,9 @@ fn json_without_marks(value: &Value) -> Value {
 /// Maximum depth of the schema checks.
 const DEPTH_MAX: usize = 64;
 
-fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input: bool) {
-    if schema.get("type") != Some(&Value::String("object".to_owned())) {
+/// `object`: the revision requires a schema of an object.
+fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input: bool, object: bool) {
+    if object && schema.get("type") != Some(&Value::String("object".to_owned())) {
         let code = "schema-not-object";
         out.push(warning(
             code,
@@ -287,9 +288,23 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A revision whose structured results are objects, or may be anything.
+    fn features(structured_any: bool) -> &'static Features {
+        Features::all().find(|features| features.structured && features.structured_any == structured_any).unwrap()
+    }
+
     fn codes(tool: Value) -> Vec<&'static str> {
         let tool: Tool = serde_json::from_value(tool).unwrap();
-        tools(&[tool], &[]).into_iter().map(|w| w.code).collect()
+        tools(&[tool], &[], features(false)).into_iter().map(|w| w.code).collect()
+    }
+
+    #[test]
+    fn an_output_schema_of_a_list_is_fine_where_the_revision_has_it() {
+        let tool = json!({ "name": "a", "description": "d", "annotations": { "readOnlyHint": true }, "inputSchema": { "type": "object" },
+            "outputSchema": { "type": "array" } });
+        assert_eq!(codes(tool.clone()), ["schema-not-object"]);
+        let tool: Tool = serde_json::from_value(tool).unwrap();
+        assert!(tools(&[tool], &[], features(true)).is_empty());
     }
 
     #[test]
@@ -344,7 +359,8 @@ mod tests {
     fn several_of_one_name_and_refused_ones_are_pointed_out() {
         let tool: Tool = serde_json::from_value(json!({ "name": "a", "description": "d", "annotations": { "readOnlyHint": true }, "inputSchema": { "type": "object" } })).unwrap();
         let refused = [Refusal::new("b", "w")];
-        let found: Vec<_> = tools(&[tool.clone(), tool.clone(), tool], &refused).into_iter().map(|w| w.code).collect();
+        let found: Vec<_> =
+            tools(&[tool.clone(), tool.clone(), tool], &refused, features(false)).into_iter().map(|w| w.code).collect();
         assert_eq!(found, ["refused", "duplicate"]);
     }
 }

@@ -311,7 +311,7 @@ async fn a_handle_has_what_was_answered_directly_and_shows_the_state_of_a_task()
     let task = server.call("slow", ()).detached().await.unwrap();
     let now = task.state().await.unwrap();
     assert_eq!((now.task.status, now.task.ttl_ms), (TaskStatus::InputRequired, Some(60_000)));
-    assert_eq!(now.questions.keys().collect::<Vec<_>>(), ["k"]);
+    assert_eq!(now.input_requests.keys().collect::<Vec<_>>(), ["k"]);
     task.answer("k", ElicitResult::decline()).await.unwrap();
     assert_eq!(heard.messages().last().unwrap()["params"]["inputResponses"], json!({ "k": { "action": "decline" } }));
     assert_eq!(task.state().await.unwrap().result.unwrap().text(), "the end");

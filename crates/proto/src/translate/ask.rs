@@ -52,7 +52,7 @@ pub fn read(message: &Message, members: &ResultMembers, name: &mut dyn FnMut() -
     let Some(asked) = members.input_requests.and_then(present) else {
         return match state {
             Some(_) => Ok(Round { questions: None, state }),
-            None => Err("the server asks for input, but neither for what nor with a state".to_owned()),
+            None => Err("the server requires input, but sent neither inputRequests nor requestState".to_owned()),
         };
     };
     let asked: BTreeMap<String, Asked<'_>> = serde_json::from_str(asked)

@@ -2,7 +2,6 @@
 
 use crate::message_writer::about;
 use crate::splice::{Splice, one_line};
-use bytes::Bytes;
 use linchpin_core::connector::Outgoing;
 use linchpin_core::json::{Span, read_str, write_str};
 use linchpin_core::message::{Notification, Params, Request};
@@ -88,7 +87,9 @@ fn finished(
     features: &'static Features,
 ) -> Outgoing {
     one_line(&mut frame);
-    Outgoing { id, method, about, mirrored: Vec::new(), features: Some(features), frame: Bytes::from(frame) }
+    let mut out = Outgoing::new(method, Some(features), frame);
+    (out.id, out.about) = (id, about);
+    out
 }
 
 /// What the request is about, where a header repeats it.

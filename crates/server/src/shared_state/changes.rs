@@ -79,7 +79,7 @@ impl Changes {
             return;
         }
         if waiting.texts.len() >= WAITING_MAX && matches!(change, ServerChange::Updated(_)) {
-            return tracing::debug!("too many updates wait for the store: one is not told to other processes");
+            return tracing::debug!("too many updates are waiting for the store; one was not sent to other processes");
         }
         waiting.known.insert(text.clone());
         waiting.texts.push_back(text);
@@ -102,7 +102,7 @@ impl Changes {
                     std::thread::spawn(move || runtime.block_on(async { (reads.await.is_ok(), writes.await.is_ok()) }));
                     reader
                 }
-                Err(error) => return tracing::warn!(%error, "changes are not told to other processes"),
+                Err(error) => return tracing::warn!(%error, "changes do not reach other processes"),
             },
         };
         *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
@@ -270,7 +270,9 @@ impl Node {
                 match text.as_deref().map(read) {
                     Some(change) => changes.extend(change),
                     None => {
-                        tracing::warn!("a change of another process cannot be read: have they the same secrets?");
+                        tracing::warn!(
+                            "cannot read a change of another process; do all processes have the same secrets?"
+                        );
                         is_whole = false;
                     }
                 }

@@ -288,7 +288,7 @@ impl TaskCall {
             if let Err(error) = handled.keep_all(steps).await
                 && live.stopped().is_none()
             {
-                tracing::error!(task = &*live.id, %error, "early steps could not be kept: the task is not made");
+                tracing::error!(task = &*live.id, %error, "could not store the first progress; the task was not created");
                 live.undo();
                 return Err((Some(future), TaskError::Store));
             }

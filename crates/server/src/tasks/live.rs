@@ -149,7 +149,7 @@ impl Handled {
             record.state.apply(&Event::Fail(why), self.live.storage.now_ms())
         };
         if let Err(error) = self.live.change_as_runner(&mut edit).await {
-            tracing::warn!(task = &*self.live.id, %error, "a task could not be failed");
+            tracing::warn!(task = &*self.live.id, %error, "could not mark the task as failed");
         }
     }
 
@@ -265,9 +265,12 @@ impl Handled {
                     let _ = record.state.apply(&Event::Message(message), self.live.storage.now_ms());
                 }
                 if record.state.open().count() >= limits.questions_open_max {
-                    why = Some(format!("too many open questions in this task (limit {})", limits.questions_open_max));
+                    why = Some(format!(
+                        "too many open input requests in this task (limit {})",
+                        limits.questions_open_max
+                    ));
                 } else if record.state.asked() >= limits.steps_max {
-                    why = Some(format!("too many questions in this task (limit {})", limits.steps_max));
+                    why = Some(format!("too many input requests in this task (limit {})", limits.steps_max));
                 } else {
                     return record.state.apply(&Event::Ask { name, nth, method, params }, self.live.storage.now_ms());
                 }
@@ -321,7 +324,7 @@ impl Drop for Withdraw<'_> {
             let mut edit =
                 |record: &mut Record| record.state.apply(&Event::Withdraw { key: &key }, live.storage.now_ms());
             if let Err(error) = live.change_as_runner(&mut edit).await {
-                tracing::debug!(%error, "a question could not be withdrawn");
+                tracing::debug!(%error, "could not withdraw an input request");
             }
         });
     }

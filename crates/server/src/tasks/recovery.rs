@@ -387,7 +387,7 @@ async fn fail(live: &Live, why: &str) {
     while let Err(error) = live.change_as_runner(&mut edit).await {
         let is_over = tokio::time::Instant::now() >= last || live.stopped().is_some();
         if is_over || !matches!(error, TaskError::Store) {
-            tracing::warn!(task = &*live.id, %error, "a task could not be failed");
+            tracing::warn!(task = &*live.id, %error, "could not mark the task as failed");
             return;
         }
         tokio::time::sleep(pause).await;

@@ -53,7 +53,7 @@ pub(crate) fn run(
         Box::pin(finish_or_release(&handled, end)).await;
         cx.0.close();
         handled.live.leave();
-        tracing::debug!(target: "linchpin::task", task = &*handled.live.id, "task left");
+        tracing::debug!(target: "linchpin::task", task = &*handled.live.id, "the task's runner stopped");
     }
 }
 
@@ -101,7 +101,7 @@ async fn cancel_when_revoked(live: &Live, is_revoked: &IsRevoked, principal: &Pr
         if is_revoked(principal)
             && let Err(error) = live.change_as_runner(&mut cancel).await
         {
-            tracing::warn!(task = &*live.id, %error, "a task of somebody who is revoked could not be cancelled");
+            tracing::warn!(task = &*live.id, %error, "could not cancel a task of a revoked principal");
         }
     }
 }

@@ -571,7 +571,7 @@ pub(crate) fn ask_again(record: &mut Record, (key, why): (&str, &str), limits: &
         return record.state.apply(&Event::AskAgain { key, why }, now);
     }
     let why = format!(
-        "too many questions in this task (limit {}), most of them after answers that did not fit",
+        "too many input requests in this task (limit {}), most of them repeated after invalid responses",
         limits.steps_max
     );
     record.end = Some(Kept::Here(failed(&why)));

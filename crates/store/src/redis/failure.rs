@@ -54,7 +54,7 @@ impl From<RedisError> for Failure {
             return Failure { broken: false, ..Failure::away(error) };
         }
         if says(&["NOAUTH", "WRONGPASS"]) {
-            return Failure::config("Redis wants a name and a password, or other ones", error);
+            return Failure::config("Redis refused the name and password, or requires them", error);
         }
         if says(&["NOPERM"]) {
             return Failure::config("Redis does not permit what the store has to do", error);

@@ -137,7 +137,7 @@ impl Sessions {
         }
         match least {
             Some((_, key)) => {
-                tracing::debug!("a session gave way to a new one");
+                tracing::debug!("closed an idle session to make room for a new one");
                 self.end(key)
             }
             None => {

@@ -111,7 +111,7 @@ impl ClientTransport for PipeTransport {
             let answer = self.shared.in_flight.open(id)?;
             match self.shared.send(&out.frame).await {
                 // After a write error the reason is better known once the other stream has ended, too.
-                Ok(()) | Err(End::Broken) => Ok(Answer { message: answer.await?, status: None }),
+                Ok(()) | Err(End::Broken) => Ok(Answer::new(answer.await?, None)),
                 Err(End::Finished) => Err(self.shared.gone()),
             }
         })

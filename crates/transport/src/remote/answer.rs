@@ -242,7 +242,7 @@ impl Endpoint {
             let mut found = None;
             let _ = self.hear(text.clone(), Some(id), &mut |message| pick(&mut found, message, id));
             if let Some(message) = found {
-                return Ok(Answer { message, status: Some(status.as_u16()) });
+                return Ok(Answer::new(message, Some(status.as_u16())));
             }
         }
         Err(status_error(status, &text))

@@ -63,14 +63,7 @@ impl Heads {
 }
 
 fn versioned(mut headers: HeaderMap, features: Option<&'static Features>) -> HeaderMap {
-    let nothing = Outgoing {
-        id: None,
-        method: "".into(),
-        about: None,
-        mirrored: Vec::new(),
-        features,
-        frame: bytes::Bytes::new(),
-    };
+    let nothing = Outgoing::new("", features, bytes::Bytes::new());
     request_headers::insert(&mut headers, &nothing);
     headers
 }

@@ -227,7 +227,7 @@ impl Shared {
                 }
             }
         };
-        Ok(Answer { message, status: Some(status.as_u16()) })
+        Ok(Answer::new(message, Some(status.as_u16())))
     }
 
     /// Sends a message, and reads the session id from the response headers.

@@ -180,7 +180,7 @@ impl Shared {
                 message = &mut receiver => return self.take(message),
                 message = self.place.read_json(&mut body, Bytes::new(), id) => {
                     if let Ok(message) = message {
-                        return Ok(Answer { message, status: None });
+                        return Ok(Answer::new(message, None));
                     }
                 }
             }
@@ -192,7 +192,7 @@ impl Shared {
     }
 
     fn take(&self, message: Result<Message, oneshot::error::RecvError>) -> Result<Answer, TransportError> {
-        message.map(|message| Answer { message, status: None }).map_err(|_| self.why())
+        message.map(|message| Answer::new(message, None)).map_err(|_| self.why())
     }
 
     async fn notify(&self, out: &Outgoing) -> Result<(), TransportError> {

@@ -82,7 +82,9 @@ async fn both_versions_of_http_are_spoken_by_alpn() {
     let url = format!("https://localhost:{}/mcp", server.addr.port());
     let client = open(remote(&url).unwrap().web(trusting(der))).await;
     let frame = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x",{META}}}}}"#);
-    let answered = client.tell_of(Outgoing { frame: frame.into(), ..request(7, Some(modern())) }).await;
+    let mut out = request(7, Some(modern()));
+    out.frame = frame.into();
+    let answered = client.tell_of(out).await;
     assert!(answered.contains(r#""v":"x""#), "{answered}");
     let mut plain = TcpStream::connect(server.addr).await.unwrap();
     plain.write_all(call.as_bytes()).await.unwrap();

@@ -291,7 +291,7 @@ impl Actor<'_> {
             None => chooser.ok_or_else(no_chooser)?.element().await?,
         };
         element.set_files(files).await.map_err(|e| match e {
-            CdpError::Refused(_) => ToolError::invalid("The element takes no files, or not so many"),
+            CdpError::Refused(_) => ToolError::invalid("The element does not accept files, or not that many"),
             e => failed(&e),
         })
     }

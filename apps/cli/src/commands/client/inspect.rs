@@ -83,7 +83,8 @@ async fn look(session: &Session) -> Result<Found, Failure> {
             Ok(Listing::default())
         }
     })?;
-    warnings.extend(lint::tools(&tools.items, &tools.refused));
+    let features = Features::of(connection.revision());
+    warnings.extend(lint::tools(&tools.items, &tools.refused, features));
     let uris: Vec<&str> = resources.items.iter().map(|r| r.uri.as_str()).collect();
     warnings.extend(lint::others(&prompts.items, &uris));
     let refused =

@@ -123,8 +123,8 @@ async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> 
     if json {
         let mut value = exact::of(&state.task);
         if let Some(object) = value.as_object_mut() {
-            if !state.questions.is_empty() {
-                object.insert("inputRequests".to_owned(), exact::of(&state.questions));
+            if !state.input_requests.is_empty() {
+                object.insert("inputRequests".to_owned(), exact::of(&state.input_requests));
             }
             if let Some(result) = &state.result {
                 object.insert("result".to_owned(), exact::read(result.as_json()).unwrap_or_default());
@@ -138,7 +138,7 @@ async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> 
     }
     let first = line(&state.task, &mut out);
     out.line(first)?;
-    for (key, question) in &state.questions {
+    for (key, question) in &state.input_requests {
         out.line(indent(&format!("{key}: {}", asks(question)), 2))?;
     }
     if let Some(error) = &state.error {
@@ -150,7 +150,7 @@ async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> 
 /// What a question says to a user.
 fn asks(question: &RawValue) -> String {
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
-    let method = question.get("method").and_then(Value::as_str).unwrap_or("a question");
+    let method = question.get("method").and_then(Value::as_str).unwrap_or("input request");
     let message = question.pointer("/params/message").and_then(Value::as_str);
     message.map_or_else(|| method.to_owned(), |message| shorten(message, 200))
 }
@@ -217,10 +217,10 @@ async fn watch(session: &Session, mut task: Task, args: &TaskArgs) -> Result<(),
 async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), Failure> {
     let state = task.state().await.map_err(|e| session.told(&e))?;
     let Some((key, words)) = args.words[1..].split_first() else {
-        return Err(Failure::usage("missing key of the question").hint(open(&state)));
+        return Err(Failure::usage("missing key of the input request").hint(open(&state)));
     };
-    let Some(question) = state.questions.get(key) else {
-        return Err(Failure::usage(format!("the task has no open question `{key}`")).hint(open(&state)));
+    let Some(question) = state.input_requests.get(key) else {
+        return Err(Failure::usage(format!("the task has no open input request `{key}`")).hint(open(&state)));
     };
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
     let done = if args.talk.answers.decline {
@@ -240,8 +240,8 @@ async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), F
 }
 
 fn open(state: &TaskState) -> String {
-    match state.questions.len() {
+    match state.input_requests.len() {
         0 => "it asks nothing now".to_owned(),
-        _ => format!("open: {}", state.questions.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+        _ => format!("open: {}", state.input_requests.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
     }
 }

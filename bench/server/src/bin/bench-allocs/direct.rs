@@ -1,4 +1,4 @@
-//! A frame in, a frame out, in this process: what every wire pays before it adds its own.
+//! A frame in, a frame out, in this process: what every transport pays before it adds its own.
 
 use crate::wire::{Era, INITIALIZE, INITIALIZED, call};
 use bytes::{Bytes, BytesMut};
@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-/// A server and the engine a wire would put in front of it.
+/// A server and the engine that a transport would put in front of it.
 pub(crate) struct Direct {
     service: Arc<dyn Service>,
     engine: Engine,
@@ -87,7 +87,7 @@ impl Direct {
     }
 }
 
-/// A frame as a wire cuts it from its read buffer: shared from the start, so that cloning it costs nothing.
+/// A frame as a transport cuts it from its read buffer: shared from the start, so that cloning it costs nothing.
 fn frame_of(message: &str) -> Bytes {
     let mut buffer = BytesMut::from(message);
     buffer.split_to(message.len()).freeze()

@@ -42,7 +42,7 @@ fn list(era: Era) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1000000007,"method":"tools/list","params":{params}}}"#)
 }
 
-/// A server in a process of its own, reached over one wire.
+/// A server in a process of its own, reached over one transport.
 pub(crate) trait Client {
     /// Sends one `tools/call` and returns the answer's JSON text.
     fn call(&mut self, name: &str, arguments: &str) -> io::Result<String>;

@@ -165,7 +165,7 @@ async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
     let made = call(&mut peer, "questions", json!({})).await;
     let task = until(&mut peer, &id(&made), "completed").await;
     let told = task["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("too many open questions in this task (limit 2)"), "{told}");
+    assert!(told.contains("too many open input requests in this task (limit 2)"), "{told}");
 
     let desk = Arc::default();
     let small = server(&desk).limits(|limits| limits.tasks.answer_bytes_max = 60);

@@ -5,7 +5,6 @@ use linchpin_core::message::Message;
 use linchpin_core::{
     Answer, ClientLimits, ClientTransport, ConnectOptions, Inbox, Outgoing, Tap, Traffic, TransportError,
 };
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -114,8 +113,9 @@ pub fn note(text: &str) -> Outgoing {
 }
 
 pub fn outgoing(id: Option<u64>, frame: String) -> Outgoing {
-    let method = Cow::Borrowed("ping");
-    Outgoing { id, method, about: None, mirrored: Vec::new(), features: None, frame: frame.into() }
+    let mut out = Outgoing::new("ping", None, frame);
+    out.id = id;
+    out
 }
 
 /// What came of an exchange, in short.

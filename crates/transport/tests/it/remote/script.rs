@@ -126,22 +126,15 @@ pub(crate) fn modern() -> &'static Features {
 /// A request of some method.
 pub(crate) fn request(id: u64, features: Option<&'static Features>) -> Outgoing {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x"}}}}"#);
-    let method = "tools/call".into();
-    Outgoing {
-        id: Some(id),
-        method,
-        about: Some("x".into()),
-        mirrored: Vec::new(),
-        features,
-        frame: Bytes::from(frame),
-    }
+    let mut out = Outgoing::new("tools/call", features, frame);
+    (out.id, out.about) = (Some(id), Some("x".into()));
+    out
 }
 
 /// A notification.
 pub(crate) fn notification(features: Option<&'static Features>) -> Outgoing {
     let frame = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    let method = "notifications/initialized".into();
-    Outgoing { id: None, method, about: None, mirrored: Vec::new(), features, frame }
+    Outgoing::new("notifications/initialized", features, frame)
 }
 
 impl Open {
@@ -157,7 +150,7 @@ impl Open {
 
 pub(crate) fn outcome(outcome: Result<Answer, TransportError>) -> String {
     match outcome {
-        Ok(Answer { message, status }) => match &message.kind {
+        Ok(Answer { message, status, .. }) => match &message.kind {
             Kind::Response { outcome, .. } => {
                 let status = status.filter(|s| *s != 200).map(|s| format!("{s} ")).unwrap_or_default();
                 format!("{status}{}", message.text(outcome.unwrap_or_else(|error| error)))
