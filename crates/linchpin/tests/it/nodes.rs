@@ -504,3 +504,46 @@ async fn a_stream_is_not_resumed_elsewhere_past_an_event_that_could_not_be_store
     assert_eq!(status(events[0]).await, StatusCode::BAD_REQUEST, "{events:?}");
     assert_eq!(status(events[events.len() - 2]).await, StatusCode::OK, "{events:?}");
 }
+
+/// Who names it is told that there is no such session; the log says more, but not the id, which opens the session.
+#[tokio::test]
+async fn a_request_for_the_session_of_another_principal_is_logged_without_its_id() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let store = MemoryStore::default();
+    let (here, _) = node(&store);
+    let session = open(&here, Some("ada")).await;
+    stored(&store, &session, |_| true).await;
+    let (there, _) = node(&store);
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let refused =
+        "INFO message=refused a request status=404 why=\"the session belongs to another principal\" session=\"";
+    let as_user = |user| Caller { session: Some(&session), user };
+    // At the second node it is brought back from the store only for its owner.
+    for (node, method, body) in [
+        (&here, Method::POST, &ping),
+        (&there, Method::POST, &ping),
+        (&here, Method::GET, &Value::Null),
+        (&here, Method::DELETE, &Value::Null),
+    ] {
+        let before = logged.text().len();
+        let status = send(node, method.clone(), &as_user(Some("eve")), &[("mcp-protocol-version", "2025-11-25")], body)
+            .await
+            .status;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{method}");
+        let said = logged.text().split_off(before);
+        assert_eq!(
+            (said.matches(refused).count(), said.matches("principal=\"eve\"").count()),
+            (1, 1),
+            "{method}: {said}"
+        );
+        assert!(!said.contains(&session), "{said}");
+    }
+    let before = logged.text().len();
+    for node in [&here, &there] {
+        assert_eq!(send(node, Method::POST, &as_user(None), &[], &ping).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(send(node, Method::POST, &as_user(Some("ada")), &[], &ping).await.status, StatusCode::OK);
+    }
+    let said = logged.text().split_off(before);
+    assert_eq!((said.matches(refused).count(), said.matches("principal=\"eve\"").count()), (2, 0), "{said}");
+}

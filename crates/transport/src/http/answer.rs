@@ -4,7 +4,7 @@ use super::body::{HttpBody, event};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use linchpin_core::{Id, Reply};
+use linchpin_core::{Id, Principal, Reply};
 use linchpin_types::error::code;
 
 /// The header that names a session.
@@ -40,6 +40,18 @@ pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, why: &str) -> Response
         _ => code::INVALID_REQUEST,
     };
     json(status, Reply::error(id, code, why, None).into_frame())
+}
+
+/// Logs that a client named a session of another principal; it is told that there is no such session. `public_id` is the
+/// session's, if it has one already.
+pub(crate) fn log_foreign_session(principal: Option<&Principal>, public_id: Option<u64>) {
+    tracing::info!(
+        status = StatusCode::NOT_FOUND.as_u16(),
+        why = "the session belongs to another principal",
+        session = public_id.map(|id| format!("{id:016x}")),
+        principal = principal.map(|principal| format!("{:.256}", principal.identity())),
+        "refused a request"
+    );
 }
 
 /// The method is not one of this endpoint's.

@@ -53,7 +53,7 @@ pub use tls::{Tls, TlsError};
 
 #[cfg(feature = "sse")]
 pub(crate) use {
-    answer::{accepted, events, refuse, reply},
+    answer::{accepted, events, log_foreign_session, refuse, reply},
     body::Source,
     calls::{Calls, Counted},
     session_id::{id_of, key_of},

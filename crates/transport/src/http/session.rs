@@ -108,6 +108,11 @@ impl HttpSession {
         self.owner.as_ref() == principal.map(Principal::identity)
     }
 
+    /// Its id for logs.
+    pub(crate) fn public_id(&self) -> Option<u64> {
+        Some(self.engine().session()?.public_id())
+    }
+
     /// The features of its revision.
     pub(crate) fn features(&self) -> &'static Features {
         self.features

@@ -203,6 +203,7 @@ impl Sessions {
         let owner = context.principal.as_ref().map(|principal| principal.identity().clone());
         // The session of another principal looks as if it did not exist.
         if record.owner.as_deref() != owner.as_deref() {
+            answer::log_foreign_session(context.principal.as_ref(), Some(record.public_id));
             return Ok(());
         }
         // Requests of a session may come at once: the first brings it back.

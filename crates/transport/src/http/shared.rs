@@ -44,7 +44,14 @@ impl Shared {
         };
         let found = parts_of(value.as_bytes()).and_then(|(key, _)| self.sessions.find(key));
         // A session of another principal looks as if it did not exist.
-        let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
+        let own = |session: &Arc<HttpSession>| {
+            let own = session.belongs_to(principal);
+            if !own {
+                answer::log_foreign_session(principal, session.public_id());
+            }
+            own
+        };
+        let Some(session) = found.filter(own) else {
             return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");
         };
         let Some(version) = named.version else {

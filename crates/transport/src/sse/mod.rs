@@ -14,7 +14,7 @@ mod peer;
 
 pub(crate) use peer::Peer;
 
-use crate::http::{HttpBody, SessionSlot, Shared, events, id_of, key_of, refuse};
+use crate::http::{HttpBody, SessionSlot, Shared, events, id_of, key_of, log_foreign_session, refuse};
 use http::{Response, StatusCode};
 use linchpin_core::Principal;
 use std::collections::HashMap;
@@ -70,7 +70,11 @@ impl Endpoints {
         let id = query?.split('&').find_map(|pair| pair.strip_prefix("sessionId="))?;
         let peer = self.peers.lock().get(&key_of(id.as_bytes())?)?.clone();
         // The session of another principal looks as if it did not exist.
-        peer.belongs_to(principal).then_some(peer)
+        let own = peer.belongs_to(principal);
+        if !own {
+            log_foreign_session(principal, None);
+        }
+        own.then_some(peer)
     }
 
     /// Ends streams as soon as they have no running call.
