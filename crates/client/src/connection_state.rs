@@ -12,6 +12,7 @@ use crate::request_parts::{RequestParts, Watched};
 use crate::task_feed::TaskFeed;
 use crate::tool_index::ToolIndex;
 use arc_swap::ArcSwapOption;
+use linchpin_core::method::Method;
 use linchpin_core::{Connector, TransportError};
 use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
+use tracing::field::Empty;
 
 pub(crate) struct ConnectionState {
     pub(crate) config: Arc<ClientConfig>,
@@ -91,15 +93,20 @@ impl ConnectionState {
         }
     }
 
-    /// The span of a request, whose trace the request asks the server to continue.
+    /// The span of a request, whose trace the request asks the server to continue. Its revision is that of the latest
+    /// transport.
     pub(crate) fn span(&self, request: &mut RequestParts) -> tracing::Span {
-        let name = request.about.as_deref();
+        // As on the server's side: a URI may hold what must not be logged, and an id of a task opens it.
+        let is_named = matches!(Method::parse(&request.method), Some(Method::ToolsCall | Method::PromptsGet));
+        let live = self.latest();
         let span = tracing::info_span!(
             target: "linchpin::client",
             "request",
             method = &*request.method,
-            name,
-            outcome = tracing::field::Empty,
+            name = request.about.as_deref().filter(|_| is_named),
+            revision = live.as_ref().map(|live| live.agreed.features.revision.as_str()),
+            outcome = Empty,
+            duration = Empty,
         );
         if let Some(current) = &self.config.trace_context
             && let Some(trace) = span.in_scope(|| current())

@@ -14,6 +14,7 @@ use crate::{Error, ErrorKind, Result, mrtr};
 use futures_core::Stream;
 use linchpin_core::TraceContext;
 use linchpin_core::service::BoxFuture;
+use linchpin_proto::short_duration::ShortDuration;
 use linchpin_types::jsonrpc::method::TOOLS_CALL;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::Meta;
@@ -27,6 +28,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 /// The result types of requests. Implemented by [`RawCallToolResult`] and [`Decoded`].
@@ -232,8 +234,11 @@ impl<T: Received> Request<T> {
         };
         let outcome = span.clone();
         let request = async move {
+            let began = Instant::now();
             let result = self.send().await;
-            outcome.record("outcome", if result.is_ok() { "ok" } else { "error" });
+            let word = if result.is_ok() { "ok" } else { "error" };
+            let duration = tracing::field::display(ShortDuration(began.elapsed()));
+            tracing::record_all!(outcome, outcome = word, duration = duration);
             result
         };
         Box::pin(request.instrument(span))

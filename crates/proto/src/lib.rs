@@ -15,7 +15,7 @@
 // translate/result
 // engine  negotiation  translate/error  translate/fit
 // era  http/request_headers
-// frame  http  http/headers  http/sse  legacy  message_writer  modern  splice  task
+// frame  http  http/headers  http/sse  legacy  message_writer  modern  short_duration  splice  task
 // ```
 
 pub mod driver;
@@ -27,6 +27,7 @@ mod legacy;
 pub mod message_writer;
 mod modern;
 pub mod negotiation;
+pub mod short_duration;
 pub mod splice;
 pub mod task;
 pub mod translate;

@@ -375,9 +375,10 @@ impl Cx {
         self.0.context.peer
     }
 
-    /// Returns the public id of the call's session, a random number for logs. `None` for stateless requests.
+    /// Returns the public id of the call's session, a random number for logs. `None` for stateless requests, and where HTTP
+    /// is served without sessions.
     pub fn session_id(&self) -> Option<u64> {
-        self.0.request.caller.session().map(|session| session.public_id())
+        self.0.request.caller.session().map(|session| session.public_id()).filter(|id| *id != 0)
     }
 
     /// Returns the session of the call, for messages after the call is over. `None` for stateless requests.

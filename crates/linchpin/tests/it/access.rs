@@ -261,3 +261,38 @@ fn a_scope_that_no_header_can_carry_is_refused_at_start() {
     let problem = server.into_service().unwrap_err().to_string();
     assert!(problem.contains(r#"tool `a`"#) && problem.contains(r#"scope "two words""#), "{problem}");
 }
+
+#[tokio::test]
+async fn what_an_issuer_says_of_a_principal_reaches_handlers() {
+    #[derive(Deserialize)]
+    struct Claims {
+        #[serde(default)]
+        groups: Vec<String>,
+    }
+    let groups = |cx: &Cx| -> Result<String> {
+        let principal = cx.principal().expect("somebody");
+        let claims: Claims = principal.claims()?;
+        Ok(format!("{} {}", principal.subject(), claims.groups.join(",")))
+    };
+    let server = || Server::new("s", "1").tool("groups", groups);
+    let ada = Principal::new("ada").with_claims(json!({ "groups": ["staff", "admins"], "iat": 1 }));
+    let service = server().into_service().unwrap();
+    for (principal, expected) in [(ada, "ada staff,admins"), (Principal::new("bob"), "bob ")] {
+        let inside = in_process(server()).with_principal(principal.clone());
+        let connection = Client::new("c", "1").connect(inside).await.unwrap();
+        assert_eq!(connection.call("groups", ()).await.unwrap().text(), expected);
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {}
+        });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "groups", "_meta": meta } });
+        let request = Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+        let request = request.header("accept", "application/json, text/event-stream").header("mcp-name", "groups");
+        let request = request.header("mcp-protocol-version", MODERN).header("mcp-method", "tools/call");
+        let request = request.extension(principal).body(Full::new(Bytes::from(call.to_string()))).unwrap();
+        let body = service.handle(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(crate::common::text(&answer), expected);
+    }
+}

@@ -266,6 +266,62 @@ async fn sessions_streams_and_calls_over_http_are_observed() {
 }
 
 #[tokio::test]
+async fn a_trace_is_taken_from_the_headers_unless_the_message_has_one() {
+    let (here, there) = (
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-11111111111111111111111111111111-2222222222222222-00",
+    );
+    async fn traced(cx: &Cx) -> String {
+        cx.trace().map_or("none".to_owned(), |trace| format!("{} {:?}", trace.traceparent, trace.tracestate))
+    }
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    let server = Server::new("traced", "1").tool("traced", traced);
+    tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
+    let addr = addr.await.expect("it listens");
+    let both = [("traceparent", here), ("tracestate", "a=1")];
+    for (headers, meta, expected) in [
+        (&both[..], json!({}), format!("{here} Some(\"a=1\")")),
+        (&both[..1], json!({}), format!("{here} None")),
+        (&both[..], json!({ "traceparent": there }), format!("{there} None")),
+        (&[("traceparent", "not a trace")], json!({}), "none".to_owned()),
+        (&[], json!({}), "none".to_owned()),
+    ] {
+        let r = alone(addr, json!({}), json!({ "name": "traced", "_meta": meta }), headers).await;
+        assert_eq!(r.messages()[0]["result"]["content"][0]["text"], expected, "{headers:?}");
+    }
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+    let session = r.header("mcp-session-id").expect("a session").to_owned();
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "traced" } });
+    let r = post(addr, &[("mcp-session-id", &session), both[0]], &call).await;
+    assert_eq!(r.messages()[0]["result"]["content"][0]["text"], format!("{here} None"));
+}
+
+#[tokio::test]
+async fn refusals_of_hosts_and_origins_are_logged() {
+    let service = Server::new("s", "1").into_service().expect("it is put together rightly");
+    let logged = common::Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    for (host, origin, status, why) in [
+        ("localhost", "", 405, None),
+        ("evil.example", "", 403, Some("this Host is not allowed")),
+        ("localhost", "https://evil.example", 403, Some("this Origin is not allowed")),
+    ] {
+        let before = logged.text().len();
+        let request = http::Request::put("/mcp").header("host", host);
+        let request = if origin.is_empty() { request } else { request.header("origin", origin) };
+        let request = request.body(http_body_util::Full::new(bytes::Bytes::new())).expect("a request");
+        let response = service.handle(request).await.expect("an answer");
+        assert_eq!(response.status(), status, "{host} {origin}");
+        let said = logged.text().split_off(before);
+        let refused = why.map(|why| format!("INFO message=refused a request why=\"{why}"));
+        assert_eq!(said.contains("refused a request"), refused.is_some(), "{host} {origin}: {said}");
+        assert!(refused.is_none_or(|refused| said.contains(&refused)), "{host} {origin}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_takes_a_round_and_a_missing_capability_its_status() {
     let addr = start().await;
     let r = alone(addr, json!({}), json!({ "name": "buy" }), &[]).await;

@@ -188,3 +188,25 @@ async fn a_unix_socket_serves_many_clients_and_lets_in_only_its_user() {
     );
     std::fs::remove_dir_all(&folder).expect("a folder");
 }
+
+#[tokio::test]
+async fn a_server_on_a_unix_socket_logs_where_it_listens_unless_it_tells_its_program() {
+    use linchpin::prelude::*;
+    let logged = linchpin::testing::Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let tell = told.clone();
+    let place = linchpin::transport::unix(path("told")).with_graceful_shutdown(std::future::pending());
+    let place = place.on_ready(move || tell.store(true, std::sync::atomic::Ordering::SeqCst));
+    let first = tokio::spawn(Server::new("unix", "1").serve(place));
+    crate::common::until("it says so", || told.load(std::sync::atomic::Ordering::SeqCst)).await;
+    assert!(!logged.text().contains("listening on"), "{}", logged.text());
+    let second = tokio::spawn(Server::new("unix", "1").serve(linchpin::transport::unix(path("logged"))));
+    let line = format!("INFO message=listening on {}", path("logged").display());
+    crate::common::until("it says so", || logged.text().contains(&line)).await;
+    assert!(tokio::net::UnixStream::connect(path("logged")).await.is_ok(), "it is true");
+    first.abort();
+    second.abort();
+}
