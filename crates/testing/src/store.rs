@@ -290,6 +290,8 @@ pub async fn check_expiry(sessions: &dyn SessionStore, events: &dyn EventStore, 
     }
     pass(part).await;
     assert!(loaded(sessions, "contract-left").await.is_some(), "a session is kept for its time to live");
+    let left = self::events(events, "contract-left", 1, 0).await;
+    assert!(left.is_some(), "a stream is kept for its time to live");
     sessions.touch(vec!["contract-kept".into()], ttl).await.expect("touched");
     events.append("contract-kept", 1, event(2), ttl).await.expect("appended");
     pass(part).await;
@@ -318,20 +320,31 @@ pub async fn check_changes(a: &dyn ChangeRelay, b: &dyn ChangeRelay) {
     }
     let changes = [ServerChange::Tools, ServerChange::Updated("memo://a".into()), ServerChange::Resources];
     changes.iter().for_each(|change| a.publish(change));
-    for _ in 0..1_000 {
-        if at_b.lock().unwrap_or_else(PoisonError::into_inner).len() >= changes.len() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
     let seen = |seen: &Mutex<Vec<ServerChange>>| seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let arrived = async |node: &Mutex<Vec<ServerChange>>, count: usize| {
+        for _ in 0..1_000 {
+            if seen(node).len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    arrived(&at_b, changes.len()).await;
     assert_eq!(seen(&at_b), changes, "changes arrive at the other node, in order");
-    assert_eq!(seen(&at_a), [], "a node's own changes do not come back");
+    b.publish(&ServerChange::Prompts);
+    arrived(&at_a, 1).await;
+    // For what should not arrive.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(seen(&at_a).contains(&ServerChange::Prompts), "changes arrive in both directions");
+    assert_eq!(seen(&at_a), [ServerChange::Prompts], "a node's own changes do not come back");
+    assert_eq!(seen(&at_b), changes, "nothing else arrives");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::task::Poll;
 
     #[tokio::test(start_paused = true)]
     async fn memory_keeps_the_promises_of_stores() {
@@ -341,5 +354,323 @@ mod tests {
         check_changes(&store.node(), &store.node()).await;
         check_expiry(&store, &store, tokio::time::advance).await;
         assert_eq!(store.sessions(), 0);
+    }
+
+    /// What a store or relay does wrong.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Fault {
+        SavesNothing,
+        InventsSessions,
+        LosesOwners,
+        KeepsTheFirstRecord,
+        CreatesWhatIsTouched,
+        DeniesDeletions,
+        DeletesWhatIsNotThere,
+        LoadsDeletedSessions,
+        DeletesAllSessions,
+        InventsStreams,
+        ReversesEvents,
+        RepeatsEvents,
+        IgnoresWhatWasRead,
+        ForgetsEndedStreams,
+        MixesStreams,
+        MixesSessions,
+        TrimsNothing,
+        TrimsEverything,
+        KeepsDeletedStreams,
+        ExpiresEarly,
+        ExpiresStreamsEarly,
+        IgnoresTouches,
+        IgnoresLaterAppends,
+        KeepsSessionsForEver,
+        KeepsStreamsForEver,
+    }
+
+    /// A store with one fault.
+    struct Broken {
+        store: MemoryStore,
+        /// What was saved, whatever was deleted since.
+        saved: MemoryStore,
+        fault: Fault,
+    }
+
+    impl Broken {
+        fn new(fault: Fault) -> Broken {
+            Broken { store: MemoryStore::default(), saved: MemoryStore::default(), fault }
+        }
+
+        fn has(&self, id: &str) -> bool {
+            self.store.lock().sessions.contains_key(id)
+        }
+
+        fn key<'a>(&self, session: &'a str, stream: u64) -> (&'a str, u64) {
+            match self.fault {
+                Fault::MixesStreams => (session, 0),
+                Fault::MixesSessions => ("", stream),
+                _ => (session, stream),
+            }
+        }
+    }
+
+    impl SessionStore for Broken {
+        fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+            let mut record = record;
+            if self.fault == Fault::LosesOwners {
+                record.owner = None;
+            }
+            let ttl = match self.fault {
+                Fault::SavesNothing => return ready(()),
+                Fault::KeepsTheFirstRecord if self.has(id) => return ready(()),
+                Fault::ExpiresEarly => ttl / 2,
+                Fault::KeepsSessionsForEver => LONG,
+                Fault::LoadsDeletedSessions => {
+                    drop(self.store.save(id, SessionRecord::bare(record.revision), ttl));
+                    return self.saved.save(id, record, ttl);
+                }
+                _ => ttl,
+            };
+            self.store.save(id, record, ttl)
+        }
+
+        fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+            match self.fault {
+                Fault::InventsSessions if !self.has(id) => ready(Some(SessionRecord::bare(with_sessions()))),
+                Fault::LoadsDeletedSessions => self.saved.load(id),
+                _ => self.store.load(id),
+            }
+        }
+
+        fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+            match self.fault {
+                Fault::IgnoresTouches => return ready(()),
+                Fault::CreatesWhatIsTouched => {
+                    for id in ids.iter().filter(|id| !self.has(id)) {
+                        drop(self.store.save(id, SessionRecord::bare(with_sessions()), ttl));
+                    }
+                }
+                _ => {}
+            }
+            self.store.touch(ids, ttl)
+        }
+
+        fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+            let was_there = self.has(id);
+            if self.fault == Fault::DeletesAllSessions {
+                self.store.lock().sessions.clear();
+            }
+            drop(SessionStore::delete(&self.store, id));
+            match self.fault {
+                Fault::DeniesDeletions => ready(false),
+                Fault::DeletesWhatIsNotThere => ready(true),
+                _ => ready(was_there),
+            }
+        }
+    }
+
+    impl EventStore for Broken {
+        fn append(
+            &self,
+            session: &str,
+            stream: u64,
+            events: Vec<StoredEvent>,
+            ttl: Duration,
+        ) -> BoxFuture<'_, Result<(), StoreError>> {
+            let (session, stream) = self.key(session, stream);
+            let place = (session.to_owned(), stream);
+            let until = self.store.lock().streams.get(&place).map(|stream| stream.until);
+            let ttl = match self.fault {
+                Fault::ExpiresStreamsEarly => ttl / 2,
+                Fault::KeepsStreamsForEver => LONG,
+                _ => ttl,
+            };
+            drop(self.store.append(session, stream, events, ttl));
+            if let (Fault::IgnoresLaterAppends, Some(until)) = (self.fault, until)
+                && let Some(stream) = self.store.lock().streams.get_mut(&place)
+            {
+                stream.until = until;
+            }
+            ready(())
+        }
+
+        fn after(
+            &self,
+            session: &str,
+            stream: u64,
+            after: u32,
+        ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
+            let (session, stream) = self.key(session, stream);
+            let after = if self.fault == Fault::IgnoresWhatWasRead { 0 } else { after };
+            let found = self.store.after(session, stream, after);
+            Box::pin(async move {
+                let found = found.await?;
+                Ok(match self.fault {
+                    Fault::InventsStreams => Some(found.unwrap_or_default()),
+                    Fault::ReversesEvents => found.map(|events| events.into_iter().rev().collect()),
+                    Fault::RepeatsEvents => found.map(|events| [events.clone(), events].concat()),
+                    Fault::ForgetsEndedStreams => found.filter(|events| !events.is_empty()),
+                    _ => found,
+                })
+            })
+        }
+
+        fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>> {
+            match self.fault {
+                Fault::TrimsNothing => ready(()),
+                Fault::TrimsEverything => self.store.trim(session, stream, u32::MAX),
+                _ => self.store.trim(session, stream, through),
+            }
+        }
+
+        fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>> {
+            match self.fault {
+                Fault::KeepsDeletedStreams => ready(()),
+                _ => EventStore::delete(&self.store, session),
+            }
+        }
+    }
+
+    /// What a check panics with.
+    async fn complaint(check: impl Future<Output = ()>) -> String {
+        let mut check = std::pin::pin!(check);
+        let caught = std::future::poll_fn(|cx| {
+            let poll = catch_unwind(AssertUnwindSafe(|| check.as_mut().poll(cx)));
+            poll.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+        });
+        let panic = caught.await.expect_err("the fault is noticed");
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).expect("a text").to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_fault_of_a_session_store_is_reported_in_its_own_words() {
+        for (fault, words) in [
+            (Fault::InventsSessions, "a session that was never saved does not exist"),
+            (Fault::SavesNothing, "a session that was saved exists"),
+            (Fault::LosesOwners, "a session is loaded as it was saved"),
+            (Fault::KeepsTheFirstRecord, "a record replaces the one before"),
+            (Fault::CreatesWhatIsTouched, "touching creates no session"),
+            (Fault::DeniesDeletions, "a session that exists was there"),
+            (Fault::DeletesWhatIsNotThere, "a deleted session was not there"),
+            (Fault::LoadsDeletedSessions, "a deleted session does not exist"),
+            (Fault::DeletesAllSessions, "another session stays"),
+        ] {
+            let said = complaint(check_sessions(&Broken::new(fault))).await;
+            assert!(said.contains(words), "{fault:?}: {said}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_fault_of_an_event_store_is_reported_in_its_own_words() {
+        for (fault, words) in [
+            (Fault::InventsStreams, "a stream without events is unknown"),
+            (Fault::ReversesEvents, "events are in order, each once, gaps included"),
+            (Fault::RepeatsEvents, "events are in order, each once, gaps included"),
+            (Fault::IgnoresWhatWasRead, "earlier events are left out"),
+            (Fault::ForgetsEndedStreams, "nothing follows the last event"),
+            (Fault::MixesStreams, "streams are separate"),
+            (Fault::MixesSessions, "sessions are separate"),
+            (Fault::TrimsNothing, "what was trimmed cannot be resumed"),
+            (Fault::TrimsEverything, "what was not trimmed can"),
+            (Fault::KeepsDeletedStreams, "a deleted session has no streams"),
+        ] {
+            let said = complaint(check_events(&Broken::new(fault))).await;
+            assert!(said.contains(words), "{fault:?}: {said}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stores_that_forget_early_late_or_never_are_reported() {
+        for (fault, words) in [
+            (Fault::ExpiresEarly, "a session is kept for its time to live"),
+            (Fault::ExpiresStreamsEarly, "a stream is kept for its time to live"),
+            (Fault::IgnoresTouches, "touching a session keeps it for its time to live"),
+            (Fault::IgnoresLaterAppends, "appending to a stream keeps it for its time to live"),
+            (Fault::KeepsSessionsForEver, "a session is forgotten after its time to live"),
+            (Fault::KeepsStreamsForEver, "a stream is forgotten after its time to live"),
+        ] {
+            let store = Broken::new(fault);
+            let said = complaint(check_expiry(&store, &store, tokio::time::advance)).await;
+            assert!(said.contains(words), "{fault:?}: {said}");
+        }
+    }
+
+    /// A node with a fault of its own: how a change arrives at this node and at the other one.
+    struct Wire<F> {
+        ends: Arc<Mutex<Vec<Deliver>>>,
+        number: usize,
+        carry: F,
+    }
+
+    impl<F: Fn(&ServerChange, &Deliver, &Deliver) + Send + Sync + 'static> ChangeRelay for Wire<F> {
+        fn publish(&self, change: &ServerChange) {
+            let ends = self.ends.lock().unwrap().clone();
+            (self.carry)(change, &ends[self.number], &ends[1 - self.number]);
+        }
+
+        fn start(&self, deliver: Deliver) {
+            self.ends.lock().unwrap().push(deliver);
+        }
+    }
+
+    async fn complaint_about(
+        carry: impl Fn(&ServerChange, &Deliver, &Deliver) + Clone + Send + Sync + 'static,
+    ) -> String {
+        let ends = Arc::default();
+        let node = |number| Wire { ends: Arc::clone(&ends), number, carry: carry.clone() };
+        complaint(check_changes(&node(0), &node(1))).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_fault_of_a_relay_is_reported_in_its_own_words() {
+        let (arrive, own) = ("changes arrive at the other node, in order", "a node's own changes do not come back");
+        let lost = complaint_about(|_, _, _| {}).await;
+        assert!(lost.contains(arrive), "{lost}");
+        let without_urls = complaint_about(|change, _, other| {
+            if !matches!(change, ServerChange::Updated(_)) {
+                other(change.clone());
+            }
+        });
+        let some_lost = without_urls.await;
+        assert!(some_lost.contains(arrive), "{some_lost}");
+        let late = complaint_about(|change, _, other| {
+            let (wait, change, other) = (Duration::from_millis(30), change.clone(), other.clone());
+            let wait = if change == ServerChange::Tools { wait * 2 } else { wait };
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                other(change);
+            });
+        });
+        let out_of_order = late.await;
+        assert!(out_of_order.contains(arrive), "{out_of_order}");
+        let twice = complaint_about(|change, _, other| {
+            other(change.clone());
+            other(change.clone());
+        });
+        let twice = twice.await;
+        assert!(twice.contains(arrive), "{twice}");
+        let echoed = complaint_about(|change, this, other| {
+            other(change.clone());
+            this(change.clone());
+        });
+        let echoed = echoed.await;
+        assert!(echoed.contains(own), "{echoed}");
+        // What comes back later than it reaches the other node.
+        let later = complaint_about(|change, this, other| {
+            other(change.clone());
+            let (change, this) = (change.clone(), this.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                this(change);
+            });
+        });
+        let later = later.await;
+        assert!(later.contains(own), "{later}");
+        let one_way = complaint_about(|change, _, other| {
+            if *change != ServerChange::Prompts {
+                other(change.clone());
+            }
+        });
+        let one_way = one_way.await;
+        assert!(one_way.contains("changes arrive in both directions"), "{one_way}");
     }
 }
