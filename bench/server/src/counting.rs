@@ -40,6 +40,11 @@ impl Counts {
     }
 }
 
+/// Bytes that are allocated now.
+pub fn held() -> u64 {
+    BYTES.load(Relaxed).wrapping_sub(FREED.load(Relaxed))
+}
+
 /// Starts or stops noting the call site of every allocation.
 pub fn record(on: bool) {
     RECORDING.store(on, Relaxed);
@@ -55,6 +60,8 @@ pub fn take_sites() -> Vec<(usize, String)> {
 static ALLOCS: AtomicU64 = AtomicU64::new(0);
 static REALLOCS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
+/// Bytes given back, of blocks and by those that shrank.
+static FREED: AtomicU64 = AtomicU64::new(0);
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static SITES: Mutex<Vec<(usize, Backtrace)>> = Mutex::new(Vec::new());
 
@@ -86,6 +93,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        FREED.fetch_add(layout.size() as u64, Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(at, layout) }
     }
@@ -101,6 +109,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         REALLOCS.fetch_add(1, Relaxed);
         BYTES.fetch_add(size.saturating_sub(layout.size()) as u64, Relaxed);
+        FREED.fetch_add(layout.size().saturating_sub(size) as u64, Relaxed);
         note(size);
         // SAFETY: the caller's promise.
         unsafe { System.realloc(at, layout, size) }

@@ -1,4 +1,4 @@
-//! The allocation budget of a simple call, on every path, as README.md beside the benchmark defends it.
+//! The allocation budget of a simple call, on every path, and of an idle session, as README.md beside the benchmark defends it.
 
 use std::process::Command;
 
@@ -18,6 +18,8 @@ const LISTED: &[(&str, f64)] = &[
     ("list of 1000 tools, HTTP, modern", 16_384.0),
     ("list of 1000 tools, HTTP, legacy", 16_384.0),
 ];
+/// The most bytes that the endpoint may hold for an idle session of a revision with sessions.
+const IDLE_SESSION: u64 = 1_024;
 /// Over a thousand calls a table may grow once or a timer may be renewed.
 const SLACK: f64 = 0.1;
 
@@ -43,4 +45,14 @@ fn calls_and_lists_stay_within_their_allocation_budgets_on_every_path() {
         assert!(made > 0.0, "{path}: the counter does not count");
         assert!(made + resized <= most + SLACK, "{path}: {made} allocations and {resized} resizes, budget {most}");
     }
+}
+
+#[test]
+fn an_idle_session_over_http_holds_at_most_a_kibibyte() {
+    let out = Command::new(env!("CARGO_BIN_EXE_bench-allocs")).arg("sessions").output().expect("bench-allocs runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).expect("text");
+    let bytes: u64 = text.trim().parse().unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert!(bytes >= 64, "{bytes}: the counter does not count");
+    assert!(bytes <= IDLE_SESSION, "{bytes} bytes of {IDLE_SESSION}");
 }

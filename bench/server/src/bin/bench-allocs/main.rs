@@ -2,6 +2,7 @@
 //!
 //!     bench-allocs            a table
 //!     bench-allocs --json     one JSON object per line, for the benchmark driver
+//!     bench-allocs sessions   what each of ten thousand idle sessions over HTTP holds, in bytes
 //!     bench-allocs sites      where each allocation of a call comes from (build with symbols; see bench/README.md)
 //!
 //! The server runs in a process of its own, so that nothing of the client is counted, and is asked for its counters
@@ -9,6 +10,7 @@
 //! is counted right here.
 
 mod direct;
+mod sessions;
 mod wire;
 
 use direct::Direct;
@@ -28,6 +30,8 @@ const WARM_UP: u32 = 200;
 const CALLS: u32 = 1000;
 /// Lists of tools are long: as many of them are counted, after a tenth of that.
 const LISTS: u32 = 100;
+/// Sessions opened and left idle, as many as the benchmark opens.
+const SESSIONS: u64 = 10_000;
 const ECHO: (&str, &str) = ("echo", r#"{"message":"Quick brown fox 0123456789"}"#);
 /// Source files that say nothing about whose allocation it is.
 const FOREIGN: &[&str] = &["/rustc/", "/counting.rs", "/bytes-", "/http-", "/serde_core-", "/serde_json-"];
@@ -40,10 +44,11 @@ fn main() -> Result<()> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => table(&measure()?),
         ["--json"] => lines(&measure()?),
+        ["sessions"] => print(&format!("{}\n", sessions::bytes_of_an_idle_one(SESSIONS)?)),
         ["sites"] => sites(),
         ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::counted()),
         ["http", port] => linchpin_bench::run_http(linchpin_bench::counted(), port.parse()?, None),
-        _ => Err(Error::tool("usage: bench-allocs [--json | sites]")),
+        _ => Err(Error::tool("usage: bench-allocs [--json | sessions | sites]")),
     }
 }
 
