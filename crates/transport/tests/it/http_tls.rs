@@ -10,7 +10,6 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use linchpin_core::connector::Outgoing;
 use linchpin_transport::http::{Http, Tls};
 use linchpin_transport::remote::remote;
 use rustls::pki_types::{CertificateDer, ServerName};
