@@ -216,7 +216,7 @@ async fn asked(
             continue;
         }
         if question.elicitation.is_some() && !url.as_deref().is_some_and(visits::is_for_a_browser) {
-            tracing::warn!("the upstream asks its user to visit something that is not a web page");
+            tracing::warn!("the upstream asks its user to open a URL that is not a web page");
             if refused.insert(question.key.clone()) {
                 continue;
             }

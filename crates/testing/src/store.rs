@@ -358,7 +358,7 @@ mod tests {
 
     /// What a store or relay does wrong.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    enum Fault {
+    enum Flaw {
         SavesNothing,
         InventsSessions,
         LosesOwners,
@@ -391,11 +391,11 @@ mod tests {
         store: MemoryStore,
         /// What was saved, whatever was deleted since.
         saved: MemoryStore,
-        fault: Fault,
+        fault: Flaw,
     }
 
     impl Broken {
-        fn new(fault: Fault) -> Broken {
+        fn new(fault: Flaw) -> Broken {
             Broken { store: MemoryStore::default(), saved: MemoryStore::default(), fault }
         }
 
@@ -405,8 +405,8 @@ mod tests {
 
         fn key<'a>(&self, session: &'a str, stream: u64) -> (&'a str, u64) {
             match self.fault {
-                Fault::MixesStreams => (session, 0),
-                Fault::MixesSessions => ("", stream),
+                Flaw::MixesStreams => (session, 0),
+                Flaw::MixesSessions => ("", stream),
                 _ => (session, stream),
             }
         }
@@ -415,15 +415,15 @@ mod tests {
     impl SessionStore for Broken {
         fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
             let mut record = record;
-            if self.fault == Fault::LosesOwners {
+            if self.fault == Flaw::LosesOwners {
                 record.owner = None;
             }
             let ttl = match self.fault {
-                Fault::SavesNothing => return ready(()),
-                Fault::KeepsTheFirstRecord if self.has(id) => return ready(()),
-                Fault::ExpiresEarly => ttl / 2,
-                Fault::KeepsSessionsForEver => LONG,
-                Fault::LoadsDeletedSessions => {
+                Flaw::SavesNothing => return ready(()),
+                Flaw::KeepsTheFirstRecord if self.has(id) => return ready(()),
+                Flaw::ExpiresEarly => ttl / 2,
+                Flaw::KeepsSessionsForEver => LONG,
+                Flaw::LoadsDeletedSessions => {
                     drop(self.store.save(id, SessionRecord::bare(record.revision), ttl));
                     return self.saved.save(id, record, ttl);
                 }
@@ -434,16 +434,16 @@ mod tests {
 
         fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
             match self.fault {
-                Fault::InventsSessions if !self.has(id) => ready(Some(SessionRecord::bare(with_sessions()))),
-                Fault::LoadsDeletedSessions => self.saved.load(id),
+                Flaw::InventsSessions if !self.has(id) => ready(Some(SessionRecord::bare(with_sessions()))),
+                Flaw::LoadsDeletedSessions => self.saved.load(id),
                 _ => self.store.load(id),
             }
         }
 
         fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
             match self.fault {
-                Fault::IgnoresTouches => return ready(()),
-                Fault::CreatesWhatIsTouched => {
+                Flaw::IgnoresTouches => return ready(()),
+                Flaw::CreatesWhatIsTouched => {
                     for id in ids.iter().filter(|id| !self.has(id)) {
                         drop(self.store.save(id, SessionRecord::bare(with_sessions()), ttl));
                     }
@@ -455,13 +455,13 @@ mod tests {
 
         fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
             let was_there = self.has(id);
-            if self.fault == Fault::DeletesAllSessions {
+            if self.fault == Flaw::DeletesAllSessions {
                 self.store.lock().sessions.clear();
             }
             drop(SessionStore::delete(&self.store, id));
             match self.fault {
-                Fault::DeniesDeletions => ready(false),
-                Fault::DeletesWhatIsNotThere => ready(true),
+                Flaw::DeniesDeletions => ready(false),
+                Flaw::DeletesWhatIsNotThere => ready(true),
                 _ => ready(was_there),
             }
         }
@@ -479,12 +479,12 @@ mod tests {
             let place = (session.to_owned(), stream);
             let until = self.store.lock().streams.get(&place).map(|stream| stream.until);
             let ttl = match self.fault {
-                Fault::ExpiresStreamsEarly => ttl / 2,
-                Fault::KeepsStreamsForEver => LONG,
+                Flaw::ExpiresStreamsEarly => ttl / 2,
+                Flaw::KeepsStreamsForEver => LONG,
                 _ => ttl,
             };
             drop(self.store.append(session, stream, events, ttl));
-            if let (Fault::IgnoresLaterAppends, Some(until)) = (self.fault, until)
+            if let (Flaw::IgnoresLaterAppends, Some(until)) = (self.fault, until)
                 && let Some(stream) = self.store.lock().streams.get_mut(&place)
             {
                 stream.until = until;
@@ -499,15 +499,15 @@ mod tests {
             after: u32,
         ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, StoreError>> {
             let (session, stream) = self.key(session, stream);
-            let after = if self.fault == Fault::IgnoresWhatWasRead { 0 } else { after };
+            let after = if self.fault == Flaw::IgnoresWhatWasRead { 0 } else { after };
             let found = self.store.after(session, stream, after);
             Box::pin(async move {
                 let found = found.await?;
                 Ok(match self.fault {
-                    Fault::InventsStreams => Some(found.unwrap_or_default()),
-                    Fault::ReversesEvents => found.map(|events| events.into_iter().rev().collect()),
-                    Fault::RepeatsEvents => found.map(|events| [events.clone(), events].concat()),
-                    Fault::ForgetsEndedStreams => found.filter(|events| !events.is_empty()),
+                    Flaw::InventsStreams => Some(found.unwrap_or_default()),
+                    Flaw::ReversesEvents => found.map(|events| events.into_iter().rev().collect()),
+                    Flaw::RepeatsEvents => found.map(|events| [events.clone(), events].concat()),
+                    Flaw::ForgetsEndedStreams => found.filter(|events| !events.is_empty()),
                     _ => found,
                 })
             })
@@ -515,15 +515,15 @@ mod tests {
 
         fn trim(&self, session: &str, stream: u64, through: u32) -> BoxFuture<'_, Result<(), StoreError>> {
             match self.fault {
-                Fault::TrimsNothing => ready(()),
-                Fault::TrimsEverything => self.store.trim(session, stream, u32::MAX),
+                Flaw::TrimsNothing => ready(()),
+                Flaw::TrimsEverything => self.store.trim(session, stream, u32::MAX),
                 _ => self.store.trim(session, stream, through),
             }
         }
 
         fn delete(&self, session: &str) -> BoxFuture<'_, Result<(), StoreError>> {
             match self.fault {
-                Fault::KeepsDeletedStreams => ready(()),
+                Flaw::KeepsDeletedStreams => ready(()),
                 _ => EventStore::delete(&self.store, session),
             }
         }
@@ -544,15 +544,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_fault_of_a_session_store_is_reported_in_its_own_words() {
         for (fault, words) in [
-            (Fault::InventsSessions, "a session that was never saved does not exist"),
-            (Fault::SavesNothing, "a session that was saved exists"),
-            (Fault::LosesOwners, "a session is loaded as it was saved"),
-            (Fault::KeepsTheFirstRecord, "a record replaces the one before"),
-            (Fault::CreatesWhatIsTouched, "touching creates no session"),
-            (Fault::DeniesDeletions, "a session that exists was there"),
-            (Fault::DeletesWhatIsNotThere, "a deleted session was not there"),
-            (Fault::LoadsDeletedSessions, "a deleted session does not exist"),
-            (Fault::DeletesAllSessions, "another session stays"),
+            (Flaw::InventsSessions, "a session that was never saved does not exist"),
+            (Flaw::SavesNothing, "a session that was saved exists"),
+            (Flaw::LosesOwners, "a session is loaded as it was saved"),
+            (Flaw::KeepsTheFirstRecord, "a record replaces the one before"),
+            (Flaw::CreatesWhatIsTouched, "touching creates no session"),
+            (Flaw::DeniesDeletions, "a session that exists was there"),
+            (Flaw::DeletesWhatIsNotThere, "a deleted session was not there"),
+            (Flaw::LoadsDeletedSessions, "a deleted session does not exist"),
+            (Flaw::DeletesAllSessions, "another session stays"),
         ] {
             let said = complaint(check_sessions(&Broken::new(fault))).await;
             assert!(said.contains(words), "{fault:?}: {said}");
@@ -562,16 +562,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_fault_of_an_event_store_is_reported_in_its_own_words() {
         for (fault, words) in [
-            (Fault::InventsStreams, "a stream without events is unknown"),
-            (Fault::ReversesEvents, "events are in order, each once, gaps included"),
-            (Fault::RepeatsEvents, "events are in order, each once, gaps included"),
-            (Fault::IgnoresWhatWasRead, "earlier events are left out"),
-            (Fault::ForgetsEndedStreams, "nothing follows the last event"),
-            (Fault::MixesStreams, "streams are separate"),
-            (Fault::MixesSessions, "sessions are separate"),
-            (Fault::TrimsNothing, "what was trimmed cannot be resumed"),
-            (Fault::TrimsEverything, "what was not trimmed can"),
-            (Fault::KeepsDeletedStreams, "a deleted session has no streams"),
+            (Flaw::InventsStreams, "a stream without events is unknown"),
+            (Flaw::ReversesEvents, "events are in order, each once, gaps included"),
+            (Flaw::RepeatsEvents, "events are in order, each once, gaps included"),
+            (Flaw::IgnoresWhatWasRead, "earlier events are left out"),
+            (Flaw::ForgetsEndedStreams, "nothing follows the last event"),
+            (Flaw::MixesStreams, "streams are separate"),
+            (Flaw::MixesSessions, "sessions are separate"),
+            (Flaw::TrimsNothing, "what was trimmed cannot be resumed"),
+            (Flaw::TrimsEverything, "what was not trimmed can"),
+            (Flaw::KeepsDeletedStreams, "a deleted session has no streams"),
         ] {
             let said = complaint(check_events(&Broken::new(fault))).await;
             assert!(said.contains(words), "{fault:?}: {said}");
@@ -581,12 +581,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn stores_that_forget_early_late_or_never_are_reported() {
         for (fault, words) in [
-            (Fault::ExpiresEarly, "a session is kept for its time to live"),
-            (Fault::ExpiresStreamsEarly, "a stream is kept for its time to live"),
-            (Fault::IgnoresTouches, "touching a session keeps it for its time to live"),
-            (Fault::IgnoresLaterAppends, "appending to a stream keeps it for its time to live"),
-            (Fault::KeepsSessionsForEver, "a session is forgotten after its time to live"),
-            (Fault::KeepsStreamsForEver, "a stream is forgotten after its time to live"),
+            (Flaw::ExpiresEarly, "a session is kept for its time to live"),
+            (Flaw::ExpiresStreamsEarly, "a stream is kept for its time to live"),
+            (Flaw::IgnoresTouches, "touching a session keeps it for its time to live"),
+            (Flaw::IgnoresLaterAppends, "appending to a stream keeps it for its time to live"),
+            (Flaw::KeepsSessionsForEver, "a session is forgotten after its time to live"),
+            (Flaw::KeepsStreamsForEver, "a stream is forgotten after its time to live"),
         ] {
             let store = Broken::new(fault);
             let said = complaint(check_expiry(&store, &store, tokio::time::advance)).await;

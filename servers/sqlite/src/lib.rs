@@ -150,6 +150,11 @@ impl Sqlite {
         let (memo, mut warnings) = memo::Memo::of(memo_file)?;
         let import_dir = config.import_dir.as_deref().map(import::ImportDir::open).transpose()?.map(Arc::new);
         let narrowed = config.roots_policy(&place) == RootsPolicy::Narrow;
+        if let (Place::File(path), false) = (&place, narrowed)
+            && !path.exists()
+        {
+            warnings.push(format!("{} did not exist and was created, empty", path.display()));
+        }
         let opener = Opener {
             named: if place == Place::Memory { String::new() } else { config.db_path.display().to_string() },
             place,

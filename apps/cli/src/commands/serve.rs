@@ -41,12 +41,13 @@ pub(crate) struct SkillsArgs {
     serving: ServingArgs,
 }
 
-const SKILLS: &str = "skills";
+pub(crate) const SKILLS: &str = "skills";
+pub(crate) const ABOUT_SKILLS: &str = "Skills: directories of instructions for models";
 
 fn skills_command() -> Command {
     let examples = "Examples:\n  linchpin serve skills ~/skills\n  linchpin serve skills --strict ./refunds\n";
     let command = SkillsArgs::augment_args(Command::new(SKILLS)).mut_arg("skills", |arg| arg.hide(true));
-    help::shorten(command).about("Skills: directories of instructions for models").before_help(examples)
+    help::shorten(command).about(ABOUT_SKILLS).before_help(examples)
 }
 
 impl Args for Serve {

@@ -1,5 +1,6 @@
 //! `linchpin servers`: lists the servers of this build.
 
+use crate::commands::serve::{ABOUT_SKILLS, SKILLS};
 use crate::fail::Failure;
 use crate::serve::ENTRIES;
 use crate::show::out::Out;
@@ -37,7 +38,8 @@ pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
         out.json(&json!({ "servers": servers }))?;
         return Ok(out.flush()?);
     }
-    let rows: Vec<_> = ENTRIES.iter().map(|entry| (out.style.bold(entry.name), entry.about.to_owned())).collect();
+    let named = ENTRIES.iter().map(|entry| (entry.name, entry.about)).chain([(SKILLS, ABOUT_SKILLS)]);
+    let rows: Vec<_> = named.map(|(name, about)| (out.style.bold(name), about.to_owned())).collect();
     out.table(&rows)?;
     out.summary(&[(rows.len(), "server")])?;
     Ok(out.flush()?)

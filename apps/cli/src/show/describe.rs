@@ -7,6 +7,9 @@ use linchpin::types::tool::{TaskSupport, Tool};
 use linchpin_core::exact;
 use serde_json::{Map, Value};
 
+/// The most characters of a description's first sentence in lists, which wrap it.
+const SENTENCE: usize = 240;
+
 /// Returns the arguments of a schema, in its order, and whether each is required.
 fn arguments(schema: &Value) -> Vec<(&str, &Value, bool)> {
     let needed: Vec<&str> =
@@ -64,7 +67,7 @@ pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
         [] => style.bold(&tool.name),
         names => format!("{} {}", style.bold(&tool.name), names.join(" ")),
     };
-    let about = tool.description.as_deref().map(|d| summary(d, 100)).filter(|d| !d.is_empty());
+    let about = tool.description.as_deref().map(|d| summary(d, SENTENCE)).filter(|d| !d.is_empty());
     about.map_or(head.clone(), |about| format!("{head}\n{}", indent(&about, 4)))
 }
 
@@ -82,7 +85,7 @@ pub(crate) fn tool(tool: &Tool, style: Style) -> String {
         out.push_str(&indent(text.trim(), 2));
     }
     for (name, argument, needed) in arguments(&schema) {
-        let about = argument.get("description").and_then(Value::as_str).map(|d| format!("  {}", summary(d, 160)));
+        let about = argument.get("description").and_then(Value::as_str).map(|d| format!("  {}", summary(d, SENTENCE)));
         let kind = kind(argument, &schema);
         let default = argument.get("default").map_or(String::new(), |d| format!(", default {}", exact::text(d)));
         let needed = if needed { "" } else { ", optional" };
@@ -121,7 +124,7 @@ pub(crate) fn prompt(prompt: &Prompt, style: Style) -> String {
         out.push_str(&if argument.required == Some(true) { format!(" {name}") } else { format!(" [{name}]") });
     }
     if let Some(about) = prompt.description.as_deref().filter(|d| !d.trim().is_empty()) {
-        out.push_str(&format!("\n{}", indent(&summary(about, 100), 4)));
+        out.push_str(&format!("\n{}", indent(&summary(about, SENTENCE), 4)));
     }
     out
 }
@@ -140,7 +143,7 @@ pub(crate) fn resource(
         out.push_str(&style.dim(&format!("  {}", more.join(", "))));
     }
     if let Some(about) = description.filter(|d| !d.trim().is_empty()) {
-        out.push_str(&format!("\n{}", indent(&summary(about, 100), 4)));
+        out.push_str(&format!("\n{}", indent(&summary(about, SENTENCE), 4)));
     }
     out
 }

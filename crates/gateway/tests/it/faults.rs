@@ -145,7 +145,7 @@ async fn rounds_that_never_end_or_make_no_sense_fail_the_call_alone() {
         ("tools/call", input(json!({ "requestState": long })), "65536"),
         ("tools/list", input(json!({ "requestState": "s" })), "does not allow it"),
         ("tools/call", input(json!({ "requestState": "s" })), "16 times"),
-        ("tools/call", input(json!({ "requestState": "s", "inputRequests": script })), "none of a page"),
+        ("tools/call", input(json!({ "requestState": "s", "inputRequests": script })), "not a web page"),
     ] {
         said(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"t"}}}}"#)).await;
         let failed = loop {
