@@ -355,3 +355,15 @@ async fn what_sqlite_computes_by_itself_from_the_definitions_of_a_file_is_bounde
     }
     assert_eq!(client.call("read_query", sql("SELECT a FROM t")).await.unwrap().text(), r#"[{"a":1}]"#);
 }
+
+#[test]
+fn a_database_that_did_not_exist_is_named_when_it_is_created() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mistyped.db");
+    let config = || Config::default().with(|config| config.db_path = path.clone());
+    let (db, warnings) = Sqlite::open(config()).unwrap();
+    assert_eq!(warnings, [format!("{} did not exist and was created, empty", path.display())]);
+    drop(db);
+    let (_db, warnings) = Sqlite::open(config()).unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+}
