@@ -222,8 +222,10 @@ fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
         match read.and_then(|item| item.learn(&Known(core))) {
             Ok(item) => items.push(item),
             Err(why) => {
-                let name = name_of(item.get());
-                tracing::warn!(name, why, "a definition of the server was refused");
+                let name = name_of(item.get(), &["name", "uri", "uriTemplate"]);
+                // A URI may hold what must not be logged.
+                let shown = name_of(item.get(), &["name"]);
+                tracing::warn!(name = shown, why, "a definition of the server was refused");
                 refused.push(Refusal { name, why });
             }
         }
@@ -234,9 +236,10 @@ fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
     Ok(Page { items, refused, next_cursor })
 }
 
-fn name_of(json: &str) -> String {
+/// The first of these members that it has.
+fn name_of(json: &str, members: &[&str]) -> String {
     let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-    let name = ["name", "uri", "uriTemplate"].iter().find_map(|member| value.get(member)?.as_str());
+    let name = members.iter().find_map(|member| value.get(member)?.as_str());
     name.unwrap_or("(no name)").chars().take(120).collect()
 }
 

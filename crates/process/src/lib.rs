@@ -8,6 +8,8 @@
 //! [`Confined`] runs a program once, within [`Limits`] on memory, time and output.
 //!
 //! [`Graceful`] is a process group that is terminated before it is killed.
+//!
+//! The messages that an MCP server and its parent exchange are in `linchpin-transport`.
 
 // This crate must not depend on the messages that the processes exchange: the protocol is in `linchpin-transport`.
 //

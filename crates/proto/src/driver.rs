@@ -6,6 +6,7 @@
 //! a stateless request over HTTP has no engine; [`poll_stateless`] is all that it needs.
 
 use crate::engine::{Engine, Event};
+use crate::short_duration::ShortDuration;
 use bytes::Bytes;
 use linchpin_core::message::{Message, Request};
 use linchpin_core::observer::CALL_TARGET;
@@ -90,12 +91,12 @@ impl Event {
     }
 }
 
-/// What became of a call that was started.
-pub enum Started {
+/// What became of a call that was started. `C` names the call: its [`Id`], or [`Unfinished`].
+pub enum Started<C> {
     /// It has ended. Send this response: none if the call was cancelled.
     Ended(Option<Reply>),
-    /// It runs, and can be cancelled. Send what [`Engine::send`] says of its events.
-    Running(Id, Box<dyn RunningCall>, Arc<dyn Cancel>),
+    /// It runs, and can be cancelled. Send what [`Engine::send`] or [`Unfinished::poll`] says of its events.
+    Running(C, Box<dyn RunningCall>, Arc<dyn Cancel>),
 }
 
 /// A message of a running call for its peer.
@@ -114,7 +115,7 @@ pub enum Out {
 impl Engine {
     /// Takes note of how the request `id` has started.
     #[inline]
-    pub fn started(&mut self, id: Id, started: CallStart) -> Started {
+    pub fn started(&mut self, id: Id, started: CallStart) -> Started<Id> {
         match started {
             CallStart::Done(reply) => Started::Ended(self.end(&id, reply)),
             CallStart::Running(call) => {
@@ -185,10 +186,18 @@ impl<P: Deref<Target: HasEngine>> Unfinished<P> {
     }
 
     /// Tells the engine how it has started.
-    pub fn started(&mut self, started: CallStart) -> Started {
-        let started = self.peer.engine().started(self.id.clone(), started);
-        self.ended = matches!(started, Started::Ended(_));
-        started
+    pub fn started(mut self, started: CallStart) -> Started<Self> {
+        match started {
+            CallStart::Done(reply) => {
+                self.ended = true;
+                Started::Ended(self.peer.engine().end(&self.id, reply))
+            }
+            CallStart::Running(call) => {
+                let cancel = call.canceller();
+                self.peer.engine().attach(&self.id, cancel.clone());
+                Started::Running(self, call, cancel)
+            }
+        }
     }
 
     /// Polls it, and hands the messages of its next event to `out`, which is called with a lock on the engine. Returns
@@ -311,25 +320,13 @@ fn ended(info: &CallInfo, observer: Option<&Arc<dyn Observer>>, end: &CallEnd) {
         if let Outcome::Error(code) = end.outcome {
             span.record("code", code);
         }
-        let duration = tracing::field::display(Short(end.duration));
+        let duration = tracing::field::display(ShortDuration(end.duration));
         tracing::record_all!(span, outcome = end.outcome.as_str(), duration = duration);
         // The span's fields say the rest.
         span.in_scope(|| tracing::debug!(target: CALL_TARGET, "call ended"));
     }
     if let Some(observer) = observer {
         observer.call_ended(info, end);
-    }
-}
-
-/// A duration as logs show it: whole milliseconds, or microseconds of one shorter than ten milliseconds.
-struct Short(Duration);
-
-impl std::fmt::Display for Short {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.as_micros() as u64 {
-            us @ ..10_000 => write!(f, "{us}µs"),
-            us => write!(f, "{}ms", us / 1_000),
-        }
     }
 }
 

@@ -21,7 +21,8 @@ use linchpin_core::message::Kind;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{CallStart, Caller, Features, Id, Message, Principal, Reply, ReplyKind, Request, RequestContext};
 use linchpin_proto::driver::{
-    HasEngine, Out, Received, Started, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
+    HasEngine, Out, Received, Started, Stateless, Unfinished, poll_stateless as poll_stateless_call,
+    receive as receive_message,
 };
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::rules::{self, Ask, PostKind, SessionHeaders};
@@ -319,9 +320,9 @@ fn in_session(
         None => Next::Answer(answer::accepted()),
         Some(Started::Ended(Some(reply))) => Next::Answer(answered(shared, reply, session.features())),
         Some(Started::Ended(None)) => Next::Answer(withheld()),
-        Some(Started::Running(id, call, cancel)) => {
+        Some(Started::Running(unfinished, call, cancel)) => {
             let mut work = Work::new(session);
-            work.add(id, call, cancel, &shared.calls);
+            work.add(unfinished, call, cancel, &shared.calls);
             Next::Wait(Running::InSession(InSession { work: Some(work), replies: None, principal }))
         }
     }
@@ -334,13 +335,12 @@ fn take(
     message: &Message,
     context: Arc<RequestContext>,
     cx: &mut Context<'_>,
-) -> Option<Started> {
+) -> Option<Started<Unfinished<Arc<HttpSession>>>> {
     let event = receive_message(&mut session.engine(), &*shared.service, &context, message);
     match event.deliver(&*shared.service, &context, |cancel, frame| session.withdraw(cancel, frame)) {
         Received::Call(request) => {
-            let id = request.id.clone();
-            let started = driver::start(&*shared.service, request, context, cx);
-            let started = session.engine().started(id, started);
+            let unfinished = Unfinished::new(session.clone(), request.id.clone());
+            let started = unfinished.started(driver::start(&*shared.service, request, context, cx));
             if let Started::Ended(_) = &started {
                 session.save();
             }
@@ -382,7 +382,7 @@ fn batch(shared: &Shared, head: Arc<RequestContext>, parts: Vec<Bytes>, cx: &mut
         match take(shared, &session, &message, head.clone(), cx) {
             None => {}
             Some(Started::Ended(reply)) => replies.extend(reply),
-            Some(Started::Running(id, call, cancel)) => work.add(id, call, cancel, &shared.calls),
+            Some(Started::Running(unfinished, call, cancel)) => work.add(unfinished, call, cancel, &shared.calls),
         }
     }
     if work.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::calls::{Calls, Counted};
 use super::session::HttpSession;
-use linchpin_core::{Cancel, Id, RunningCall};
+use linchpin_core::{Cancel, RunningCall};
 use linchpin_proto::driver::{Out, Unfinished};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,8 +30,13 @@ impl Work {
     }
 
     /// Adds a call that is still running.
-    pub(crate) fn add(&mut self, id: Id, call: Box<dyn RunningCall>, cancel: Arc<dyn Cancel>, calls: &Arc<Calls>) {
-        let unfinished = Unfinished::new(self.session.clone(), id);
+    pub(crate) fn add(
+        &mut self,
+        unfinished: Unfinished<Arc<HttpSession>>,
+        call: Box<dyn RunningCall>,
+        cancel: Arc<dyn Cancel>,
+        calls: &Arc<Calls>,
+    ) {
         let counted = Counted::new(call, cancel.clone(), calls);
         self.calls.push(Call { unfinished, cancel, counted });
     }

@@ -14,6 +14,7 @@ use linchpin_proto::frame::{self, Frame, Unreadable};
 use linchpin_proto::http::{rules, sse};
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -29,6 +30,8 @@ struct Inner {
     observer: Option<Arc<dyn Observer>>,
     engine: Mutex<Engine>,
     outbox: Mutex<Outbox>,
+    /// Calls that run or have messages to queue.
+    sending: AtomicUsize,
 }
 
 /// Messages for the stream.
@@ -41,7 +44,7 @@ struct Outbox {
     /// For what the client declared.
     declared: Option<Reservation>,
     waker: Option<Waker>,
-    /// The stream ends when no call is running and no message is pending.
+    /// The stream ends when no call has more to say and no message is pending.
     draining: bool,
     closed: bool,
 }
@@ -56,7 +59,15 @@ impl Peer {
         let owner = principal.map(|principal| principal.identity().clone());
         let engine = Mutex::new(driver::engine(service));
         let observer = service.observer().cloned();
-        Peer(Arc::new(Inner { owner, limits, budget, observer, engine, outbox: Mutex::new(outbox) }))
+        Peer(Arc::new(Inner {
+            owner,
+            limits,
+            budget,
+            observer,
+            engine,
+            outbox: Mutex::new(outbox),
+            sending: AtomicUsize::new(0),
+        }))
     }
 
     pub(crate) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
@@ -101,19 +112,22 @@ impl Peer {
     /// The next event of the stream.
     pub(crate) fn poll_bytes(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
+            // Before the outbox: a call queues its last message before it is no longer counted.
+            let is_quiet = self.0.sending.load(Ordering::Acquire) == 0;
             let mut outbox = self.0.outbox();
             if let Some((event, notice)) = outbox.events.pop_front() {
                 outbox.notices -= usize::from(notice);
                 return Poll::Ready(Some(event));
             }
-            if outbox.closed {
+            if outbox.closed || (outbox.draining && is_quiet) {
                 return Poll::Ready(None);
             }
             outbox.waker = Some(cx.waker().clone());
             let (feed, draining) = (outbox.feed.clone(), outbox.draining);
             drop(outbox);
-            if draining && self.0.engine().running() == 0 {
-                return Poll::Ready(None);
+            // The last call may have ended before there was somebody to wake.
+            if draining && self.0.sending.load(Ordering::Acquire) == 0 {
+                continue;
             }
             let Some(feed) = feed else { return Poll::Pending };
             match ready!(feed.poll_next(cx)) {
@@ -217,8 +231,9 @@ impl Inner {
         };
         match event.deliver(&*shared.service, &context, |_, frame| self.push(frame, false)) {
             Received::Call(request) => {
-                let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
-                tokio::spawn(async move { inner.call(&*service, &calls, request, context).await });
+                let (counts, service, calls) =
+                    (Sending::new(self.clone()), shared.service.clone(), shared.calls.clone());
+                tokio::spawn(async move { counts.0.call(&*service, &calls, request, context).await });
             }
             Received::Reply(reply) => self.push(&reply.frame(), false),
             Received::Nothing => {}
@@ -232,13 +247,11 @@ impl Inner {
         request: Arc<Request>,
         context: Arc<RequestContext>,
     ) {
-        // Dropped after the call.
-        let _wakes = Wakes(self);
-        let mut unfinished = Unfinished::new(self, request.id.clone());
+        let unfinished = Unfinished::new(self, request.id.clone());
         let started = driver::in_task(|cx| driver::start(service, request, context, cx)).await;
         match unfinished.started(started) {
             Started::Ended(reply) => reply.into_iter().for_each(|reply| self.send(Out::Reply(reply))),
-            Started::Running(_, call, cancel) => {
+            Started::Running(mut unfinished, call, cancel) => {
                 let mut counted = Counted::new(call, cancel, calls);
                 let mut ended = false;
                 while !ended {
@@ -268,11 +281,19 @@ impl HasEngine for Inner {
     }
 }
 
-/// Wakes the stream when it is dropped: one that drains may end with its last call.
-struct Wakes<'a>(&'a Inner);
+/// Counts a call until it and its messages are gone, and then wakes the stream: one that drains may end with its last call.
+struct Sending(Arc<Inner>);
 
-impl Drop for Wakes<'_> {
+impl Sending {
+    fn new(inner: Arc<Inner>) -> Sending {
+        inner.sending.fetch_add(1, Ordering::Relaxed);
+        Sending(inner)
+    }
+}
+
+impl Drop for Sending {
     fn drop(&mut self) {
+        self.0.sending.fetch_sub(1, Ordering::Release);
         self.0.wake();
     }
 }
