@@ -1,5 +1,5 @@
-//! MCP Apps (the extension `io.modelcontextprotocol/ui`): pages of servers that show the results of tools, and the checks that a
-//! host needs to show them safely.
+//! MCP Apps (the extension `io.modelcontextprotocol/ui`): pages that show the results of a server's tools, and the
+//! checks that a host needs to show them safely.
 //!
 //! Use it through the crate `linchpin`, feature `apps`. A server adds an `App` and refers to it in a tool:
 //!

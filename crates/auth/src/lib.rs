@@ -1,6 +1,6 @@
 //! OAuth authorization for clients of the Model Context Protocol, from a server's 401 to a token on every request.
 //!
-//! A program configures [`OAuth`] and passes it to a client. It implements the protocol's
+//! A program configures [`OAuth`] and passes it to a client. `OAuth` implements the trait
 //! [`Authorizer`](linchpin_core::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
 //! the steps of the specification; `token_source` decides when they run. [`KnownServer`] provides only logins and
 //! tokens, for APIs that are not MCP servers.
@@ -13,7 +13,7 @@
 //!             └──────────────────► store
 //! ```
 //!
-//! Scopes, challenges, keys, proofs and documents are those of `linchpin_oauth`.
+//! The types for scopes, challenges, keys, proofs and documents are those of `linchpin_oauth`.
 //!
 //! Specification: "Authorization" with its pages, revisions 2025-03-26 to 2026-07-28, and the extensions for client
 //! credentials, enterprise-managed authorization, workload identity and DPoP.

@@ -17,8 +17,8 @@
 //! }
 //! ```
 //!
-//! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and, of
-//!   tools, [`RawCallToolResult`].
+//! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and,
+//!   for tools, [`RawCallToolResult`].
 //! * Calls that become tasks: [`Task`], [`Request::detached`], [`Client::book`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`], [`SamplingRequest`] and [`ServerMessage`], passed to the callbacks of

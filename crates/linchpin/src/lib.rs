@@ -69,18 +69,18 @@
 //! | `tls` | | HTTPS for servers |
 //! | `keys` | | keys for servers over HTTP, and issuers whose key sets are given |
 //! | `guard` | | access tokens of authorization servers, for servers over HTTP |
-//! | `issuer` | | an authorization server of one's own: an OAuth proxy over a provider, or users of one's own |
-//! | `redis` | | what authorization servers keep, in Redis or Valkey, for several nodes |
+//! | `issuer` | | your own authorization server: an OAuth proxy in front of a provider, or your own users |
+//! | `redis` | | storage of authorization servers in Redis or Valkey, for several nodes |
 //! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
-//! | `apps` | | MCP Apps: pages that show results of tools, and what a host sees to when it shows them |
+//! | `apps` | | MCP Apps: pages that show the results of tools, and the checks of hosts that show them |
 //! | `skills` | | skills: served with `server`, loaded and verified with `client` |
 //! | `validate` | | a full JSON Schema validator for arguments and results |
 //! | `tasks` | | tools whose calls may become tasks, kept in memory |
 //! | `tasks-sqlite` | | tasks in a file, which outlive the process |
 //! | `tasks-redis` | | tasks in Redis or Valkey, for several nodes |
-//! | `store` | | sessions, events of streams and changes in a store, with which another process goes on |
+//! | `store` | | sessions, stream events and changes in a store, from which another process can continue |
 //! | `store-sqlite` | | the same in a file, which outlives the process |
 //! | `store-redis` | | the same in Redis or Valkey, for several nodes |
 //! | `client` | | the API for hosts |
@@ -99,13 +99,13 @@
 //! * [`prelude`]: what most programs import.
 //! * The root of this crate: the API for servers. Start at `Server`, `Cx` and `Error`.
 //! * `client`: the API for hosts. Start at `Client` and `Connection`.
-//! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
-//!   transports of your own implement.
+//! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and the
+//!   traits that your own transports implement.
 //! * `auth`: OAuth for clients. `guard`: OAuth and keys for servers.
 //!   `issuer`: an authorization server to put in front of them.
 //! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
-//! * `docs/guide` in the repository: a guide, from a first server to deployment, and from other SDKs to this one.
+//! * `docs/guide` in the repository: a guide, from a first server to deployment, and to migrating from other SDKs.
 
 // This crate must never hold code: what is missing here belongs in one of the crates that it re-exports. It names what is
 // public, each thing at one path; only the prelude repeats.

@@ -17,7 +17,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Layers of requests run before those of handlers: here the audit also records the calls that the rate limit refuses.
+//! Request layers run before handler layers: here the audit also records the calls that the rate limit refuses.
 
 // Files import downwards, in this order:
 //

@@ -1,8 +1,9 @@
 //! The engine of the Model Context Protocol, without I/O.
 //!
-//! This crate owns: how frames are read ([`frame`]), which revision a message belongs to ([`era`]), which message is
-//! allowed when ([`engine`]), how transports drive calls ([`driver`]), the header and SSE rules of the HTTP transports ([`http`]), how a client finds out a
-//! server's revision ([`negotiation`]) and writes its messages ([`message_writer`]).
+//! This crate defines how frames are read ([`frame`]), which revision a message belongs to ([`era`]), which message is
+//! allowed when ([`engine`]), how transports drive calls ([`driver`]), the header and SSE rules of the HTTP transports
+//! ([`http`]), how a client determines a server's revision ([`negotiation`]), and how it writes its messages
+//! ([`message_writer`]).
 
 // It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
 // here is deterministic, so it is tested and fuzzed without a runtime.
