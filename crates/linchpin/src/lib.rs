@@ -71,7 +71,7 @@
 //! | `guard` | | access tokens of authorization servers, for servers over HTTP |
 //! | `issuer` | | your own authorization server: an OAuth proxy in front of a provider, or your own users |
 //! | `redis` | | storage of authorization servers in Redis or Valkey, for several nodes |
-//! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
+//! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, next to the MCP endpoint |
 //! | `middleware` | | rate limits, audit logs and Prometheus metrics for servers |
 //! | `otel` | | OpenTelemetry traces and metrics, for servers and clients |
 //! | `apps` | | MCP Apps: pages that show the results of tools, and the checks of hosts that show them |
