@@ -25,7 +25,7 @@ const ID_BYTES_MAX: usize = 4 << 10;
 const GRACE: Duration = Duration::from_secs(600);
 const WITHOUT_TTL: Duration = Duration::from_secs(30 * 86_400);
 
-/// A recorded task: the data that is needed to find it again at its server. Arguments and results are not recorded.
+/// A recorded task, with the data needed to find it again on its server. Arguments and results are not recorded.
 ///
 /// ```
 /// # async fn list(client: linchpin_client::Client) -> linchpin_client::Result<()> {

@@ -84,7 +84,7 @@ impl Client {
 
     /// Sets the callback for form elicitation, and declares the capability.
     ///
-    /// With sessions the callback runs in its own task, otherwise within the call that caused it.
+    /// In revisions with sessions, the callback runs in its own task; otherwise it runs within the call that caused it.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -178,8 +178,8 @@ impl Client {
 
     /// Sets the callback for log messages and the minimum level to request.
     ///
-    /// Messages arrive in order, outside of the tasks that read. If the callback is too slow, the oldest messages are
-    /// dropped.
+    /// Messages arrive in order, outside the tasks that read from the connection. If the callback is too slow, the
+    /// oldest messages are dropped.
     pub fn on_log(
         mut self,
         least: LoggingLevel,
@@ -190,20 +190,21 @@ impl Client {
         self
     }
 
-    /// Sets the callback for changed lists and resources, in order.
+    /// Sets the callback for changes to lists and resources, which are reported in order.
     ///
-    /// Lists are subscribed to automatically, resources with [`Connection::subscribe`]. After a reconnect, everything
-    /// is reported as changed.
+    /// Lists are subscribed to automatically; for resources, use [`Connection::subscribe`]. After a reconnect,
+    /// everything is reported as changed.
     pub fn on_change(mut self, hear: impl Fn(Change) + Send + Sync + 'static) -> Client {
         self.config.on_change = Some(Arc::new(hear));
         self
     }
 
-    /// Adds a handler for requests from servers with this method, for methods without a callback of their own.
+    /// Adds a handler for requests from servers with this method, if the method has no callback of its own.
     ///
-    /// In the revision without sessions, it handles input requests with this method. A request whose parameters cannot be
-    /// decoded is rejected. If the handler fails with an [`ErrorObject`], that is the response; any other error becomes an
-    /// internal error, whose message is sent to the server while its sources are not. Requests without a handler are rejected.
+    /// In the revision without sessions, it handles input requests with this method. A request whose parameters cannot
+    /// be decoded is rejected. If the handler fails with an [`ErrorObject`], that is the response; any other error
+    /// becomes an internal error, of which the message is sent to the server, but not its sources. Requests without a
+    /// handler are rejected.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -230,7 +231,7 @@ impl Client {
         self
     }
 
-    /// Adds a handler for notifications from servers with this name, for names without a callback of their own.
+    /// Adds a handler for notifications from servers with this name, if the name has no callback of its own.
     ///
     /// Notifications arrive in order, including those for [`Client::on_log`] and [`Client::on_change`]. Notifications whose
     /// parameters cannot be decoded are ignored.
@@ -261,7 +262,7 @@ impl Client {
         self
     }
 
-    /// Declares an extension, with its settings as JSON: in each request, or in `initialize` for servers with sessions.
+    /// Declares an extension with its settings as JSON, in each request or, for servers with sessions, in `initialize`.
     ///
     /// A result whose `resultType` is neither `complete` nor `input_required` is an error unless an extension is
     /// declared; then the host receives the result and checks its type.
@@ -271,7 +272,7 @@ impl Client {
         self
     }
 
-    /// Restricts the protocol revisions. Default: all; the newest that the server supports is used.
+    /// Restricts the protocol revisions. By default all are allowed. The newest one that the server supports is used.
     pub fn revisions(mut self, revisions: &[Revision]) -> Client {
         self.config.accepted = Features::all().filter(|features| revisions.contains(&features.revision)).collect();
         // Revisions of servers that were negotiated from other choices are not reused.
@@ -290,14 +291,14 @@ impl Client {
         self
     }
 
-    /// Sets the default timeout of calls. Default one minute; zero means no timeout.
+    /// Sets the default timeout for calls. Default: one minute; zero means no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Client {
         Arc::make_mut(&mut self.config.limits).calls.run_ms_max =
             u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// Sets a tap, which receives every message in both directions, HTTP heads and lines of standard error.
+    /// Sets a tap, which receives all messages in both directions, HTTP heads, and lines of standard error.
     pub fn tap(mut self, tap: impl Tap) -> Client {
         self.config.tap = Some(Arc::new(tap));
         self
@@ -313,7 +314,7 @@ impl Client {
         self
     }
 
-    /// Whether results are cached as long as the server allows (`ttlMs`). Default yes.
+    /// Sets whether results are cached for as long as the server allows (`ttlMs`). Default: yes.
     ///
     /// The cache is never shared between connections.
     pub fn cache(mut self, on: bool) -> Client {
@@ -331,23 +332,23 @@ impl Client {
         self
     }
 
-    /// Whether the client handles multi-round-trip requests: gathers the input and retries. Default yes.
+    /// Sets whether the client handles multi-round-trip requests by gathering the input and retrying. Default: yes.
     ///
-    /// Otherwise such a call returns a result for which [`crate::RawCallToolResult::input_required`] is true.
+    /// If not, such a call returns a result for which [`crate::RawCallToolResult::input_required`] is true.
     pub fn multi_round_trip(mut self, on: bool) -> Client {
         self.config.rounds = on;
         self
     }
 
-    /// Whether structured results are validated against the schemas of their tools. Default no.
+    /// Sets whether structured results are validated against the schemas of their tools. Default: no.
     ///
-    /// Needs the feature `validate`, and the list of tools; a call requests the list if necessary.
+    /// Requires the feature `validate` and the list of tools, which a call requests if necessary.
     pub fn check_results(mut self, on: bool) -> Client {
         self.config.check_results = on;
         self
     }
 
-    /// Declares no support for tasks: servers respond to every call directly, or reject it.
+    /// Does not declare support for tasks, so that servers respond to every call directly, or reject it.
     ///
     /// By default clients declare support, and awaiting a call that becomes a task waits for the task's result
     /// ([`crate::Task`]). Specification: the tasks extension of 2026-07-28; 2025-11-25 "Tasks".
@@ -356,13 +357,13 @@ impl Client {
         self
     }
 
-    /// Records tasks that have not ended in this directory, so that another process can continue to wait for them:
+    /// Records unfinished tasks in this directory, so that another process can continue to wait for them:
     /// [`Connection::tasks`] lists them, [`Connection::task`] waits for one.
     ///
-    /// The directory is created if necessary, for this user only (0700, its files 0600). An entry contains the identifier, the
-    /// server and the tool, but no arguments or results; it is written before the call continues, and removed at the end of
-    /// the task or 10 minutes after its time to live. At most 1,000 are kept. By default, a client and its clones remember
-    /// their tasks in memory.
+    /// The directory is created if necessary, accessible only by this user (0700, its files 0600). An entry contains
+    /// the identifier, the server and the tool, but no arguments or results. It is written before the call continues,
+    /// and removed when the task ends, or 10 minutes after its time to live has expired. At most 1,000 entries are
+    /// kept. By default, a client and its clones remember their tasks in memory.
     ///
     /// ```
     /// # async fn resume(transport: impl linchpin_core::Connector) -> linchpin_client::Result<()> {
@@ -397,10 +398,10 @@ impl Client {
         self.connect_to(Arc::new(connector)).await
     }
 
-    /// Like [`Client::connect`], for a transport chosen at run time. Cancel-safe.
+    /// Like [`Client::connect`], but for a transport chosen at run time. Cancel-safe.
     ///
     /// # Errors
-    /// Those of [`Client::connect`].
+    /// See [`Client::connect`].
     pub async fn connect_to(&self, connector: Arc<dyn Connector>) -> Result<Connection> {
         Ok(Connection::new(negotiate::connect(Arc::new(self.config.clone()), connector).await?))
     }

@@ -51,7 +51,7 @@ pub(crate) struct ClientConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReconnectPolicy {
-    /// Delay before the first attempt; doubles with each failed attempt, with jitter. Default 200 ms.
+    /// The delay before the first attempt. It doubles with each failed attempt, with jitter. Default 200 ms.
     pub first_ms: u64,
     /// Maximum delay. Default 30,000 ms.
     pub longest_ms: u64,

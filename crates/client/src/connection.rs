@@ -80,12 +80,12 @@ impl Connection {
         self.live().map_or(Revision::LATEST, |live| live.agreed.features.revision)
     }
 
-    /// Returns whether requests are stateless, as in the newest revision, instead of in a session.
+    /// Returns whether requests are stateless, as in the newest revision, rather than part of a session.
     pub fn stateless(&self) -> bool {
         self.live().is_some_and(|live| !live.agreed.features.has_sessions)
     }
 
-    /// Returns the server's name and version, if sent. Not verified.
+    /// Returns the server's name and version, if it sent them. They are not verified.
     pub fn server(&self) -> Option<Implementation> {
         self.live().and_then(|live| live.agreed.server.clone())
     }
@@ -110,7 +110,7 @@ impl Connection {
         self.live().map(|live| live.agreed.result.to_string()).unwrap_or_default()
     }
 
-    /// Calls a tool. `arguments` serialises to an object; `()` means no arguments.
+    /// Calls a tool. `arguments` must serialise to an object; `()` means no arguments.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result};
@@ -160,7 +160,7 @@ impl Connection {
         Request::new(self, request)
     }
 
-    /// Returns all tools, from the cache while fresh. Empty if the server has no tools.
+    /// Returns all tools, from the cache while it is fresh. The list is empty if the server has no tools.
     ///
     /// Cancel-safe: dropping the future cancels the request for the current page.
     ///
@@ -215,7 +215,7 @@ impl Connection {
         Pages::new(self)
     }
 
-    /// Reads a resource, from the cache while fresh.
+    /// Reads a resource, from the cache while it is fresh.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result};
@@ -235,7 +235,7 @@ impl Connection {
         Request::new(self, Ok(request)).cached(Key { method: "resources/read", which: uri.to_owned() })
     }
 
-    /// Requests a prompt. `arguments` serialises to an object of strings; `()` means no arguments.
+    /// Requests a prompt. `arguments` must serialise to an object of strings; `()` means no arguments.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result};
@@ -246,7 +246,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When awaited: [`Error`], also if `arguments` has another shape.
+    /// When awaited: [`Error`], including if `arguments` has another shape.
     #[doc(alias = "get_prompt")]
     #[doc(alias = "getPrompt")]
     pub fn prompt(&self, name: &str, arguments: impl Serialize) -> Request<Decoded<GetPromptResult>> {
@@ -270,7 +270,7 @@ impl Connection {
         Request::new(self, request)
     }
 
-    /// Completes an argument of a prompt. `known` are the other arguments entered so far.
+    /// Completes an argument of a prompt. `known` contains the other arguments that have been entered so far.
     ///
     /// # Errors
     /// When awaited: [`Error`].
@@ -323,12 +323,12 @@ impl Connection {
         Request::new(self, written.map(|()| request).map_err(unwritable))
     }
 
-    /// Sends any request.
+    /// Sends a request with any method.
     ///
-    /// `params` serialises to an object, or is `()`. Its `_meta` is merged into the required one.
+    /// `params` must serialise to an object, or be `()`. Its `_meta` is merged into the one that the protocol requires.
     ///
     /// # Errors
-    /// When awaited: [`Error`], also if `params` has another shape.
+    /// When awaited: [`Error`], including if `params` has another shape.
     pub fn request(&self, method: &str, params: impl Serialize) -> Request<Decoded<Box<RawValue>>> {
         let mut request = RequestParts::new(method.to_owned());
         let bad = |why: String| Err(Error::new(ErrorKind::InvalidRequest, format!("the params of {method} {why}")));
@@ -346,9 +346,9 @@ impl Connection {
         Request::new(self, request)
     }
 
-    /// Sends a notification. `params` serialises to an object, or is `()`.
+    /// Sends a notification. `params` must serialise to an object, or be `()`.
     ///
-    /// Dropping the future may leave it unsent.
+    /// If the future is dropped, the notification may not be sent.
     ///
     /// # Errors
     /// If `params` has another shape, or the notification cannot be sent.
@@ -402,7 +402,7 @@ impl Connection {
         listen::listen(&self.core, interests).await
     }
 
-    /// Subscribes to changes of one resource; see [`Connection::listen`]. Cancel-safe.
+    /// Subscribes to changes to one resource; see [`Connection::listen`]. Cancel-safe.
     ///
     /// # Errors
     /// See [`Connection::listen`].
@@ -410,7 +410,8 @@ impl Connection {
         self.listen(ChangeFilter::new().resource(uri)).await
     }
 
-    /// Sets the minimum level of log messages: with a session from now on, otherwise for each call.
+    /// Sets the minimum level of log messages. In a session it applies from now on; otherwise it is sent with each
+    /// call.
     ///
     /// If the future is dropped, a server with a session may not be notified.
     ///
@@ -423,9 +424,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Notifies a server with sessions that the roots changed. No effect on stateless connections.
+    /// Notifies a server with sessions that the roots changed. Has no effect on stateless connections.
     ///
-    /// Dropping the future may leave it unsent.
+    /// If the future is dropped, the notification may not be sent.
     ///
     /// # Errors
     /// If it cannot be sent.
@@ -445,7 +446,7 @@ impl Connection {
         self.live().and_then(|live| live.lost.get().cloned()).map(Error::from)
     }
 
-    /// Closes the connection gracefully, for all clones: running calls fail, a child is given time to exit.
+    /// Closes the connection gracefully, for all clones: running calls fail, and a child process is given time to exit.
     ///
     /// Dropping the future does not reopen the connection; it only stops waiting for the server.
     pub async fn close(&self) {

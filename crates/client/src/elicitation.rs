@@ -42,7 +42,8 @@ impl ElicitForm {
         ElicitForm { server, message: params.message, schema: params.requested_schema }
     }
 
-    /// Submits the form: an object whose members are the fields. Missing fields get their defaults.
+    /// Submits the form. `content` must serialise to an object whose members are the fields; missing fields get their
+    /// defaults.
     ///
     /// Content that does not match the form is an error for the server and for the call.
     pub fn accept<T: Serialize>(&self, content: T) -> ElicitResult {
@@ -60,12 +61,12 @@ impl ElicitForm {
         ElicitResult::accept(BTreeMap::<String, ElicitValue>::new())
     }
 
-    /// The user declined.
+    /// Returns the result for a user who declined.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::decline()
     }
 
-    /// The user dismissed the form without a choice.
+    /// Returns the result for a user who dismissed the form without a choice.
     pub fn cancel(&self) -> ElicitResult {
         ElicitResult::cancel()
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A boxed error, for example of the host's callbacks.
+/// A boxed error, for example from a callback of the host.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The error of a connection or a call.
@@ -72,13 +72,13 @@ pub enum ErrorKind {
     Unauthorized,
     /// The server returned a JSON-RPC error, see [`Error::rpc`].
     Rpc,
-    /// The tool failed (`isError`); the message is its text. Only from methods that decode the result.
+    /// The tool failed (`isError`); the message is its text. Only returned by methods that decode the result.
     Tool,
     /// No response within the timeout of the call.
     Timeout,
     /// The server requested input more often than the client's limits allow.
     TooManyRoundTrips,
-    /// A server request that this client cannot handle, or a result of the host that does not match it. If the host's
+    /// The client cannot handle a server request, or the host's result does not match the request. If the host's
     /// callback failed, its error is the source.
     Input,
     /// The definition of the tool is invalid, and the client refuses to call it.
@@ -91,7 +91,7 @@ pub enum ErrorKind {
     Closed,
     /// The server does not know the task: it never existed, was deleted, or belongs to another principal.
     TaskLost,
-    /// The task was cancelled before its end.
+    /// The task was cancelled before it ended.
     TaskCancelled,
     /// The task did not end within the time that the host waits. It continues to run; see [`Error::task_id`].
     StillRunning,
@@ -204,7 +204,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of the transport, if that failed or could not be opened.
+    /// Returns the error of the transport, if the transport failed or could not be opened.
     pub fn transport(&self) -> Option<&TransportError> {
         match &self.0.cause {
             Cause::Transport(why) => Some(why),
@@ -212,8 +212,8 @@ impl Error {
         }
     }
 
-    /// Returns the identifier of the task that the error is about: of [`ErrorKind::StillRunning`], [`ErrorKind::TaskLost`] and
-    /// [`ErrorKind::TaskCancelled`].
+    /// Returns the identifier of the task that the error is about, for [`ErrorKind::StillRunning`],
+    /// [`ErrorKind::TaskLost`] and [`ErrorKind::TaskCancelled`].
     pub fn task_id(&self) -> Option<&str> {
         match &self.0.cause {
             Cause::Task(id) => Some(id),

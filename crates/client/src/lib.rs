@@ -101,7 +101,7 @@ pub use task::{Task, TaskState};
 /// The result of client operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A change at a server.
+/// A change on a server.
 ///
 /// ```
 /// use linchpin_client::{Change, Client};
@@ -121,6 +121,6 @@ pub enum Change {
     Prompts,
     /// The lists of resources and templates.
     Resources,
-    /// The resource of this URI.
+    /// The resource with this URI.
     Updated(String),
 }

@@ -122,7 +122,7 @@ pub struct Page<T> {
 pub struct Listing<T> {
     /// The items, in the server's order.
     pub items: Vec<T>,
-    /// Rejected definitions: malformed, or in violation of the specification.
+    /// Definitions that were rejected because they are malformed or violate the specification.
     ///
     /// A rejected tool cannot be called.
     pub refused: Vec<Refusal>,

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A stream of changes. Ends with the connection; dropping it unsubscribes. Also a [`Stream`].
+/// A stream of changes, which ends with the connection. Dropping it unsubscribes. It implements [`Stream`].
 ///
 /// It resubscribes after a reconnect and then reports everything in its filter as changed, because changes may have
 /// been missed. If changes arrive faster than they are read, the oldest are dropped (`messages.queued_max`).
@@ -45,8 +45,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns the next change; `None` once the connection has ended, or the server refuses the subscription after a
-    /// reconnect. Cancel-safe.
+    /// Returns the next change, or `None` once the connection has ended or the server has refused the subscription
+    /// after a reconnect. Cancel-safe.
     pub async fn next(&mut self) -> Option<Change> {
         self.listener.queue.next().await
     }

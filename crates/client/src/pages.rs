@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The pages of a list, requested on demand. Also a [`Stream`].
+/// The pages of a list, requested on demand. It implements [`Stream`].
 ///
 /// ```
 /// use linchpin_types::resource::Resource;
@@ -42,10 +42,10 @@ impl<T: Listed> Pages<T> {
         Pages { _connection: connection.clone(), core: connection.core().clone(), next: Next::Fetch(None) }
     }
 
-    /// Returns the next page; `None` after the last, and after an error. Cancel-safe.
+    /// Returns the next page, or `None` after the last page or an error. Cancel-safe.
     ///
     /// # Errors
-    /// Those of [`Connection::tools`], without its limits for whole lists.
+    /// Those of [`Connection::tools`], except that the limits for whole lists do not apply.
     pub async fn next(&mut self) -> Option<Result<Page<T>>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

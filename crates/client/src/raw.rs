@@ -88,7 +88,7 @@ impl fmt::Debug for RawOptions {
 /// }
 /// ```
 pub struct RawConnection {
-    /// The transport, settled.
+    /// The transport, on which the revision has been negotiated.
     pub transport: Arc<dyn ClientTransport>,
     /// The revision, and the server's first message.
     pub agreed: Agreed,

@@ -121,9 +121,9 @@ impl<T: Received> Request<T> {
 
     /// Sets the timeout of this request; zero means no timeout.
     ///
-    /// If progress was requested, each progress notification resets the timeout. While the host answers what the server
-    /// requests during the call, such as input of the user, it is paused, and begins again with the answer. Both up to
-    /// `calls.run_with_progress_ms_max`.
+    /// If progress was requested, each progress notification resets the timeout. The timeout is paused while the host
+    /// handles a server request during the call, such as one for user input, and starts again with the host's answer.
+    /// In both cases `calls.run_with_progress_ms_max` is the upper limit.
     pub fn timeout(mut self, timeout: Duration) -> Request<T> {
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self
@@ -152,7 +152,7 @@ impl<T: Received> Request<T> {
     /// Adds a member to `_meta`, for example `traceparent`.
     ///
     /// # Errors
-    /// When the request is awaited: if `value` cannot be JSON.
+    /// When the request is awaited: if `value` cannot be serialised to JSON.
     pub fn meta(mut self, name: impl Into<String>, value: impl Serialize) -> Request<T> {
         if let Ok(request) = &mut self.request {
             let written = request.meta.get_or_insert_with(Meta::new).insert_as(name, &value);
@@ -175,8 +175,8 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Sets the name of the request's target, for methods of extensions that require it: over HTTP it is sent in the header
-    /// `Mcp-Name`, in revisions that have it. For the specification's methods the client sets it.
+    /// Sets the name of the request's target, for methods of extensions that require it. Over HTTP it is sent in the
+    /// header `Mcp-Name`, in revisions that have that header. For the specification's own methods, the client sets it.
     pub fn named(mut self, about: &str) -> Request<T> {
         if let Ok(request) = &mut self.request {
             request.about = Some(about.into());
@@ -184,7 +184,7 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
+    /// Sets whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
     pub fn multi_round_trip(mut self, on: bool) -> Request<T> {
         self.rounds = on;
         self
@@ -400,7 +400,7 @@ impl<T> Steps<T> {
         Steps { watched: Some(watched), work: Some(work), done: None }
     }
 
-    /// Returns the next item; `None` after the last. Cancel-safe.
+    /// Returns the next item, or `None` after the last. Cancel-safe.
     pub async fn next(&mut self) -> Option<Step<T>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

@@ -99,7 +99,7 @@ impl Round {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The amount done. Increases.
+    /// The amount done so far, which increases.
     pub progress: f64,
     /// The total amount, if known.
     pub total: Option<f64>,

@@ -17,7 +17,7 @@ pub(crate) struct Response {
     pub(crate) result_type: ResultType,
 }
 
-/// The JSON text of a result, and where its members are in it.
+/// The JSON text of a result, and the positions of its members.
 pub struct ResultText {
     pub(crate) text: ByteString,
     pub(crate) members: ResultMembers,

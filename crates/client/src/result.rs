@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::ops::Deref;
 
-/// A `CallToolResult` as it was received: each method decodes what it needs, [`RawCallToolResult::result`] all of it.
+/// A `CallToolResult` as received. Each method decodes only what it needs; [`RawCallToolResult::result`] decodes all of
+/// it.
 ///
 /// ```
 /// # use linchpin_client::{RawCallToolResult, Result};
@@ -70,8 +71,8 @@ impl RawCallToolResult {
 
     /// Returns whether the server requires input first.
     ///
-    /// Only if [`crate::Client::multi_round_trip`] is off. [`RawCallToolResult::decode`] it as
-    /// [`linchpin_types::mrtr::InputRequiredResult`].
+    /// This happens only if [`crate::Client::multi_round_trip`] is off. Use [`RawCallToolResult::decode`] to decode it
+    /// as [`linchpin_types::mrtr::InputRequiredResult`].
     pub fn input_required(&self) -> bool {
         self.input_required
     }

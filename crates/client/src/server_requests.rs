@@ -46,17 +46,17 @@ pub struct ElicitUrl {
 }
 
 impl ElicitUrl {
-    /// The user agreed and was sent to the URL.
+    /// Returns the result for a user who agreed and was sent to the URL.
     pub fn accept(&self) -> ElicitResult {
         ElicitResult::accept_url()
     }
 
-    /// The user declined.
+    /// Returns the result for a user who declined.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::decline()
     }
 
-    /// The user dismissed the request without a choice.
+    /// Returns the result for a user who dismissed the request without a choice.
     pub fn cancel(&self) -> ElicitResult {
         ElicitResult::cancel()
     }

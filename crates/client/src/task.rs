@@ -20,7 +20,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A handle to a task at a server: a call that continues to run independently of the request.
+/// A handle to a task on a server: a call that continues to run independently of the request.
 ///
 /// Awaiting it waits for the end of the task and returns the result of the call. Meanwhile the task is polled at the interval
 /// that the server requests, the client subscribes to its changes if the server supports that, and its input requests are
@@ -72,7 +72,7 @@ pub struct Task {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskState {
-    /// Identifier, status, message, times.
+    /// The task's identifier, status, message and times.
     pub task: TaskInfo,
     /// The open input requests by key: `{"method": …, "params": …}`. Servers with sessions send theirs as requests.
     pub input_requests: BTreeMap<String, Box<RawValue>>,
@@ -138,7 +138,7 @@ impl Task {
         self.tool.as_deref()
     }
 
-    /// Sets how long to wait when awaited; zero means no timeout. Default: `calls.task_ms_max`, an hour.
+    /// Sets how long awaiting the task may take; zero means no timeout. Default: `calls.task_ms_max`, an hour.
     ///
     /// After the timeout the error is [`ErrorKind::StillRunning`], and the task continues to run.
     pub fn timeout(mut self, timeout: Duration) -> Task {
@@ -200,10 +200,11 @@ impl Task {
         }
     }
 
-    /// Requests that the server cancels the task. It may complete nevertheless if it is about to.
+    /// Asks the server to cancel the task. The task may complete nevertheless if it is about to end.
     ///
     /// # Errors
-    /// [`Error`]; servers with sessions refuse to cancel a task that has ended, and may not have cancellation at all.
+    /// [`Error`]; servers with sessions refuse to cancel a task that has ended, and may not support cancellation at
+    /// all.
     pub async fn cancel(&self) -> Result<()> {
         if self.done.is_some() {
             return Ok(());
