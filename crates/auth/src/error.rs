@@ -82,39 +82,39 @@ impl Error {
         Error::new(self.0.kind.clone(), format!("{what}: {}", self.0.message))
     }
 
-    /// Whether the authorization server returned this error code (RFC 6749 section 5.2 and similar).
+    /// Returns whether the authorization server returned this error code (RFC 6749 section 5.2 and similar).
     pub fn is_refused_with(&self, code: &str) -> bool {
         matches!(&self.0.kind, Kind::Refused(refused) if refused == code)
     }
 
-    /// Whether the authorization server returned an error code.
+    /// Returns whether the authorization server returned an error code.
     pub fn is_refused(&self) -> bool {
         matches!(self.0.kind, Kind::Refused(_))
     }
 
-    /// Whether the configuration is incomplete or the server's URL is invalid; the message says what to set.
+    /// Returns whether the configuration is incomplete or the server's URL is invalid; the message says what to set.
     pub fn is_setup(&self) -> bool {
         matches!(self.0.kind, Kind::Setup | Kind::Unregistered)
     }
 
-    /// Whether the authorization server neither knows the client nor registers it.
+    /// Returns whether the authorization server neither knows the client nor registers it.
     ///
     /// Use a pre-registered client in this case, see [`OAuth::pre_registered`](crate::OAuth::pre_registered).
     pub fn is_registration(&self) -> bool {
         matches!(self.0.kind, Kind::Registration | Kind::Unregistered)
     }
 
-    /// Whether no login is needed, because the server accepts requests without a token.
+    /// Returns whether no login is needed, because the server accepts requests without a token.
     pub fn is_unprotected(&self) -> bool {
         self.0.kind == Kind::Unprotected
     }
 
-    /// Whether a login failed.
+    /// Returns whether a login failed.
     pub fn is_login(&self) -> bool {
         self.0.kind == Kind::Login
     }
 
-    /// Whether a server could not be reached, so that a later retry may succeed.
+    /// Returns whether a server could not be reached, so that a later retry may succeed.
     pub fn is_unreachable(&self) -> bool {
         self.0.kind == Kind::Unreachable
     }

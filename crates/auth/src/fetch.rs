@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Sends HTTP requests for the flow.
+/// An HTTP client that sends the requests of the flow.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -40,11 +40,11 @@ use url::Url;
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///
-    /// Must not follow redirects or add credentials, connects only to addresses within `reach`, and rejects
-    /// bodies of more than `max` bytes.
+    /// An implementation must not follow redirects or add credentials. It must connect only to addresses within
+    /// `reach`, and reject bodies of more than `max` bytes.
     ///
     /// # Errors
-    /// Why the request failed, without its headers or body.
+    /// The reason why the request failed, without its headers or body.
     fn fetch(
         &self,
         request: Request<Bytes>,

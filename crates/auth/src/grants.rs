@@ -20,7 +20,7 @@ pub(crate) enum NonInteractive {
     Workload(Workload),
 }
 
-/// An assertion (a JWT or a SAML assertion) of a party that the authorization server trusts. It is exchanged for
+/// An assertion (a JWT or a SAML assertion) from a party that the authorization server trusts. It is exchanged for
 /// tokens.
 ///
 /// ```

@@ -50,8 +50,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// authorization servers, their endpoints) must be at public addresses if the server is at a public one; public or
 /// loopback if the server is at a loopback address; public or private, but not loopback and not link-local, if the
 /// server is at a private address. The server's own origin is always allowed. [`OAuth::reach`] overrides this. A
-/// response may have 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each checked by
-/// the same rules.
+/// response may be up to 256 KiB long and take up to 30 s; redirects are followed for metadata only, at most three, and
+/// each is checked by the same rules.
 #[derive(Clone)]
 pub struct OAuth {
     shared: Arc<Shared>,
@@ -106,7 +106,7 @@ impl OAuth {
         OAuth::of(config, self.web)
     }
 
-    /// Sets how users log in. Default: no login; a server that requires one is an error.
+    /// Sets how users log in. By default there is no login, and a server that requires one causes an error.
     #[must_use]
     pub fn login(self, login: impl Login) -> OAuth {
         self.with(|config| config.login = Some(Arc::new(login)))
@@ -130,7 +130,7 @@ impl OAuth {
         self.with(|config| config.client_name = name.into())
     }
 
-    /// Sets the URL of the client metadata document, the client id for authorization servers that support it.
+    /// Sets the URL of the client metadata document, which is the client id for authorization servers that support it.
     ///
     /// It must be `https`, with a path. The document's `redirect_uris` must contain the login's redirect URI.
     #[must_use]
@@ -244,7 +244,7 @@ impl OAuth {
 
     /// Removes every token and registration for a server, and returns how many there were.
     ///
-    /// If the authorization server supports it, the refresh token is revoked; failures of that are ignored.
+    /// If the authorization server supports it, the refresh token is revoked; a failure to revoke it is ignored.
     ///
     /// # Errors
     /// If the URL is invalid or the store cannot be read or written.

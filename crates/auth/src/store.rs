@@ -21,7 +21,7 @@ use linchpin_oauth::Secret;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Stores what authorization servers have issued.
+/// A store for what authorization servers have issued.
 ///
 /// The futures are cancel-safe in the sense that a dropped `save` takes effect either completely or not at all.
 ///
@@ -43,19 +43,19 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Returns the value of a key, if any.
     ///
     /// # Errors
-    /// If the store cannot be read, or not safely.
+    /// If the store cannot be read, or cannot be read safely.
     fn load(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Option<Stored>>>;
 
     /// Stores a value under a key, replacing a previous one.
     ///
     /// # Errors
-    /// If the store cannot be written, or not safely.
+    /// If the store cannot be written, or cannot be written safely.
     fn save(&self, key: &StoreKey, value: &Stored) -> BoxFuture<'_, io::Result<()>>;
 
     /// Removes the value of a key. A missing key is not an error.
     ///
     /// # Errors
-    /// If the store cannot be written, or not safely.
+    /// If the store cannot be written, or cannot be written safely.
     fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>>;
 
     /// Waits for an exclusive turn to get tokens for this key, across all programs that use the same store.
@@ -74,7 +74,7 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Returns all keys, sorted.
     ///
     /// # Errors
-    /// If the store cannot be read, or not safely.
+    /// If the store cannot be read, or cannot be read safely.
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>>;
 }
 
@@ -247,7 +247,7 @@ pub struct Registered {
 pub struct Tokens {
     /// The token that is sent with requests.
     pub access_token: Secret,
-    /// The token with which the next access token is requested.
+    /// The token that is used to request the next access token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
     /// The token type as returned by the server: `Bearer` or `DPoP`.

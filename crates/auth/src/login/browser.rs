@@ -38,7 +38,7 @@ const PATH: &str = "/callback";
 type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
-/// Opens the user's browser and waits for the callback, by default on `http://127.0.0.1:PORT/callback`.
+/// A login that opens the user's browser and waits for the callback, by default on `http://127.0.0.1:PORT/callback`.
 ///
 /// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It accepts
 /// only requests with a loopback address in `Host` and, if the browser sends this information, only navigations, so
@@ -83,14 +83,14 @@ impl Browser {
         }
     }
 
-    /// Sets the port, for clients that are registered with it; 0 for any.
+    /// Sets the port, for clients that are registered with a fixed one; 0 means any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Browser {
         self.port = port;
         self
     }
 
-    /// Names the host `localhost` in the redirect URI, for clients that are registered with it.
+    /// Uses the host `localhost` in the redirect URI, for clients that are registered with it.
     #[must_use]
     pub fn localhost(mut self) -> Browser {
         self.host = "localhost";
@@ -113,7 +113,7 @@ impl Browser {
 
     /// Sets a function that shows each URL to the user, in case the browser does not open, or the wrong one does.
     ///
-    /// If a notice is set, it is not an error if no browser can be opened.
+    /// With a notice, it is not an error if no browser can be opened.
     #[must_use]
     pub fn notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Browser {
         self.notice = Some(Arc::new(notice));

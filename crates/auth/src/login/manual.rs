@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// browser's address bar.
 const PASTE_REDIRECT_URI: &str = "http://127.0.0.1:41718/callback";
 
-/// Shows the authorization URL and reads the callback URL that the user copies from the browser.
+/// A login that shows the authorization URL and reads the callback URL that the user copies from the browser.
 ///
 /// # Example
 ///
@@ -99,7 +99,7 @@ impl fmt::Debug for ManualLogin {
     }
 }
 
-/// Calls a closure, for tests and for programs with their own way to reach the user.
+/// A login that calls a closure, for tests and for programs with their own way to reach the user.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::Headless};

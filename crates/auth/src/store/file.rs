@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: usize = 4 << 20;
 /// The version of the file format; a file of a later version is not touched.
 const VERSION: u32 = 1;
 
-/// Stores tokens in one JSON file.
+/// A store that keeps tokens in one JSON file.
 ///
 /// The file has the mode 0600 and its directory, if it is created, 0700. A file is rejected if other users may read or
 /// write it, if it belongs to another user, or if it is a symbolic link; so is a directory that other users may write

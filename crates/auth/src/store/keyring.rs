@@ -38,8 +38,8 @@ const INDEX: &str = "index";
 /// How often a value is read again when another process changes it meanwhile.
 const READS_MAX: u32 = 3;
 
-/// Stores everything in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
-/// KeePassXC), the login keychain on macOS, the Credential Manager on Windows.
+/// A store in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet, KeePassXC), the
+/// login keychain on macOS, the Credential Manager on Windows.
 ///
 /// The keyring may prompt the user for its password, so each operation may take up to two minutes. Processes that
 /// change the same keyring are synchronized with a lock file in the user's state directory. A value that is too large

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Stores tokens in memory. Clones share the entries.
+/// A store that keeps tokens in memory. Clones share the entries.
 ///
 /// # Example
 ///
