@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use linchpin_core::service::BoxFuture;
 
-/// Sends the requests of a guard to issuers: for metadata, keys and token introspection.
+/// An HTTP client for a guard's requests to issuers: for metadata, keys and token introspection.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -24,10 +24,11 @@ use linchpin_core::service::BoxFuture;
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///
-    /// Must not follow redirects, and must reject bodies of more than `max` bytes. The guard applies a timeout.
+    /// An implementation must not follow redirects, and must reject bodies of more than `max` bytes. The guard applies
+    /// a timeout.
     ///
     /// # Errors
-    /// Why the request failed, without its headers or body.
+    /// The reason why the request failed, without its headers or body.
     fn fetch(&self, request: Request<Bytes>, max: usize) -> BoxFuture<'static, Result<Response<Bytes>, String>>;
 }
 

@@ -21,7 +21,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-/// Admits requests with an access token of a trusted issuer, or with a key.
+/// A gate that admits requests with an access token of a trusted issuer, or with a key.
 ///
 /// ```no_run
 /// use linchpin_guard::{Guard, Keys};
@@ -128,8 +128,8 @@ impl Guard {
         self.with(|config| config.implies.push((scope.into(), implied.into_iter().map(Into::into).collect())))
     }
 
-    /// Also admits requests without credentials, without a principal. Items that require scopes respond to them with a
-    /// challenge.
+    /// Also admits requests without credentials; they have no principal. Items that require scopes respond to them with
+    /// a challenge.
     #[must_use]
     pub fn optional(self) -> Guard {
         self.with(|config| config.optional = true)
@@ -162,8 +162,8 @@ impl Guard {
         self.with(|config| config.dpop = dpop)
     }
 
-    /// Requires a nonce of this server in each proof, which is valid for one minute. By default, nonces are only
-    /// required while there are too many proofs to remember.
+    /// Requires each proof to contain a nonce of this server, which is valid for one minute. By default, nonces are
+    /// only required while there are too many proofs to remember.
     #[must_use]
     pub fn dpop_nonces(self) -> Guard {
         self.with(|config| config.nonces = true)
@@ -188,11 +188,11 @@ impl Guard {
         self.with(|config| config.proxies.extend(proxies))
     }
 
-    /// Remembers DPoP proofs in a store instead of this process, so that a proof that was sent to one node is rejected
-    /// by all others with the same store. Nonces are then valid at all of these nodes.
+    /// Remembers DPoP proofs in a store instead of in this process, so that a proof that was sent to one node is
+    /// rejected by all others with the same store. Nonces are then valid at all of these nodes.
     ///
     /// Requests with a proof wait for the store, and get the status 503 while it is unavailable. With
-    /// [`Store::durable`], a proof is not forgotten after a power failure either.
+    /// [`Store::durable`], proofs are remembered even after a power failure.
     ///
     /// ```
     /// use linchpin_guard::{Dpop, Guard};
@@ -244,7 +244,7 @@ impl Guard {
         }
     }
 
-    /// Returns a tower layer with this guard, for services outside of Linchpin, or that are mounted without options.
+    /// Returns a tower layer with this guard, for services outside Linchpin or mounted without options.
     ///
     /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies,
     /// so [`Dpop::Profile`] requires the guard to be used as a gate.

@@ -19,9 +19,9 @@ const NAME_BYTES_MAX: usize = 1_024;
 /// The JSON-RPC error of a request that is refused because it could not be recorded.
 const UNRECORDED: i32 = -31008;
 
-/// An audit log: one line of JSON for each tool call, resource read, prompt request and custom method, with its caller, time
-/// and outcome. Other requests, such as lists, are not recorded. Of arguments only the SHA-256 is recorded, and nothing of
-/// results.
+/// An audit log: one line of JSON for each tool call, resource read, prompt request and custom method, with its caller,
+/// time and outcome. Other requests, such as lists, are not recorded. Of the arguments, only the SHA-256 is recorded;
+/// results are not recorded at all.
 ///
 /// ```
 /// use linchpin_middleware::Audit;
@@ -71,8 +71,8 @@ impl Audit {
         options.open(path).map(Audit::writer)
     }
 
-    /// Creates an audit log that writes to any writer, for example standard error. Each line is one call of `write`, unless
-    /// that writes only a part.
+    /// Creates an audit log that writes to any writer, for example standard error. Each line is written with one call
+    /// of `write`, unless that call writes only part of it.
     pub fn writer(out: impl Write + Send + 'static) -> Audit {
         Audit { sink: Arc::new(Mutex::new(Sink { out: Box::new(out), pending: Vec::new() })) }
     }
@@ -86,7 +86,7 @@ impl Audit {
     }
 
     /// Returns the layer, for `Server::layer_requests`. If it is added last, it records all calls, including those that
-    /// other layers refuse, of tools that do not exist, and for which scopes are missing.
+    /// other layers refuse, those of tools that do not exist, and those that lack the required scopes.
     pub fn layer(self) -> impl Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync + 'static {
         move |call, next| {
             if !is_recorded(call.method()) {

@@ -26,16 +26,16 @@ const OTHER: &str = "_OTHER";
 /// | `mcp_server_request_bytes_total`, `mcp_server_response_bytes_total`: the messages of calls | |
 /// | `mcp_server_dropped_notifications_total` | |
 ///
-/// `error_type` is absent for a success, `tool_error` for a result with `isError`, the code of a JSON-RPC error, or
-/// `cancelled`. Principals, arguments and URIs are not used as labels.
+/// `error_type` is absent on success; otherwise it is `tool_error` for a result with `isError`, the code of a JSON-RPC
+/// error, or `cancelled`. Principals, arguments and URIs are not used as labels.
 ///
-/// The number of labels is bounded, whatever clients send:
+/// The number of distinct labels is bounded, whatever clients send:
 ///
 /// - The method is `_OTHER` in calls that end with -32601 (no such method).
-/// - The tool or prompt is `_OTHER` in calls that end with -32602 (no such name, invalid parameters), unless a call of it
-///   ended otherwise before.
+/// - The tool or prompt is `_OTHER` in calls that end with -32602 (no such name, invalid parameters), unless an earlier
+///   call of it ended otherwise.
 /// - After 1,000 combinations of labels, calls with a new one have the method `_OTHER` and no tool or prompt; their
-///   `error_type` is `_OTHER` if it would be a code.
+///   `error_type` is `_OTHER` if it would otherwise be a code.
 ///
 /// Clones share their counters.
 ///
@@ -88,7 +88,7 @@ struct Histogram {
 }
 
 impl Metrics {
-    /// Creates metrics without any calls.
+    /// Creates metrics in which no calls have been counted yet.
     pub fn new() -> Metrics {
         Metrics::default()
     }

@@ -18,17 +18,18 @@ const ROUNDS: u32 = 4;
 /// The JSON-RPC error of a request that is refused; for tools it is a result with `isError`.
 const LIMITED: i32 = -31005;
 
-/// Limits how often a caller may use each tool, resource and prompt.
+/// A limit on how often a caller may use each tool, resource and prompt.
 ///
 /// A caller is identified by its principal, or else by its address (in IPv6, by its 64-bit network); clients without either,
 /// on pipes and unix sockets, share one limit. Behind a proxy, addresses are those of the proxy unless a layer inserts the
 /// client's `SocketAddr` into the request's extensions.
 ///
 /// Each caller has a token bucket for each tool, prompt, resource and resource template, or [one for all of
-/// them](RateLimit::over_all_items): a call takes one token, and tokens are refilled at a constant rate. When the client of a
-/// stateless revision is asked something, the request that brings the answer takes no token, up to four times for each token.
-/// In `Server::layer_requests`, where names may be of items that do not exist, there is a bucket for each method. A call without a token is refused: the result of a tool is an error that tells the
-/// model when to try again; other requests fail with the JSON-RPC error -31005 and `retryAfterMs` in its data.
+/// them](RateLimit::over_all_items): a call takes one token, and tokens are refilled at a constant rate. In stateless
+/// revisions, a request that brings the client's answer to a question takes no token, up to four times for each token.
+/// In `Server::layer_requests`, where a name may not belong to any item, there is a bucket for each method instead. A
+/// call that finds no token is refused: a tool call returns an error result that tells the model when to try again;
+/// other requests fail with the JSON-RPC error -31005 and `retryAfterMs` in its data.
 ///
 /// ```
 /// use linchpin_middleware::RateLimit;
@@ -51,20 +52,20 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// Creates a limit of this many calls, at least one, in this time. All of them may arrive at once.
+    /// Creates a limit of this many calls, at least one, per this duration. All of them may arrive at once.
     pub fn new(calls: u32, per: Duration) -> RateLimit {
         let calls = calls.max(1);
         RateLimit { calls, per, burst: calls, over_all_items: false, buckets_max: 10_000 }
     }
 
-    /// Sets how many calls may arrive at once. Default: as many as in the whole time.
+    /// Sets how many calls may arrive at once. Default: as many as are allowed in the whole time.
     #[must_use]
     pub fn burst(mut self, calls: u32) -> RateLimit {
         self.burst = calls.max(1);
         self
     }
 
-    /// Counts all calls of a caller together, instead of those of each item.
+    /// Counts all calls of a caller together, instead of separately for each item.
     ///
     /// ```
     /// use linchpin_middleware::RateLimit;
@@ -83,7 +84,7 @@ impl RateLimit {
         self
     }
 
-    /// Sets the maximum number of buckets. Default 10,000. Callers beyond it share one bucket.
+    /// Sets the maximum number of buckets. Default 10,000. Callers beyond that number share one bucket.
     #[must_use]
     pub fn buckets_max(mut self, buckets: usize) -> RateLimit {
         self.buckets_max = buckets;
