@@ -10,7 +10,7 @@ use linchpin_store::{Clock as _, Store, SystemClock};
 use std::fmt;
 use std::time::Duration;
 
-/// Administers the store of an issuer: clients, logins and keys.
+/// An administration interface to the store of an issuer: its clients, logins and keys.
 ///
 /// Changes apply to running issuers immediately; new keys apply within a minute.
 ///

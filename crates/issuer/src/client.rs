@@ -138,7 +138,7 @@ impl Client {
         self.own_scopes.as_deref()
     }
 
-    /// Whether the client used dynamic registration, so that none of its metadata is verified.
+    /// Returns whether the client used dynamic registration, so that none of its metadata is verified.
     pub fn is_self_registered(&self) -> bool {
         self.kind == Kind::Registered
     }

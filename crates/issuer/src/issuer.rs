@@ -26,7 +26,7 @@ use url::Url;
 ///
 /// Users log in at an identity provider ([`Issuer::upstream`]), or with accounts of this server ([`Issuer::users`]).
 /// Clients are pre-registered ([`Issuer::client`]), have a client metadata document, or use dynamic registration. As a
-/// [`Gate`](linchpin_core::gate::Gate), it protects a server and serves its own endpoints and pages beside it.
+/// [`Gate`](linchpin_core::gate::Gate), it protects a server and serves its own endpoints and pages alongside it.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Upstream};
@@ -157,13 +157,13 @@ impl Issuer {
         self.with(|options| options.allow.push(Allow::anyone()))
     }
 
-    /// Adds a scope that clients can be granted. The sentence describes to users what it allows.
+    /// Adds a scope that clients can be granted. `sentence` tells users what the scope allows.
     #[must_use]
     pub fn scope(self, scope: impl Into<String>, sentence: impl Into<String>) -> Issuer {
         self.with(|options| options.scopes.push((scope.into(), sentence.into())))
     }
 
-    /// Requires these scopes for every request. Clients request them first, and others when they need them. By default,
+    /// Requires these scopes for every request. Clients request these first, and others as they need them. By default,
     /// clients are told to request all scopes.
     #[must_use]
     pub fn require<S: Into<String>>(self, scopes: impl IntoIterator<Item = S>) -> Issuer {

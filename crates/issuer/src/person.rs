@@ -113,7 +113,7 @@ impl Allow {
         Allow(Rule::If(Arc::new(admits)))
     }
 
-    /// Whether the rule admits a user.
+    /// Returns whether the rule admits a user.
     pub fn admits(&self, person: &Person) -> bool {
         let same = |one: &Option<String>, other: &str| one.as_ref().is_some_and(|one| one.eq_ignore_ascii_case(other));
         let among = |list: &[String], one: &str| list.iter().any(|item| item.eq_ignore_ascii_case(one));

@@ -26,7 +26,7 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Trusts the provider with this issuer identifier. Its keys are located with its metadata.
+    /// Trusts the provider with this issuer identifier. Its keys are found through its metadata.
     pub fn new(issuer: impl Into<String>) -> IdentityProvider {
         IdentityProvider { keys: KeySource::of(issuer.into()) }
     }
@@ -53,7 +53,7 @@ impl From<&str> for IdentityProvider {
 }
 
 /// Programs that authenticate with a token of the platform that they run on (workload identity), such as a Kubernetes
-/// service account or a GitHub Actions job: without a user, a client or a secret.
+/// service account or a GitHub Actions job, and have no user, client or secret.
 ///
 /// ```
 /// use linchpin_issuer::{Issuer, Workload};
@@ -80,7 +80,8 @@ impl Workload {
         Workload { keys, subjects: Vec::new(), claims: Vec::new(), scopes: Vec::new() }
     }
 
-    /// Admits tokens with exactly this `sub`. At least one is required; with several, each of them is admitted.
+    /// Admits tokens with exactly this `sub`. At least one subject is required; if several are set, each of them is
+    /// admitted.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Workload {
         self.subjects.push(subject.into());

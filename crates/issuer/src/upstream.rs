@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::limits::UPSTREAM_BYTES_MAX;
 
-/// An identity provider that users log in at, and the client of this server there.
+/// An identity provider at which users log in, and this server's client there.
 ///
 /// The redirect URI `<issuer>/callback` must be registered with the provider.
 ///
