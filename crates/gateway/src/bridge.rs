@@ -27,8 +27,9 @@ const END_TIME: Duration = Duration::from_secs(5);
 
 /// A server behind another transport and another revision: a service whose calls are those of its upstream.
 ///
-/// The upstream is anything a client can connect to. It is connected to when the first client needs it. By default, each
-/// client with a session, or on a pipe, has its own connection, so that requests of the upstream reach the right client.
+/// The upstream is anything a client can connect to. The connection to it is opened when the first client needs it. By
+/// default, each client with a session, or on a pipe, has its own connection, so that requests of the upstream reach
+/// the right client.
 ///
 /// ```
 /// use linchpin_core::Connector;
@@ -56,7 +57,7 @@ impl Bridge {
         Bridge::to(Arc::new(connector))
     }
 
-    /// Like [`Bridge::new`], for a shared connector.
+    /// Like [`Bridge::new`], but for a shared connector.
     pub fn to(connector: Arc<dyn Connector>) -> Bridge {
         Bridge { connector, options: BridgeOptions::default(), made: Arc::default() }
     }
@@ -67,7 +68,7 @@ impl Bridge {
         self
     }
 
-    /// Checks whether the upstream is usable, for probes. It is, if it has not been needed yet.
+    /// Checks whether the upstream is usable, for probes. An upstream that has not been needed yet counts as usable.
     ///
     /// # Errors
     /// The reason, for the operator.

@@ -15,8 +15,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection if the
-    /// upstream is stateless; otherwise, a request whose client accepts requests of the server has its own for the call.
+    /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection
+    /// if the upstream is stateless; otherwise, each request whose client accepts server requests has its own
+    /// connection for the call.
     #[default]
     Auto,
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.
@@ -60,15 +61,17 @@ pub struct BridgeOptions {
     /// and started again for the next call; while it has a call, a warning is logged. Checked every two seconds, on Linux.
     /// Default 0: no limit.
     pub memory_bytes_max: u64,
-    /// How long a call may take without progress and requests to the client, in milliseconds. Default 600,000; 0 means no limit.
+    /// How long a call may take without progress or requests to the client, in milliseconds. Default 600,000; 0 means
+    /// no limit.
     pub call_ms_max: u64,
     /// How long a request waits for a free connection, in milliseconds. Default 60,000.
     pub queue_ms_max: u64,
-    /// After how long without a message from the upstream a ping is sent, in milliseconds. Default 30,000; 0 disables pings.
-    /// After three pings without a response the connection is closed.
+    /// How long the upstream may be silent before a ping is sent, in milliseconds. Default 30,000; 0 disables pings.
+    /// After three pings without a response, the connection is closed.
     pub quiet_ms_max: u64,
-    /// How long ago the last response of the upstream may be for [`Bridge::ready`](crate::Bridge::ready), in milliseconds.
-    /// Default 60,000; at least twice `quiet_ms_max` plus 10 s; 0 here or there disables the check.
+    /// The maximum age of the upstream's last response for [`Bridge::ready`](crate::Bridge::ready) to succeed, in
+    /// milliseconds. Default 60,000; at least twice `quiet_ms_max` plus 10 s. If this or `quiet_ms_max` is 0, the check
+    /// is disabled.
     pub health_ms_max: u64,
     /// The revisions to use with the upstream. Default: all.
     pub upstream: Vec<&'static Features>,

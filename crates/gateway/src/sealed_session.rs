@@ -16,7 +16,8 @@ const AGE_S_MAX: u64 = 7 * 24 * 3_600;
 /// What the keys of these ids are derived for.
 const SPACE: &str = "bridge session";
 
-/// Encrypts sessions into their ids; see [`SessionSeal`]. An id is valid for a week, in every process with the secret.
+/// Sessions that are encrypted into their ids; see [`SessionSeal`]. An id is valid for a week, in every process with
+/// the secret.
 ///
 /// ```
 /// use linchpin_core::{SessionRecord, SessionSeal};
@@ -48,7 +49,7 @@ impl SealedSessions {
         SealedSessions { seal: Seal::new(secrets), about: upstream.into() }
     }
 
-    /// Uses the secrets in a file, which is created if it does not exist, accessible by its owner only.
+    /// Uses the secrets in a file, which is created if it does not exist, accessible only by its owner.
     ///
     /// # Errors
     /// If the file cannot be read or created, or other users can read it.
