@@ -70,8 +70,9 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self
     }
 
-    /// Responds to requests of the server with this method (`elicitation/create`, `sampling/createMessage`, `roots/list`): `f`
-    /// returns the result for the request's params. Declares the corresponding capability, unless it is declared already.
+    /// Answers server requests with this method (`elicitation/create`, `sampling/createMessage`, `roots/list`): `f`
+    /// returns the result for the request's params. Declares the corresponding capability, unless it is declared
+    /// already.
     pub fn answer(mut self, method: &'static str, f: impl FnMut(&Value) -> Value + Send + 'static) -> TestClient<T> {
         let capability = method.split('/').next().unwrap_or_default();
         self.capabilities.entry(capability).or_insert_with(|| json!({}));
@@ -134,7 +135,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         id
     }
 
-    /// Waits for the response to a request, and responds to the server's requests meanwhile. A result of `input_required` is
+    /// Waits for the response to a request, and answers the server's requests meanwhile. An `input_required` result is
     /// returned as it is; see [`TestClient::request`].
     ///
     /// # Errors
@@ -156,7 +157,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         }
     }
 
-    /// Sends a request and waits for its final response. Requests of the server, and results of `input_required`, are answered.
+    /// Sends a request and waits for its final response. Server requests and `input_required` results are answered.
     ///
     /// # Errors
     /// The JSON-RPC error of the server.
@@ -186,7 +187,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
     /// Calls a tool.
     ///
     /// # Errors
-    /// The JSON-RPC error of the server. The failure of a tool is a result with `isError`.
+    /// The JSON-RPC error of the server. If the tool itself fails, the result has `isError` instead.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, ErrorObject> {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
@@ -229,7 +230,7 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         &self.heard
     }
 
-    /// Returns the methods of the server's requests, in order, including those of `input_required`.
+    /// Returns the methods of the server's requests, in order, including those of `input_required` results.
     pub fn questions(&self) -> &[String] {
         &self.questions
     }

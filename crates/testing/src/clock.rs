@@ -38,9 +38,9 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Waiting for a socket or a child process also counts as waiting, so that timeouts strike before the other side can answer.
-/// Use in-memory transports, or call a mounted HTTP service without a network. OAuth tokens expire by the clock of
-/// the system, which is not paused; `auth::OAuth::clock` replaces it.
+/// A task that waits for a socket or a child process also counts as idle, so timeouts fire before the other side can
+/// answer. Use in-memory transports, or call a mounted HTTP service without a network. OAuth tokens expire by the clock
+/// of the system, which is not paused; `auth::OAuth::clock` replaces it.
 #[derive(Debug)]
 pub struct Clock(());
 
@@ -48,7 +48,8 @@ impl Clock {
     /// Pauses the clock until the runtime ends.
     ///
     /// # Panics
-    /// If the runtime is not a `current_thread` one, as `#[tokio::test]` makes, or its clock is paused already.
+    /// If the runtime is not a `current_thread` runtime, such as `#[tokio::test]` creates, or its clock is already
+    /// paused.
     pub fn pause() -> Clock {
         tokio::time::pause();
         Clock(())

@@ -2,9 +2,9 @@
 //! control, a web server that fails in every way ([`site`]), an in-memory store and tests for stores ([`store`]), and captured
 //! logs ([`Logged`]).
 //!
-//! [`TestClient`] and [`Script`] work over any stream with one JSON message per line: the second end of
-//! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that run in any revision;
-//! [`Script`] is for tests of the exact messages. [`Clock`] makes timeouts and expiry happen without waiting.
+//! [`TestClient`] and [`Script`] work over any stream with one JSON message per line: the other end of
+//! `linchpin::transport::memory()`, a unix socket, the pipes of a process. [`TestClient`] is for tests that run in any
+//! revision; [`Script`] is for tests of the exact messages. [`Clock`] makes timeouts and expiry happen without waiting.
 //!
 //! This crate does not depend on the server crate, so that it can test any server.
 //!

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Captures the logs of this thread, of every level.
+/// The captured logs of this thread, at every level.
 ///
 /// ```
 /// use linchpin_testing::Logged;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Logged(Arc<Mutex<String>>);
 
 impl Logged {
-    /// Returns the logs so far: a line for each event, its level and its fields as `name=value`.
+    /// Returns the logs so far: a line for each event, with its level and its fields as `name=value`.
     pub fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -115,7 +115,7 @@ pub enum Do {
 
 type Script = dyn Fn(usize, &Seen) -> Vec<Do> + Send + Sync;
 
-/// A scripted web server. Dropping it stops it.
+/// A scripted web server, which stops when it is dropped.
 ///
 /// ```
 /// use linchpin_testing::site::{Site, answer};

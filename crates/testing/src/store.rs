@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Keeps sessions, events and changes in the memory of this process. Clones share them.
+/// A store that keeps sessions, events and changes in the memory of this process. Clones share them.
 ///
 /// ```
 /// use linchpin::store::{SessionRecord, SessionStore};
@@ -274,9 +274,10 @@ async fn events(store: &dyn EventStore, session: &str, stream: u64, after: u32) 
     store.after(session, stream, after).await.expect("read")
 }
 
-/// Tests that sessions and streams are kept for their time to live, and not much longer: it may be a second.
+/// Tests that sessions and streams are kept for their time to live, and not much longer (at most about a second).
 ///
-/// `pass` lets time pass for the store: it advances the clock of a test, or sleeps. It is called with 12 seconds in all.
+/// `pass` lets time pass for the store: it advances the clock of a test, or sleeps. It is called for 12 seconds in
+/// total.
 ///
 /// # Panics
 /// If a store does not behave as documented.
