@@ -83,7 +83,7 @@ impl Error {
         self.kind
     }
 
-    /// Whether the same operation may succeed later.
+    /// Returns whether the same operation may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Full)
     }

@@ -184,7 +184,7 @@ pub enum Put {
 }
 
 impl Put {
-    /// Whether the record was stored.
+    /// Returns whether the record was stored.
     pub fn is_stored(&self) -> bool {
         matches!(self, Put::Stored(_))
     }

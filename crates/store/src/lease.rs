@@ -70,7 +70,7 @@ pub trait Lease: Send + Sync + 'static {
 pub struct Fence(pub(crate) u64);
 
 impl Fence {
-    /// Older than every other fence, for logs with a single writer.
+    /// The fence that is older than every other fence, for logs with a single writer.
     pub const NONE: Fence = Fence(0);
 
     /// Creates a fence from a number that [`Fence::number`] returned.

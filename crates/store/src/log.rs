@@ -49,7 +49,7 @@ pub trait Log: Send + Sync + 'static {
     /// Deletes the entries up to and including number `through`.
     fn trim<'a>(&'a self, key: &'a str, through: u64) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Deletes a log, with its numbers and fence.
+    /// Deletes a log, including its numbers and fence.
     fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 }
 
@@ -82,7 +82,7 @@ pub enum Append {
         /// The number.
         next: u64,
     },
-    /// Nothing was stored: a newer fence has been used, this one.
+    /// Nothing was stored, because this newer fence has been used.
     Stale(Fence),
 }
 

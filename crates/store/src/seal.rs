@@ -18,8 +18,8 @@ const VERSION: u8 = 1;
 const HEAD: usize = 1 + NONCE_LEN;
 const TAG: usize = 16;
 
-/// Seals values (authenticated encryption) with a key per space, derived from the first of its [`Secrets`], and opens
-/// values that were sealed with any of them. Cheap to clone.
+/// A seal for values (authenticated encryption). It seals with a key per space, derived from the first of its
+/// [`Secrets`], and opens values that were sealed with any of them. Cheap to clone.
 ///
 /// ```
 /// use linchpin_store::{Seal, Secrets};

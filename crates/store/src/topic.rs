@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::hub::Hub;
 use std::sync::Arc;
 
-/// Topics: watchers of a topic are notified that it was published, but not how often, and without a message.
+/// Topics, whose watchers are notified that a topic was published, but not how often, and receive no message.
 ///
 /// Publications that a watcher has not seen yet are merged into one. None is lost: after a lost connection, each topic
 /// that was published in the meantime is reported once.
