@@ -37,7 +37,8 @@ pub struct PageMeta {
 }
 
 impl PageMeta {
-    /// Reads it from the `_meta` of resource contents or of a listed resource. `None` if it is missing or malformed.
+    /// Reads the member from the `_meta` of resource contents or of a listed resource. Returns `None` if it is missing
+    /// or malformed.
     ///
     /// Contents take precedence; use the listed resource only if the contents do not have it.
     pub fn of(meta: Option<&Meta>) -> Option<PageMeta> {
@@ -57,16 +58,16 @@ impl PageMeta {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Csp {
-    /// For requests: `fetch`, WebSockets.
+    /// Origins for requests: `fetch`, WebSockets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_domains: Vec<String>,
-    /// For scripts, styles, images, fonts and media.
+    /// Origins for scripts, styles, images, fonts and media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_domains: Vec<String>,
-    /// For frames inside the page.
+    /// Origins for frames inside the page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frame_domains: Vec<String>,
-    /// For the base URI of the document.
+    /// Origins for the base URI of the document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub base_uri_domains: Vec<String>,
 }

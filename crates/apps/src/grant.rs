@@ -28,25 +28,26 @@ impl Grant {
         Grant::default()
     }
 
-    /// Allows the page to call those of these tools that are visible to apps. Pass the tools of the page's own server only.
+    /// Allows the page to call those of the given tools that are visible to apps. Pass only the tools of the page's own
+    /// server.
     pub fn tools<'a>(mut self, tools: impl IntoIterator<Item = &'a Tool>) -> Grant {
         self.tools.extend(tools.into_iter().filter(|tool| is_visible(tool, "app")).map(|tool| tool.name.clone()));
         self
     }
 
-    /// Whether the page may read resources of its server.
+    /// Sets whether the page may read resources of its server.
     pub fn resources(mut self, on: bool) -> Grant {
         self.resources = on;
         self
     }
 
-    /// Whether the page may request to open links. The host asks the user each time.
+    /// Sets whether the page may request to open links. The host asks the user each time.
     pub fn links(mut self, on: bool) -> Grant {
         self.links = on;
         self
     }
 
-    /// Whether the page may send messages and context for the model. The host shows them to the user.
+    /// Sets whether the page may send messages and context for the model. The host shows them to the user.
     pub fn messages(mut self, on: bool) -> Grant {
         self.messages = on;
         self

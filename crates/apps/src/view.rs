@@ -192,7 +192,7 @@ impl View {
         &self.policy.dropped
     }
 
-    /// Handles a message of the page that arrived at this time.
+    /// Handles a message from the page that arrived at the time `now`.
     pub fn receive(&mut self, now: Instant, text: &str) -> Vec<Act> {
         if self.stage == Stage::Gone {
             return Vec::new();
@@ -373,22 +373,23 @@ impl View {
         vec![Act::Send(message::result(id, &result))]
     }
 
-    /// Passes the result of a request of the page: a call, a read, a change of the display mode. Ids that are not open have no effect.
+    /// Passes the page the result of its request: a call, a read, a change of the display mode. Has no effect if no
+    /// request with this id is open.
     pub fn answer(&mut self, id: &Value, result: &RawValue) -> Vec<Act> {
         self.close(id, message::raw_result(id, result))
     }
 
-    /// Passes the error of a request of the page.
+    /// Passes the page the error of its request.
     pub fn fail(&mut self, id: &Value, code: i32, why: &str) -> Vec<Act> {
         self.close(id, message::error(id, code, why))
     }
 
-    /// Responds that a request of the page was carried out.
+    /// Responds to the page that its request was carried out.
     pub fn agree(&mut self, id: &Value) -> Vec<Act> {
         self.close(id, message::result(id, &json!({})))
     }
 
-    /// Responds that the user or the host refuses a request of the page.
+    /// Responds to the page that the user or the host refused its request.
     pub fn refuse(&mut self, id: &Value) -> Vec<Act> {
         self.fail(id, REFUSED, "refused")
     }
@@ -453,7 +454,7 @@ impl View {
         }
     }
 
-    /// Requests that the page shuts down before it is removed. [`Act::Remove`] is returned when the page responds, or by
+    /// Asks the page to shut down before it is removed. [`Act::Remove`] is returned when the page responds, or by
     /// [`View::tick`] at [`View::deadline`].
     pub fn teardown(&mut self, now: Instant, reason: &str) -> Vec<Act> {
         match (self.stage, self.teardown) {

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Observes a server for OpenTelemetry, created by [`Otel::observer`](crate::Otel::observer).
+/// An observer of a server for OpenTelemetry, created by [`Otel::observer`](crate::Otel::observer).
 ///
 /// | metric | |
 /// |---|---|

@@ -23,7 +23,7 @@ use tracing_subscriber::{Layer, registry};
 /// The instrumentation scope.
 const SCOPE: &str = "linchpin";
 
-/// Sends traces and metrics to a collector, by OTLP over HTTP.
+/// An exporter that sends traces and metrics to a collector, by OTLP over HTTP.
 ///
 /// Call [`Otel::shutdown`] at the end of the program; otherwise the last of them are lost.
 ///
@@ -45,7 +45,7 @@ pub struct Otel {
     metrics: SdkMeterProvider,
 }
 
-/// The settings of an [`Otel`] that is not set up yet, created by [`Otel::builder`].
+/// A builder for an [`Otel`], created by [`Otel::builder`].
 ///
 /// ```no_run
 /// # use linchpin::otel::{Otel, OtelError};
@@ -60,7 +60,7 @@ pub struct OtelBuilder {
 }
 
 impl Otel {
-    /// Sets up traces and metrics of a program with this name (`service.name`), and installs the process's `tracing`
+    /// Sets up traces and metrics for a program with this name (`service.name`), and installs the process's `tracing`
     /// subscriber, for spans at level `info`.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Otel {
         Otel::builder(service).install()
     }
 
-    /// Returns the settings of a program with this name, to change them.
+    /// Returns a builder with the default settings for a program with this name.
     pub fn builder(service: impl Into<String>) -> OtelBuilder {
         OtelBuilder { service: service.into(), endpoint: None }
     }
@@ -119,7 +119,7 @@ impl OtelBuilder {
     /// Sets up traces and metrics, and installs the process's `tracing` subscriber.
     ///
     /// # Errors
-    /// As [`Otel::install`].
+    /// See [`Otel::install`].
     pub fn install(self) -> Result<Otel, OtelError> {
         let otel = self.build()?;
         let taken = "another `tracing` subscriber is set already; add `Otel::layer` to it";

@@ -16,7 +16,7 @@ pub(crate) trait Files {
     fn read(&mut self, path: &str) -> io::Result<Bytes>;
 }
 
-/// The files of skills in memory, for [`Skills::dynamic`](crate::Skills::dynamic).
+/// A set of skill files in memory, for [`Skills::dynamic`](crate::Skills::dynamic).
 ///
 /// ```
 /// use linchpin_skills::SkillFiles;
