@@ -78,7 +78,8 @@ impl Command {
     /// Returns the file that would be started.
     ///
     /// # Errors
-    /// If there is no such program. The message is that of [`Command::start`]. A program with a path is not looked for.
+    /// If there is no such program. The message is that of [`Command::start`]. A program given by its path is not
+    /// searched for.
     pub fn find(&self) -> Result<PathBuf, String> {
         process::file(self, &self.environment.of(std::env::vars_os()))
     }

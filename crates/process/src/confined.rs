@@ -92,8 +92,8 @@ impl Limits {
         self
     }
 
-    /// Whether the memory of this process is limited. This is the case in a child of [`Confined`] once it receives
-    /// input, unless the system does not allow or support it.
+    /// Returns whether the memory of this process is limited. This is the case in a child of [`Confined`] once it
+    /// receives input, unless the system does not allow or support it.
     pub fn is_memory_limited() -> bool {
         #[cfg(target_os = "linux")]
         return rustix::process::getrlimit(rustix::process::Resource::Data).current.is_some();

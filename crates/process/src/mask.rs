@@ -88,8 +88,8 @@ fn url(arg: &str, start: usize, secrets: &mut Vec<String>) -> String {
     out
 }
 
-/// Whether values with this name are usually secret. The name can be that of an option, a variable, a header or a query
-/// parameter. The values of such options and variables of a child are masked.
+/// Returns whether values with this name are usually secret. The name can be that of an option, a variable, a header or
+/// a query parameter. The values of such options and variables of a child are masked.
 ///
 /// ```
 /// use linchpin_process::is_secret_name;

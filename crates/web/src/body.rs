@@ -101,17 +101,18 @@ impl WebBody {
         }
     }
 
-    /// Whether the body is known to have ended: nothing is left to read.
+    /// Returns whether the body is known to have ended, so that nothing is left to read.
     pub fn is_over(&self) -> bool {
         self.body.is_end_stream()
     }
 
     /// Reads the rest of the body, at most `bytes_max` bytes. A body of one chunk is not copied.
     ///
-    /// What the server says of the length reserves memory, at most 2 MiB ahead. Dropping the future loses what was read.
+    /// The length that the server declares is used to reserve memory, at most 2 MiB ahead. If the future is dropped,
+    /// what was already read is lost.
     ///
     /// # Errors
-    /// As [`WebBody::chunk`], and if the body is longer than `bytes_max`, which is checked while reading.
+    /// Those of [`WebBody::chunk`]; also if the body is longer than `bytes_max`, which is checked while reading.
     pub async fn read_all(&mut self, bytes_max: usize) -> Result<Bytes, WebError> {
         let too_long =
             |host: &str| WebError::too_long(format!("the response of {host} exceeds the limit of {bytes_max} bytes"));

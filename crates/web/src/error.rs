@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use url::Url;
 
-/// Why a request or the reading of a response's body failed.
+/// The error of a request, or of reading a response's body.
 ///
 /// ```
 /// use linchpin_web::{Reach, Web, WebError, WebErrorKind, WebOptions};

@@ -9,11 +9,11 @@ use url::Url;
 impl Web {
     /// Sends a GET and follows at most `hops_max` redirects.
     ///
-    /// Every hop is checked like the first; one from `https` to `http` is rejected. Headers that carry credentials (the usual
-    /// ones, and values marked sensitive) are dropped when the origin changes.
+    /// Every hop is checked like the first, and a redirect from `https` to `http` is rejected. Headers that carry
+    /// credentials (the usual ones, and values marked sensitive) are dropped when the origin changes.
     ///
     /// # Errors
-    /// As [`Web::send`], and if a redirect is not allowed or has no target.
+    /// Those of [`Web::send`]; also if a redirect is not allowed or has no target.
     pub async fn follow(&self, uri: &http::Uri, headers: HeaderMap, hops_max: u32) -> Result<WebResponse, WebError> {
         let mut url = error::parsed(&uri.to_string())?;
         let mut headers = headers;

@@ -72,10 +72,11 @@ pub struct WebOptions {
     pub connect_ms_max: u64,
     /// How long a request may take, including its response's body, in milliseconds. Default: no timeout.
     pub request_ms_max: Option<u64>,
-    /// Longest response body in bytes. Default: no limit, for streams; callers set their own limits when reading.
+    /// The maximum length of a response body in bytes. Default: no limit, for streams; callers set their own limits
+    /// when reading.
     pub body_bytes_max: Option<usize>,
-    /// Most bytes of a response's headers. Default 64 KiB. Over HTTP/1.1 up to about 400 KiB are read before the limit
-    /// applies.
+    /// The maximum size of a response's headers in bytes. Default 64 KiB. Over HTTP/1.1, up to about 400 KiB are read
+    /// before the limit applies.
     pub header_bytes_max: usize,
     /// Whether to use the proxies named by the environment. Default `true`.
     pub proxies: bool,
@@ -135,7 +136,7 @@ impl WebOptions {
     }
 }
 
-/// A boxed future, as a [`Lookup`] returns it.
+/// A boxed future, as returned by a [`Lookup`].
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The HTTP client. Cheap to clone; clones share the connection pool.
@@ -244,7 +245,7 @@ impl Web {
     /// Sends a request like [`Web::send`], for a URL as users write it.
     ///
     /// # Errors
-    /// As [`Web::send`].
+    /// See [`Web::send`].
     pub async fn request(
         &self,
         method: Method,
@@ -255,10 +256,11 @@ impl Web {
         self.request_at(method, &url.parse()?, headers, body).await
     }
 
-    /// Sends a request like [`Web::send`], to an address that was parsed before; [`Address`] has an example. Cancel-safe.
+    /// Sends a request like [`Web::send`], to an address that was already parsed; [`Address`] has an example.
+    /// Cancel-safe.
     ///
     /// # Errors
-    /// As [`Web::send`].
+    /// See [`Web::send`].
     pub async fn request_at(
         &self,
         method: Method,
@@ -269,12 +271,13 @@ impl Web {
         self.request_until(method, address, headers, body, self.deadline()).await
     }
 
-    /// Sends a request like [`Web::request`], with a deadline that applies if it is the earlier one.
+    /// Sends a request like [`Web::request`], with a deadline in addition to the client's timeout; the earlier one
+    /// applies.
     ///
-    /// For several requests with a common deadline, and for a deadline by tokio's clock. Cancel-safe.
+    /// Use it for several requests with a common deadline, or for a deadline by tokio's clock. Cancel-safe.
     ///
     /// # Errors
-    /// As [`Web::send`].
+    /// See [`Web::send`].
     pub async fn request_by(
         &self,
         method: Method,
@@ -299,11 +302,11 @@ impl Web {
         self.check(&url)
     }
 
-    /// Returns the addresses of the host of this URL, with its port; all of them are allowed. For programs that connect by
-    /// themselves. Proxies are not considered.
+    /// Returns the addresses of the host of this URL, with its port; all of them are allowed. For programs that open
+    /// connections themselves. Proxies are not considered.
     ///
     /// # Errors
-    /// As [`Web::send`], when the host is not allowed or unknown.
+    /// Those of [`Web::send`], if the host is not allowed or unknown.
     ///
     /// ```
     /// use linchpin_web::{Reach, Web, WebOptions};
@@ -508,7 +511,7 @@ impl fmt::Debug for Web {
     }
 }
 
-/// Whether the host of a URL is this machine by its name or address alone, without a lookup.
+/// Returns whether the host of a URL is this machine, judged by its name or address alone, without a lookup.
 ///
 /// ```
 /// assert!(linchpin_web::is_loopback("http://localhost:8080/") && linchpin_web::is_loopback("http://[::1]/"));

@@ -27,7 +27,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether an address may be connected to.
+    /// Checks whether an address may be connected to.
     ///
     /// # Errors
     /// The kind of address, as the end of a sentence that starts with the address.

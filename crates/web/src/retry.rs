@@ -19,17 +19,17 @@ impl Web {
     /// Cancel-safe: dropping the future drops the request.
     ///
     /// # Errors
-    /// As [`Web::send`].
+    /// See [`Web::send`].
     pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<WebResponse, WebError> {
         self.get_until(url, headers, self.deadline()).await
     }
 
-    /// Sends a GET like [`Web::get`], with a deadline that applies if it is the earlier one.
+    /// Sends a GET like [`Web::get`], with a deadline in addition to the client's timeout; the earlier one applies.
     ///
-    /// For several requests with a common deadline. Cancel-safe.
+    /// Use it for several requests with a common deadline. Cancel-safe.
     ///
     /// # Errors
-    /// As [`Web::send`].
+    /// See [`Web::send`].
     pub async fn get_by(&self, url: &str, headers: HeaderMap, by: Instant) -> Result<WebResponse, WebError> {
         self.get_until(url, headers, Some(self.deadline().map_or(by, |own| own.min(by)))).await
     }
@@ -60,7 +60,8 @@ impl Web {
 /// The maximum number of retries, regardless of the options.
 pub const RETRIES_MAX: u32 = 3;
 
-/// Returns the delay that the `Retry-After` of a response demands, in seconds or as a date; `None` without a valid one.
+/// Returns the delay that the `Retry-After` of a response requests, in seconds or as a date; `None` without a valid
+/// one.
 ///
 /// ```
 /// let mut headers = http::HeaderMap::new();

@@ -84,7 +84,7 @@ impl FromStr for HostRule {
 }
 
 impl HostRule {
-    /// Whether the host of a URL matches.
+    /// Returns whether the host of a URL matches.
     pub fn matches(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|url| self.covers(&url))
     }
