@@ -122,7 +122,7 @@ impl<T: Received> Request<T> {
     /// Sets the timeout of this request; zero means no timeout.
     ///
     /// If progress was requested, each progress notification resets the timeout. The timeout is paused while the host
-    /// handles a server request during the call, such as one for user input, and starts again with the host's answer.
+    /// answers what the server requests during the call, such as user input, and starts again with the host's answer.
     /// In both cases `calls.run_with_progress_ms_max` is the upper limit.
     pub fn timeout(mut self, timeout: Duration) -> Request<T> {
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);

@@ -16,8 +16,8 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Isolation {
     /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection
-    /// if the upstream is stateless; otherwise, each request whose client accepts server requests has its own
-    /// connection for the call.
+    /// if the upstream is stateless; otherwise, each request whose client accepts requests of the server has
+    /// its own connection for the call.
     #[default]
     Auto,
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.

@@ -70,8 +70,8 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self
     }
 
-    /// Answers server requests with this method (`elicitation/create`, `sampling/createMessage`, `roots/list`): `f`
-    /// returns the result for the request's params. Declares the corresponding capability, unless it is declared
+    /// Answers requests of the server with this method (`elicitation/create`, `sampling/createMessage`, `roots/list`):
+    /// `f` returns the result for the request's params. Declares the corresponding capability, unless it is declared
     /// already.
     pub fn answer(mut self, method: &'static str, f: impl FnMut(&Value) -> Value + Send + 'static) -> TestClient<T> {
         let capability = method.split('/').next().unwrap_or_default();
@@ -157,7 +157,8 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         }
     }
 
-    /// Sends a request and waits for its final response. Server requests and `input_required` results are answered.
+    /// Sends a request and waits for its final response. Requests of the server and `input_required` results
+    /// are answered.
     ///
     /// # Errors
     /// The JSON-RPC error of the server.
