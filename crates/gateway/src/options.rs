@@ -16,8 +16,8 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Isolation {
     /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection
-    /// if the upstream is stateless; otherwise, each request whose client accepts requests of the server has
-    /// its own connection for the call.
+    /// if the upstream sends no requests to clients; otherwise, each call whose client accepts such requests has
+    /// its own connection.
     #[default]
     Auto,
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.
@@ -27,8 +27,8 @@ pub enum Isolation {
     /// Clients of one principal share a connection; without authentication, all clients do. Requests of the upstream are sent
     /// to the client of the latest call.
     User,
-    /// Each call has its own connection, which is then reused for calls of clients with the same capabilities. Subscriptions
-    /// to changes and opening requests share a connection.
+    /// Each call has its own connection, which is then reused for calls of clients with the same capabilities. Requests
+    /// that open a session, subscriptions and log levels share one connection.
     Call,
     /// Like [`Isolation::Call`], but connections are never reused: the next ones are opened in advance.
     Fresh,

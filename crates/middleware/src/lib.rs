@@ -1,7 +1,7 @@
 //! Rate limits, audit logs and metrics for servers of the Model Context Protocol.
 //!
-//! Use it through the crate `linchpin`, as `linchpin::middleware`. [`RateLimit`] and [`Audit`] are layers around handlers,
-//! [`Metrics`] is an observer:
+//! Use it through the crate `linchpin`, as `linchpin::middleware`. [`RateLimit`] and [`Audit`] are layers around handlers
+//! or around all requests, and [`Metrics`] is an observer:
 //!
 //! ```
 //! use linchpin_middleware::{Audit, Metrics, RateLimit};
