@@ -121,9 +121,10 @@ impl Cx {
 
     /// Turns the call into a task now, if possible. Returns whether the call is a task.
     ///
-    /// The client receives the task as the result of its call, and the handler continues. This has no effect if the call is a
-    /// task already, or if the tool or the client does not support tasks. It is meant for
-    /// [`task_later`](crate::Tool::task_later) tools: requests to the client before this point are part of the call.
+    /// The client receives the task as the result of its call, and the handler continues. This has no effect if the
+    /// call is a task already, or if the tool or the client does not support tasks. It is meant for
+    /// [`task_later`](crate::Tool::task_later) tools: requests sent to the client before this point are part of the
+    /// call.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server, Tool};
@@ -215,7 +216,7 @@ impl Cx {
 
     /// Resolves when the call is cancelled or over. Cancel-safe.
     ///
-    /// Only needed for work outside of the handler's own future, which is dropped on cancellation anyway.
+    /// This is only needed for work outside of the handler's own future, which is dropped on cancellation anyway.
     ///
     /// ```
     /// # use linchpin_server::Cx;
@@ -246,12 +247,12 @@ impl Cx {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Returns the client's name and version, if sent. Not verified; for display only.
+    /// Returns the client's name and version, if it sent them. They are not verified, so use them only for display.
     pub fn client(&self) -> Option<Implementation> {
         self.0.request.caller.client_info()
     }
 
-    /// Returns the client's declared capabilities as JSON text of a `ClientCapabilities` object.
+    /// Returns the client's declared capabilities: a `ClientCapabilities` object as JSON text.
     pub fn client_capabilities(&self) -> &str {
         self.0.request.caller.capabilities_json()
     }
@@ -261,7 +262,7 @@ impl Cx {
         self.0.request.caller.caps()
     }
 
-    /// Returns whether the client declares that it shows pages of MCP Apps.
+    /// Returns whether the client declares support for showing pages of MCP Apps.
     pub fn wants_ui(&self) -> bool {
         ui::is_wanted_by(&self.0.request.caller)
     }
@@ -279,9 +280,10 @@ impl Cx {
     /// Requires scopes that only some calls need, for example those with certain arguments. [`Tool::scopes`](crate::Tool::scopes)
     /// requires them for every call.
     ///
-    /// Return the error with `?`. Over HTTP the response is status 403 with a challenge that names all of these scopes, so that
-    /// the client can ask the user for them and call again; after progress or a log message was sent, and on other transports,
-    /// it is a JSON-RPC error. Scopes are not checked on transports that only local users can reach.
+    /// Return the error with `?`. Over HTTP the response is status 403 with a challenge that names all of these scopes,
+    /// so that the client can ask the user for them and call again; once progress or a log message has been sent, and
+    /// on other transports, it is a JSON-RPC error. Scopes are not checked on transports that only local users can
+    /// reach.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server};
@@ -312,7 +314,7 @@ impl Cx {
         Err(crate::Error::protocol(linchpin_core::reply::MISSING_SCOPES, why))
     }
 
-    /// Returns the HTTP request headers; empty on other transports. Not verified.
+    /// Returns the HTTP request headers, which are not verified. Empty on other transports.
     pub fn headers(&self) -> &http::HeaderMap {
         #[cfg(feature = "tasks")]
         if let Some(link) = self.link() {
@@ -326,13 +328,13 @@ impl Cx {
         self.0.request.params.meta.map_or("{}", |span| self.0.request.text(span))
     }
 
-    /// Returns the W3C trace context from `_meta`, or from the HTTP headers. `None` if the client sent no trace context, or
-    /// its `traceparent` is malformed.
+    /// Returns the W3C trace context from `_meta`, or from the HTTP headers. `None` if the client sent no trace
+    /// context, or if its `traceparent` is malformed.
     pub fn trace(&self) -> Option<TraceContext> {
         TraceContext::of_request(&self.0.request, self.headers())
     }
 
-    /// Returns the requested resource URI, as sent. `None` outside of resources.
+    /// Returns the requested resource URI, as the client sent it. `None` if the call is not about a resource.
     pub fn uri(&self) -> Option<&str> {
         let names_uri = matches!(
             self.0.request.known(),
@@ -369,7 +371,7 @@ impl Cx {
         self.0.context.extensions.get::<X>().cloned()
     }
 
-    /// Returns the client's address, over HTTP and only if the transport knows it. Behind a proxy, this is the address of the
+    /// Returns the client's address over HTTP, if the transport knows it. Behind a proxy, this is the address of the
     /// proxy, unless a layer sets the client's address.
     pub fn peer_addr(&self) -> Option<core::net::SocketAddr> {
         self.0.context.peer
@@ -381,14 +383,14 @@ impl Cx {
         self.0.request.caller.session().map(|session| session.public_id()).filter(|id| *id != 0)
     }
 
-    /// Returns the session of the call, for messages after the call is over. `None` for stateless requests.
+    /// Returns the session of the call, for sending messages after the call is over. `None` for stateless requests.
     pub fn peer(&self) -> Option<Peer> {
         self.0.request.caller.session().map(|s| Peer(Arc::downgrade(s), Arc::downgrade(&self.0.shared)))
     }
 
     /// Closes the call's SSE stream; the client reconnects for the result after `retry_ms` milliseconds.
     ///
-    /// For long calls over HTTP with sessions of 2025-11-25; no effect otherwise. The call continues.
+    /// Meant for long calls over HTTP in sessions of 2025-11-25; it has no effect otherwise. The call continues.
     #[doc(alias = "polling")]
     #[doc(alias = "closeSSEStream")]
     pub fn close_sse_stream(&self, retry_ms: u64) {
@@ -603,7 +605,7 @@ impl Peer {
         self.0.upgrade().and_then(|s| s.feed().map(|f| f.feed().subscriptions())).unwrap_or_default()
     }
 
-    /// Notifies this session, if subscribed, that a resource changed.
+    /// Notifies this session that a resource has changed, if it is subscribed to the resource.
     ///
     /// Returns `false` once the session is over.
     pub fn resource_updated(&self, uri: &str) -> bool {
@@ -619,7 +621,7 @@ impl Peer {
         self.0.strong_count() > 0
     }
 
-    /// Returns a key that is unique among the existing sessions and the same for all calls of one.
+    /// Returns a key that is unique among the existing sessions and the same for all calls of one session.
     pub fn key(&self) -> usize {
         self.0.as_ptr() as usize
     }

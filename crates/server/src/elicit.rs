@@ -106,7 +106,7 @@ impl Cx {
     /// # Errors
     /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
     /// does not respond within `server_requests.response_ms_max`; or if [input is
-    /// required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error type. If a
+    /// required](RequestErrorKind::InputRequired): return that error with `?`, from a handler with any error type. If a
     /// handler continues instead, its result is discarded: the client is asked for the input all the same, and the
     /// handler runs again with it. Dropping the future withdraws the elicitation.
     #[doc(alias = "elicitation")]
@@ -137,7 +137,8 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Cx::elicit`], except that declining and cancelling are results. Dropping the future withdraws the elicitation.
+    /// The same as for [`Cx::elicit`], except that declining and cancelling are results. Dropping the future withdraws
+    /// the elicitation.
     pub async fn elicit_form<T: DeserializeOwned + JsonSchema>(
         &self,
         key: &str,
@@ -165,8 +166,8 @@ impl Cx {
     /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
     ///
     /// # Errors
-    /// Those of [`Cx::elicit_form`], which also accepts only what fits; also if the schema uses features that the client's revision lacks. Dropping the
-    /// future withdraws the elicitation.
+    /// The same as for [`Cx::elicit_form`], for example if the input does not fit the schema; also if the schema uses
+    /// features that the client's revision lacks. Dropping the future withdraws the elicitation.
     pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
         self.elicit_schema(key, message, schema, &|schema, r| form_schema::problem(schema, r).is_none()).await
     }
@@ -190,7 +191,7 @@ impl Cx {
 
     /// Asks the user to open a URL.
     ///
-    /// It is for data that must not pass through the client: logins, payments, secrets.
+    /// Use it for data that must not pass through the client: logins, payments, secrets.
     ///
     /// The URL must not contain credentials or personal data, and the page behind it must verify the user itself.
     ///
@@ -233,9 +234,10 @@ impl Cx {
     /// Deprecated by the current revision, but still supported.
     ///
     /// # Errors
-    /// If the client does not support sampling or a feature that `request` uses (tools, audio); if the messages violate the
-    /// specification; if the client rejects the request or does not respond in time; or if
-    /// [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping the future withdraws the request.
+    /// If the client does not support sampling or a feature that `request` uses (tools, audio); if the messages violate
+    /// the specification; if the client rejects the request or does not respond in time; or if [input is
+    /// required](RequestErrorKind::InputRequired): return that error with `?`. Dropping the future withdraws the
+    /// request.
     #[doc(alias = "sampling")]
     #[doc(alias = "create_message")]
     #[doc(alias = "createMessage")]
@@ -280,8 +282,9 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If the client does not support roots, rejects the request or does not respond in time, or if
-    /// [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping the future withdraws the request.
+    /// If the client does not support roots, rejects the request or does not respond in time, or if [input is
+    /// required](RequestErrorKind::InputRequired): return that error with `?`. Dropping the future withdraws the
+    /// request.
     #[doc(alias = "list_roots")]
     #[doc(alias = "listRoots")]
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, RequestError> {
@@ -292,11 +295,11 @@ impl Cx {
 
     /// Sends a request with any method to the client, for clients that know it.
     ///
-    /// With a session it is a server request, otherwise an input request under `key`, as with [`Cx::elicit`]: in that case, code
-    /// before it runs again with each retry. `params` serializes to an object, or is `()`. Declare the method as part of an
-    /// extension, so that the server can find out whether the client knows it: see [`Cx::client_capabilities`] and
-    /// [`Cx::require`]. For the methods of the specification use [`Cx::elicit`], [`Cx::sample`] and [`Cx::roots`], which adapt the
-    /// request to the client's revision.
+    /// With a session it is a server request, otherwise an input request under `key`, as with [`Cx::elicit`]: in that
+    /// case, code before it runs again with each retry. `params` must serialize to an object, or be `()`. Declare the
+    /// method as part of an extension, so that the server can find out whether the client knows it: see
+    /// [`Cx::client_capabilities`] and [`Cx::require`]. For the methods of the specification use [`Cx::elicit`],
+    /// [`Cx::sample`] and [`Cx::roots`], which adapt the request to the client's revision.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result};
@@ -312,10 +315,10 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If `params` has another shape; if servers may not send this method in the client's revision, or the client did not declare
-    /// the required capability; if the client rejects the request, does not respond in time, or its response is not
-    /// an `R`; or if [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping
-    /// the future withdraws the request.
+    /// If `params` does not have this shape; if servers may not send this method in the client's revision, or the
+    /// client did not declare the required capability; if the client rejects the request, does not respond in time, or
+    /// its response is not an `R`; or if [input is required](RequestErrorKind::InputRequired): return that error with
+    /// `?`. Dropping the future withdraws the request.
     #[doc(alias = "send_request")]
     pub async fn request<R: DeserializeOwned>(
         &self,
@@ -339,12 +342,12 @@ impl Cx {
         self.server_request(key, method.to_owned(), params, &|_| true).await
     }
 
-    /// Sends a notification with any name to the client, for clients that know it: on the call's stream, or from a handler of
-    /// notifications on the session's.
+    /// Sends a notification with any name to the client, for clients that know it. It is sent on the call's stream or,
+    /// from a handler of notifications, on the session's.
     ///
-    /// `params` serializes to an object, or is `()`. For the notifications of the specification use [`Cx::progress`],
-    /// [`Cx::log`] and [`Cx::server`], which only send what the client requested. If the client reads slowly, the
-    /// oldest notifications are dropped.
+    /// `params` must serialize to an object, or be `()`. For the notifications of the specification use
+    /// [`Cx::progress`], [`Cx::log`] and [`Cx::server`], which only send what the client requested. If the client reads
+    /// slowly, the oldest notifications are dropped.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result};
@@ -356,7 +359,7 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If `params` has another shape.
+    /// If `params` does not have this shape.
     #[doc(alias = "send_notification")]
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), RequestError> {
         let params = object(method, params)?;
@@ -384,8 +387,8 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// The error of the step, which is not stored, or if its result cannot be serialized to JSON. Dropping the future drops the
-    /// step.
+    /// The error of the step, which is not stored; or an error if its result cannot be serialized to JSON. Dropping the
+    /// future drops the step.
     #[doc(alias = "once")]
     pub async fn memoize<T, F>(&self, key: &str, step: F) -> Result<T>
     where
@@ -421,9 +424,10 @@ impl Cx {
         Ok(value)
     }
 
-    /// Returns an error unless `has`: the client lacks the capability, given by name and settings.
+    /// Returns an error unless `has` is true: the client lacks the capability with this name and these settings.
     ///
-    /// For example for extensions. The client receives the specification's error, which names the capability.
+    /// This is useful for extensions, for example. The client receives the error that the specification defines for
+    /// this, which names the capability.
     ///
     /// # Errors
     /// [`RequestErrorKind::Unsupported`] if `has` is false.

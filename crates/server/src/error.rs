@@ -100,7 +100,7 @@ impl Error {
 
     /// Creates an error for the model from content blocks, for example to annotate them.
     ///
-    /// `isError` is set. Resources and prompts have no such results and use the texts as the message of their error.
+    /// `isError` is set. Resources and prompts have no such results; their error has the texts as its message.
     ///
     /// ```
     /// # use linchpin_server::{CallToolResult, ContentBlock, Error};
@@ -136,9 +136,10 @@ impl Error {
         Error::protocol(code::RESOURCE_NOT_FOUND, "resource not found")
     }
 
-    /// Creates an error whose cause is hidden from the peer: paths, SQL, messages of other systems.
+    /// Creates an error whose cause is hidden from the peer, for example because it contains paths, SQL or messages of
+    /// other systems.
     ///
-    /// The cause is logged at once with its sources, at level `error`. The peer receives "internal error", also if
+    /// The cause is logged at once with its sources, at level `error`. The peer receives "internal error", even if
     /// context is added later.
     ///
     /// The cause is any error or text: a standard error, `anyhow::Error`, `Box<dyn Error + Send + Sync>`, `String`,
@@ -237,7 +238,7 @@ impl Error {
         (self.0.kind, self.0.message)
     }
 
-    /// Returns whether the call needs input from the client: return it with `?` and the client is asked.
+    /// Returns whether the call needs input from the client. If so, return the error with `?`, and the client is asked.
     pub fn is_input_required(&self) -> bool {
         self.downcast_ref::<RequestError>().is_some_and(RequestError::is_input_required)
     }
@@ -378,7 +379,8 @@ impl StdError for Carried {
 
 /// Converts errors that `?` cannot convert into a handler's [`Error`].
 ///
-/// These are errors that are only printable, such as `String`, `anyhow::Error` and `Box<dyn Error + Send + Sync>`.
+/// These are errors that implement `Display` but not `std::error::Error`, such as `String`, `anyhow::Error` and
+/// `Box<dyn Error + Send + Sync>`.
 ///
 /// ```
 /// use linchpin_server::ResultExt as _;
@@ -393,7 +395,8 @@ impl StdError for Carried {
 /// assert_eq!(double("x").unwrap_err().to_string(), "`x` is not a number");
 /// ```
 pub trait ResultExt<T>: sealed::Sealed {
-    /// Converts the error with [`Error::tool`]; for their types, with [`Error::from_boxed`] or [`Error::from_anyhow`].
+    /// Converts the error with [`Error::tool`], or with [`Error::from_boxed`] or [`Error::from_anyhow`] if it is of
+    /// their type.
     ///
     /// [`Error::from_anyhow`]: Error#method.from_anyhow
     fn tool_err(self) -> Result<T>;

@@ -67,9 +67,9 @@ impl<S: Send + Sync + 'static> Extension<S> {
         Extension { identifier, settings, methods, problems, state: StateOf::shared(Arc::new(state)) }
     }
 
-    /// Adds a method. Its name on the wire begins with the identifier: `run` is `com.example/search/run`.
+    /// Adds a method. Its name on the wire begins with the identifier: `run` becomes `com.example/search/run`.
     ///
-    /// The handler is a function as for [`Server::method`].
+    /// The handler has the same form as for [`Server::method`].
     pub fn method<M, H>(mut self, name: &str, handler: H) -> Self
     where
         H: MethodHandler<S, M>,
@@ -80,8 +80,9 @@ impl<S: Send + Sync + 'static> Extension<S> {
         self
     }
 
-    /// Sets the member of the parameters, a string, that names the target of the method added last. Over HTTP, clients of
-    /// 2026-07-28 repeat it in `Mcp-Name` (in Rust with `Request::named`); a request whose header differs is rejected (-32020).
+    /// Sets which member of the parameters, a string, names the target of the method added last. Over HTTP, clients of
+    /// 2026-07-28 repeat it in `Mcp-Name` (in Rust with `Request::named`); a request whose header differs is rejected
+    /// (-32020).
     pub fn named_by(mut self, member: &str) -> Self {
         match self.methods.last_mut() {
             Some(method) => method.named_by = Some(member.into()),

@@ -25,10 +25,10 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Signal handling is up to the program: with `stdio().with_graceful_shutdown(shutdown_signal())` the server shuts
     /// down gracefully on Ctrl-C and SIGTERM; by default these signals kill the process.
     ///
-    /// The hooks of [`Server::on_shutdown`] run before `serve` returns, also when the transport failed to start.
+    /// The hooks of [`Server::on_shutdown`] run before `serve` returns, even if the transport failed to start.
     ///
     /// Cancel safety: dropping the future stops the server. Its listener and connections are closed, and running calls
-    /// are dropped. The hooks do not run then.
+    /// are dropped. The hooks do not run in that case.
     ///
     /// # Errors
     /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),

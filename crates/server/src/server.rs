@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Builds a server: all protocol revisions and safe limits by default.
+/// The builder of a server, with all protocol revisions and safe limits by default.
 ///
 /// `S` is the state type of the handlers added next. [`Server::state`] changes it, so one server can have several state
 /// types; [`Server::with`] adds all tools, resources and prompts of a type.
@@ -92,7 +92,7 @@ pub(crate) struct Settings {
     note = "a state for handlers that are added with `.tool(…)` is set with `.state(…)`, not `.with(…)`"
 )]
 pub trait Register: Sized + Send + Sync + 'static {
-    /// Adds the type's tools, resources and prompts to a server that has it as its state.
+    /// Adds the type's tools, resources and prompts to a server whose state is of this type.
     fn register(server: Server<Self>) -> Server<Self>;
 }
 
@@ -128,7 +128,7 @@ impl Server {
 }
 
 impl<S: Send + Sync + 'static> Server<S> {
-    /// Sets the state for the handlers added after this call: they take `&T`, shared by all calls.
+    /// Sets the state of the handlers added after this call. They take it as `&T`; all calls share it.
     ///
     /// ```
     /// # use linchpin_server::Server;
@@ -147,7 +147,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         Server { registries: self.registries, settings: self.settings, state: StateOf::shared(state) }
     }
 
-    /// Sets a state per session for the handlers added after this call: they take `&T`.
+    /// Sets a state per session for the handlers added after this call. They take it as `&T`.
     ///
     /// `make` creates the state at the first call of each session. To share data between sessions, capture an `Arc` and
     /// clone it into each state. A session that another process continues (`SessionStore`) gets a new state there.
@@ -199,7 +199,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         Server { registries, settings, state }
     }
 
-    /// Adds a tool: a function of any of `&S`, `&Cx` and one struct of arguments, in this order.
+    /// Adds a tool: a function that takes any of `&S`, `&Cx` and one struct of arguments, in this order.
     ///
     /// The function is an `async fn`, a plain `fn` or a closure.
     ///
@@ -245,7 +245,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.note(added)
     }
 
-    /// Adds a resource, or a template if the URI has `{variables}`: these are the handler's arguments.
+    /// Adds a resource or, if the URI has `{variables}`, a template: its variables are the handler's arguments.
     ///
     /// [`Cx::uri`] returns the requested URI.
     ///
@@ -274,12 +274,13 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Adds a method that is not part of the specification, for clients that know it.
     ///
-    /// It is called in every revision. The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this
-    /// order; the parameters are `params` without `_meta`. It returns [`Json`](crate::Json) of a value that serializes to an
-    /// object, `()`, or a `Result` of one of these; errors are JSON-RPC errors. Layers and limits of calls apply.
+    /// It can be called in every revision. The handler is a function that takes any of `&S`, `&Cx` and one struct of
+    /// parameters, in this order; the parameters are `params` without `_meta`. It returns [`Json`](crate::Json) of a
+    /// value that serializes to an object, `()`, or a `Result` of one of these; errors become JSON-RPC errors. Layers
+    /// and the limits of calls apply.
     ///
-    /// The name is 1 to 128 printable ASCII characters and should have a prefix of your own. It is an error, reported when
-    /// the server starts, if the name is a method of the specification or was added twice.
+    /// The name consists of 1 to 128 printable ASCII characters and should have a prefix of your own. It is an error,
+    /// reported when the server starts, if the name is a method of the specification or was added twice.
     ///
     /// ```
     /// # use linchpin_server::{Json, Server};
@@ -317,11 +318,11 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Adds a handler for a notification from clients, whether it is part of the specification or not.
     ///
-    /// The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this order; the parameters are `params`
-    /// without `_meta`. It returns `()` or a `Result` of it; an error is logged. Layers do not apply. A handler that
-    /// completes at its first poll has finished before the next message is read; others run concurrently, at most
-    /// `calls.concurrent_max` of them, each for at most `calls.run_ms_max`. Several handlers of one notification run one after
-    /// the other, in the order in which they were added.
+    /// The handler is a function that takes any of `&S`, `&Cx` and one struct of parameters, in this order; the
+    /// parameters are `params` without `_meta`. It returns `()` or a `Result` of `()`; an error is logged. Layers do
+    /// not apply. A handler that completes at its first poll has finished before the next message is read; others run
+    /// concurrently, at most `calls.concurrent_max` of them, each for at most `calls.run_ms_max`. Several handlers of
+    /// one notification run one after the other, in the order in which they were added.
     ///
     /// Notifications that neither belong to a session nor describe their client in `_meta` are ignored.
     ///
@@ -381,14 +382,15 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.on_notification("notifications/roots/list_changed", handler)
     }
 
-    /// Adds a handler that runs when a client subscribes to a resource, in every revision, and may refuse. Without one, any client
-    /// may subscribe to any URI that demands no scopes, even if it cannot read it.
+    /// Adds a handler that runs when a client subscribes to a resource, in every revision, and may refuse the
+    /// subscription. Without one, any client may subscribe to any URI that requires no scopes, even if it cannot read
+    /// the resource.
     ///
-    /// Its only parameter is the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too; the server does not start if the handler
-    /// needs others. An error refuses the subscription: with a
-    /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. If a
-    /// client subscribes again without having unsubscribed, the handler does not run again. If sessions are stored, each process
-    /// that continues a session runs the handlers for its subscriptions.
+    /// Its only parameter is the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too; the server does not start if the
+    /// handler needs others. An error refuses the subscription: with a session, the request fails with this error;
+    /// otherwise, the acknowledgement of the stream does not list the resource. If a client subscribes again without
+    /// having unsubscribed, the handler does not run again. If sessions are stored, each process that continues a
+    /// session runs the handlers for its subscriptions.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Error, Result, Server};
@@ -431,8 +433,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Adds a prompt.
     ///
     /// Its arguments are the fields of the handler's argument type, or those that [`Prompt::argument`] declares. They
-    /// arrive as strings and are parsed into text, numbers, booleans or enums; a server that requires
-    /// others does not start.
+    /// arrive as strings and are parsed into text, numbers, booleans or enums; the server does not start if an argument
+    /// of another type is required.
     ///
     /// ```
     /// # use linchpin_server::Server;
@@ -485,8 +487,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.state.of(None)
     }
 
-    /// Reports a problem with the configuration, as a sentence: the server does not start, and the error contains the
-    /// sentence.
+    /// Reports a problem with the configuration, as a sentence. The server then does not start, and the error contains
+    /// the sentence.
     pub fn problem(self, why: impl Into<String>) -> Self {
         self.note(Err(why.into()))
     }
@@ -653,8 +655,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// `refresh` makes its changes through [`Server::resources`]. The start of the server, later pages and reads do not wait
     /// for it. Several can be added, one for each part of a server; they run one after the other.
     ///
-    /// It is dropped when the client cancels the request and at the time limit of calls; then the request fails. It
-    /// runs for every request, so it should have a timeout of its own and return at once while the list is up to date.
+    /// It is dropped when the client cancels the request or when the time limit of calls is reached; the request then
+    /// fails. It runs for every request, so it should have a timeout of its own and return at once while the list is up
+    /// to date.
     ///
     /// If it fails and there are no resources to list, the request fails with its message, because an empty list would
     /// be wrong.
@@ -697,8 +700,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Sets the scopes of every tool that was added before without scopes. `scopes` is called with the tool's name, and
-    /// whether it is read-only.
+    /// Sets the scopes of every tool added so far without scopes. `scopes` is called with the tool's name and whether
+    /// the tool is read-only.
     ///
     /// ```
     /// # use linchpin_server::{Server, Tool};

@@ -54,7 +54,8 @@ pub struct Tool {
 type Words = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl Tool {
-    /// Creates a tool with this name: 1 to 128 letters, digits, `_`, `-` and `.`, as all clients accept.
+    /// Creates a tool with this name and description. The name has 1 to 128 letters, digits, `_`, `-` and `.`, which
+    /// all clients accept.
     #[track_caller]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Tool {
         let description = description.into();
@@ -93,17 +94,17 @@ impl Tool {
         self
     }
 
-    /// The tool modifies nothing (`readOnlyHint`).
+    /// Declares that the tool modifies nothing (`readOnlyHint`).
     pub fn read_only(self) -> Tool {
         self.hints(|h| h.read_only_hint = Some(true))
     }
 
-    /// The tool modifies something (`readOnlyHint: false`).
+    /// Declares that the tool modifies something (`readOnlyHint: false`).
     pub fn writes(self) -> Tool {
         self.hints(|h| h.read_only_hint = Some(false))
     }
 
-    /// The tool may delete or overwrite data (`destructiveHint`).
+    /// Declares that the tool may delete or overwrite data (`destructiveHint`).
     pub fn destructive(self) -> Tool {
         self.hints(|h| {
             h.read_only_hint = Some(false);
@@ -111,7 +112,7 @@ impl Tool {
         })
     }
 
-    /// The tool only adds data (`destructiveHint: false`).
+    /// Declares that the tool only adds data (`destructiveHint: false`).
     pub fn additive(self) -> Tool {
         self.hints(|h| {
             h.read_only_hint = Some(false);
@@ -119,12 +120,12 @@ impl Tool {
         })
     }
 
-    /// Repeated calls with the same arguments have no further effect (`idempotentHint`).
+    /// Declares that repeated calls with the same arguments have no further effect (`idempotentHint`).
     pub fn idempotent(self) -> Tool {
         self.hints(|h| h.idempotent_hint = Some(true))
     }
 
-    /// Whether the tool interacts with external systems, for example the web (`openWorldHint`).
+    /// Declares whether the tool interacts with external systems, for example the web (`openWorldHint`).
     pub fn open_world(self, open: bool) -> Tool {
         self.hints(|h| h.open_world_hint = Some(open))
     }
@@ -173,7 +174,7 @@ impl Tool {
         self
     }
 
-    /// Adds a name that calls can use but that is not listed, for example of an earlier version.
+    /// Adds a name that calls can use but that is not listed, for example one from an earlier version.
     ///
     /// It is ignored while another tool has this name or alias.
     pub fn alias(mut self, name: impl Into<Box<str>>) -> Tool {
@@ -191,8 +192,9 @@ impl Tool {
 
     /// Sets the scopes that a call requires: its principal must have all of them.
     ///
-    /// Over HTTP, the gate decides the response to a call without them: by default status 403 and a challenge that names the
-    /// scopes, so that clients can ask for them. The handler does not run. The tool is listed for all clients.
+    /// Over HTTP, the gate decides how to respond to a call without them: by default with status 403 and a challenge
+    /// that names the scopes, so that clients can ask for them. The handler does not run. The tool is listed for all
+    /// clients.
     ///
     /// Scopes are not checked on transports that only local users can reach (stdio, unix sockets, memory). [`http`] without a
     /// gate does not start if the server requires scopes.
@@ -233,8 +235,8 @@ impl Tool {
     /// Sets the app of the tool, a page that shows its results (MCP Apps): the URI of an `App` of the crate `linchpin-apps`, or of a
     /// resource of type `text/html;profile=mcp-app`.
     ///
-    /// Only clients that declare support for MCP Apps receive the URI. For others it is an ordinary tool, so its result needs
-    /// text.
+    /// Only clients that declare support for MCP Apps receive the URI. For others it is an ordinary tool, so its result
+    /// needs text, too.
     ///
     /// ```
     /// # use linchpin_server::Tool;
@@ -248,7 +250,7 @@ impl Tool {
 
     /// Sets who may call the tool: `"app"` for the page only, or `"model"` for the model only. Default: both.
     ///
-    /// A tool for the page only exists only for clients that show pages; they hide it from the model.
+    /// A tool that only the page may call exists only for clients that show pages; these hide it from the model.
     pub fn visible(mut self, to: impl Into<String>) -> Tool {
         self.ui.only = Some(to.into());
         self
@@ -307,12 +309,13 @@ impl Tool {
     }
 
     /// Allows a task of the tool to be restarted from the beginning after the process that ran it has died. Steps that
-    /// completed in [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered requests to the client are not sent
-    /// again; everything else runs again. The same happens when a task has waited for an answer for longer than
-    /// `tasks.suspend_ms`: it is suspended, and restarted once the answer is there. Timers and other work that wait beside the
-    /// question are dropped then.
+    /// completed in [`Cx::memoize`](crate::Cx::memoize) are not repeated, and answered requests to the client are not
+    /// sent again; everything else runs again. The same happens when a task has waited for an answer for longer than
+    /// `tasks.suspend_ms`: it is suspended, and restarted once the answer is there. Timers and other work that the
+    /// handler awaits alongside the question are dropped then.
     ///
-    /// Without this option, a task whose process has died fails. This requires tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
+    /// Without this option, a task whose process has died fails. The option requires tasks that outlive the process:
+    /// [`Tasks::at`](crate::Tasks::at).
     #[cfg(feature = "tasks")]
     pub fn resumable(self) -> Tool {
         self.of_task(|task| task.resumable = true)
