@@ -1,4 +1,4 @@
-//! Who may use a tool, resource or prompt: the scopes that it demands, and for whom it exists at all.
+//! Who may use a tool, resource or prompt: the scopes that it requires, and the callers for whom it exists.
 
 use crate::viewer::{self, Predicate, Viewer};
 use linchpin_core::reply::MissingScopes;

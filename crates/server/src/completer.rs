@@ -30,7 +30,8 @@ impl Completer {
 }
 
 impl Prompt {
-    /// Adds a function that suggests values of an argument: one of any of `&Cx` and [`Completion`](crate::Completion).
+    /// Adds a function that suggests values for an argument. It takes any of `&Cx` and
+    /// [`Completion`](crate::Completion).
     ///
     /// ```
     /// # use linchpin_server::{Completion, Prompt};
@@ -66,7 +67,7 @@ impl Prompt {
     ///     .prompt(page, |page: Page| page.city);
     /// ```
     ///
-    /// A state of another type is reported when the server starts.
+    /// If the handler has a state of another type, this is reported when the server starts.
     pub fn complete_with<S, M, H>(mut self, argument: impl Into<Box<str>>, f: H) -> Prompt
     where
         S: Send + Sync + 'static,
@@ -78,7 +79,8 @@ impl Prompt {
 }
 
 impl Resource {
-    /// Adds a function that suggests values of a template variable: one of any of `&Cx` and [`Completion`](crate::Completion).
+    /// Adds a function that suggests values for a template variable. It takes any of `&Cx` and
+    /// [`Completion`](crate::Completion).
     ///
     /// ```
     /// # use linchpin_server::{Completion, Resource};
@@ -114,7 +116,7 @@ impl Resource {
     ///     .resource(page, |page: Page| page.city);
     /// ```
     ///
-    /// A state of another type is reported when the server starts.
+    /// If the handler has a state of another type, this is reported when the server starts.
     pub fn complete_with<S, M, H>(mut self, variable: impl Into<Box<str>>, f: H) -> Resource
     where
         S: Send + Sync + 'static,

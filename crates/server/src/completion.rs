@@ -1,4 +1,4 @@
-//! Completion functions, and what they are asked and return.
+//! Completion functions, with their requests and results.
 
 use crate::invocation::Bound;
 use crate::target::Target;

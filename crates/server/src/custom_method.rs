@@ -37,7 +37,7 @@ const NAME_BYTES_MAX: usize = 128;
     note = "return `Json<T>` where `T` serializes to an object, `()` for an empty one, or `Result<_, E>` of one of these"
 )]
 pub trait IntoResult {
-    /// Converts into the members of the result.
+    /// Converts the value into the members of the result.
     ///
     /// # Errors
     /// The error to respond with.

@@ -237,11 +237,11 @@ impl Handle {
         Prompts { registries: self.registries.clone() }
     }
 
-    /// Notifies subscribers of this resource that it changed, except those for whom it does not exist
+    /// Notifies subscribers of this resource that it changed, except those for whom the resource does not exist
     /// ([`Resource::visible_to`](crate::Resource::visible_to)). Undelivered duplicates are merged.
     ///
-    /// By default any client may subscribe to any URI, even if it cannot read it; [`Server::on_subscribe`](crate::Server::on_subscribe)
-    /// can refuse.
+    /// By default any client may subscribe to any URI, even if it cannot read the resource; a handler added with
+    /// [`Server::on_subscribe`](crate::Server::on_subscribe) can refuse.
     pub fn resource_updated(&self, uri: &str) {
         self.registries.updated(uri);
     }
@@ -314,7 +314,7 @@ macro_rules! kind {
             /// Lists always contain either the old or the new definition, and calls reach either the old or the new
             /// handler. A disabled item stays disabled.
             ///
-            /// A handler that passes *itself* here does not compile (`E0283`: rustc cannot prove yet that its future is
+            /// A handler that passes *itself* here does not compile (`E0283`: rustc cannot yet prove that its future is
             /// `Send`). Call `replace` in a separate plain `fn` instead:
             ///
             /// ```
@@ -382,7 +382,7 @@ macro_rules! kind {
                 self.set(name, true)
             }
 
-            /// Hides it from lists and rejects calls until it is enabled.
+            /// Hides the item from lists, and rejects calls to it until it is enabled.
             ///
             /// Returns `false` if it was disabled already.
             ///
@@ -400,7 +400,8 @@ macro_rules! kind {
                 Ok(changed)
             }
 
-            /// Enables it for one session or principal only, even if it is disabled or hidden by `visible_to` for others.
+            /// Enables the item for one session or principal only, even if it is disabled or hidden by `visible_to` for
+            /// others.
             ///
             /// A setting for a session takes precedence over one for its principal. Settings are kept in this process:
             #[doc = concat!("until the end of the session or, for a principal, until [`", stringify!($name), "::reset_for`] or the removal of the ", $what, ".")]
@@ -411,7 +412,7 @@ macro_rules! kind {
                 self.set_for(name, audience, Some(true))
             }
 
-            /// Hides it from one session or principal only, as if it did not exist.
+            /// Hides the item from one session or principal only, as if it did not exist.
             ///
             /// # Errors
             #[doc = concat!("If no ", $what, " has this ", $key, ".")]
@@ -434,7 +435,7 @@ macro_rules! kind {
                 Ok(())
             }
 
-            /// Returns the enabled names (for resources, the URIs), in list order.
+            /// Returns the names of the enabled items (for resources, their URIs), in list order.
             pub fn names(&self) -> Vec<String> {
                 self.registries.$field.snapshot().entries.iter().map(|e| e.item.key().to_owned()).collect()
             }
@@ -500,7 +501,7 @@ impl Tools {
 
     /// Renames a tool. The old name stays usable but is not listed ([`Tool::alias`]).
     ///
-    /// The new name has 1 to 128 letters, digits, `_`, `-` or `.`.
+    /// The new name must have 1 to 128 letters, digits, `_`, `-` or `.`.
     ///
     /// # Errors
     /// If no tool has this name, or the new name is taken or invalid.
@@ -521,7 +522,7 @@ impl Tools {
 
     /// Changes the definition of a tool in place, schemas included. Its name and handler stay.
     ///
-    /// Schemas that `change` does not set are kept. Lists always contain the tool.
+    /// Schemas that `change` does not set are kept. Lists contain the tool at all times.
     ///
     /// A new [`Tool::input_schema`] is checked before the handler is called; the handler's type must accept all values
     /// that it allows.

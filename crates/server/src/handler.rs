@@ -37,8 +37,8 @@ macro_rules! handlers {
     ($(#[$doc:meta])* $name:ident $bind:ident $kind:ty, $answer:ident $decode:ident $refuse:path) => {
         $(#[$doc])*
         ///
-        /// It is implemented for every `async fn` and plain `fn` that takes any of `&S`, `&Cx` and one struct of arguments, in
-        /// this order; do not implement it yourself. A closure that takes a reference is written
+        /// This trait is implemented for every `async fn` and plain `fn` that takes any of `&S`, `&Cx` and one struct
+        /// of arguments, in this order; do not implement it yourself. Write a closure that takes a reference as
         /// `async |app: &App, q: Query| …`, because the future of `|app: &App| async move { … }` cannot borrow from the
         /// parameter.
         #[diagnostic::on_unimplemented(

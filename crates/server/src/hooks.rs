@@ -31,7 +31,7 @@ pub struct Notified;
     note = "return `()` or `Result<(), E>`"
 )]
 pub trait NotificationResult {
-    /// Converts into a result.
+    /// Converts the value into a result.
     ///
     /// # Errors
     /// The handler's error.

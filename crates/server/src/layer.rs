@@ -58,9 +58,10 @@ impl Call {
     }
 
     /// Returns the name of the registered tool or prompt, or the URI or template of the registered resource; `None` in
-    /// [`Server::layer_requests`], where nobody has looked whether it exists.
+    /// [`Server::layer_requests`], where the item has not been looked up yet.
     ///
-    /// Reads of `note://1` and `note://2` have the item `note://{id}`, so that what is counted for each item is bounded.
+    /// Reads of `note://1` and `note://2` both have the item `note://{id}`, so that the number of counters is bounded
+    /// when calls are counted per item.
     ///
     /// ```
     /// # use linchpin_server::{Call, Next, Reply, Server};
@@ -79,8 +80,9 @@ impl Call {
         self.item.as_deref()
     }
 
-    /// Returns the number of times that the client was asked for input before: 0 for the first request, and always in
-    /// sessions. The state that says so is the server's own, but a client can send it more than once.
+    /// Returns how many times the client has been asked for input before: 0 for the first request, and always 0 in
+    /// sessions. The number comes from state that the server itself has sealed, but a client can send that state more
+    /// than once.
     pub fn round_trip(&self) -> u32 {
         self.cx.round_trips().round()
     }
@@ -100,8 +102,8 @@ impl Call {
         self.invocation.args.json()
     }
 
-    /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. No effect on other
-    /// methods, and on the functions of a [`LowLevelServer`](crate::LowLevelServer).
+    /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. This has no
+    /// effect on other methods, or on the functions of a [`LowLevelServer`](crate::LowLevelServer).
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }
@@ -134,7 +136,7 @@ impl Call {
         self.invocation.out.error(code, message, None)
     }
 
-    /// Rejects the call with a JSON-RPC error with `data`.
+    /// Rejects the call with a JSON-RPC error that has `data`.
     pub fn refuse_protocol_with(self, code: i32, message: &str, data: &Value) -> Reply {
         self.invocation.out.error(code, message, Some(&data.to_string()))
     }

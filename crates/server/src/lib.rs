@@ -26,7 +26,7 @@
 //!
 //! * Results of tools: [`IntoReply`]; of resources: [`IntoContents`]; of prompts: [`IntoMessages`].
 //! * Errors: [`Error`] in handlers, [`RequestError`] of requests to the client, [`ServeError`] of [`Server::serve`].
-//! * Servers of plain methods, without tools, resources and prompts: [`LowLevelServer`].
+//! * Servers with plain methods instead of tools, resources and prompts: [`LowLevelServer`].
 //! * Changes while the server runs: [`Handle`]. Middleware: [`Call`] and [`Next`]. Limits: [`Limits`].
 
 // This crate owns the API, the registry of tools, resources and prompts, and the members of results. It must never know
@@ -145,7 +145,7 @@ pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{CompletionHandler, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use hooks::NotificationResult;
 pub use layer::{Call, Next};
-/// Where tasks and [`SharedState`] are kept.
+/// The stores in which tasks and [`SharedState`] are kept.
 #[cfg(feature = "store")]
 pub use linchpin_store as store;
 pub use low_level_server::LowLevelServer;

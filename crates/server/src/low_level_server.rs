@@ -106,7 +106,7 @@ impl LowLevelServer {
     /// Serves at `place`; see [`Server::serve`].
     ///
     /// # Errors
-    /// Those of [`Server::serve`].
+    /// The same as for [`Server::serve`].
     pub async fn serve(self, place: impl Bind) -> Result<(), ServeError> {
         self.into_server().serve(place).await
     }
@@ -116,7 +116,8 @@ impl LowLevelServer {
     }
 }
 
-/// Everything of the server but its tools, resources, prompts and methods: its description, limits, notifications, hooks.
+/// Keeps everything of the server except its tools, resources, prompts and methods: its description, limits,
+/// notifications and hooks.
 impl From<Server> for LowLevelServer {
     fn from(server: Server) -> LowLevelServer {
         LowLevelServer { server, low: LowLevel { capabilities: "{}".to_owned(), ..LowLevel::default() } }

@@ -59,7 +59,7 @@ impl Prompt {
         }
     }
 
-    /// Declares an argument that is known only at run time, for example of a prompt read from a file.
+    /// Declares an argument that is known only at run time, for example that of a prompt read from a file.
     ///
     /// The handler takes a map of strings with all arguments that were passed. If the handler's argument type has a field of
     /// this name, this replaces its description. A second argument of the same name replaces the first.
@@ -112,7 +112,7 @@ impl Prompt {
         self
     }
 
-    /// Adds a name that requests can use but that is not listed, for example of an earlier version.
+    /// Adds a name that requests can use but that is not listed, for example one from an earlier version.
     ///
     /// It is ignored while another prompt has this name or alias.
     pub fn alias(mut self, name: impl Into<Box<str>>) -> Prompt {

@@ -159,7 +159,7 @@ impl<T: Item> Working<T> {
     }
 }
 
-/// The error of a change to the tools, resources or prompts of a server. Nothing was changed.
+/// The error of a failed change to the tools, resources or prompts of a server. Nothing was changed.
 ///
 /// ```
 /// # use linchpin_server::{ChangeError, Server};
@@ -186,7 +186,7 @@ pub enum ChangeError {
         /// The new name.
         name: String,
     },
-    /// The new definition is invalid, and why.
+    /// The new definition is invalid; the text says why.
     Invalid(String),
 }
 

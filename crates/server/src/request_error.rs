@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// It is a standard error, so `?` works in handlers with any error type. One kind is not a failure:
 /// [`RequestErrorKind::InputRequired`] ends this run of the handler so that the client can be asked; the handler must
-/// return it, within an error of any type.
+/// return it, wrapped in an error of any type.
 ///
 /// ```
 /// # use linchpin_server::{Elicited, Cx, RequestErrorKind};
@@ -101,14 +101,14 @@ impl RequestError {
         self.0.kind
     }
 
-    /// Returns whether input is required, which is not a failure.
+    /// Returns whether the client must be asked for input first, which is not a failure.
     ///
-    /// Return the error with `?`, and the client is asked.
+    /// If so, return the error with `?`, and the client is asked.
     pub fn is_input_required(&self) -> bool {
         self.0.kind == RequestErrorKind::InputRequired
     }
 
-    /// Returns the JSON-RPC error of the client.
+    /// Returns the JSON-RPC error that the client returned, if any.
     pub fn rpc(&self) -> Option<&ErrorObject> {
         self.0.rpc.as_ref()
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// The arguments of a tool, resource or prompt without arguments.
 ///
-/// A handler without arguments may leave it out; a closure without state and context may name it.
+/// A handler without arguments does not need this type; a closure that takes neither state nor context may declare it.
 ///
 /// ```
 /// # use linchpin_server::{NoArgs, Server};

@@ -42,18 +42,18 @@ const EVENT_BYTES_MAX: usize = VALUE_BYTES_MAX - 64;
 /// The content of an event that was too long.
 const TOO_LONG: &[u8] = b"\0";
 
-/// Keeps the sessions of a server, the events of its streams, and its changes in a [`Store`], so that other processes, or
-/// this one after a restart, go on with them.
+/// The sessions of a server, the events of its streams, and its changes, kept in a [`Store`] so that other processes,
+/// or this one after a restart, can continue them.
 ///
 /// It is a [`SessionStore`] and an [`EventStore`] for `HttpOptions`, and a [`ChangeRelay`] for
-/// [`Server::change_relay`](crate::Server::change_relay). Each process has one; clones are the same one. What clients sent
-/// and what they are sent is sealed before it reaches the store, and the ids of sessions are stored as digests. With
-/// `Store::sqlite`, processes of one machine share a file; with `Store::redis`, processes of several machines share a
-/// server.
+/// [`Server::change_relay`](crate::Server::change_relay). Each process creates one; clones share it. Data from and for
+/// clients is encrypted before it reaches the store, and the ids of sessions are stored as digests. With
+/// `Store::sqlite`, processes on one machine share a file; with `Store::redis`, processes on several machines share a
+/// Redis server.
 ///
-/// Changes wait while the store cannot be reached, and are kept for an hour, 4,096 of each process. A process that missed some
-/// tells its subscribers that all lists changed. Events of more than 8 MiB are not stored: a stream cannot be resumed before
-/// one.
+/// Changes wait while the store cannot be reached, and are kept for an hour, up to 4,096 of each process. A process
+/// that missed some notifies its subscribers that all lists have changed. Events larger than 8 MiB are not stored: a
+/// stream cannot be resumed from a point before such an event.
 ///
 /// ```
 /// use linchpin_server::store::Store;
@@ -83,7 +83,7 @@ struct Inner {
 }
 
 impl SharedState {
-    /// The state of the server of this name, in `store`. Servers of different names may use the same store.
+    /// Creates the state of the server with this name, in `store`. Servers with different names may use the same store.
     pub fn new(name: &str, store: Store) -> SharedState {
         let server = digest(name);
         let node = random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -53,7 +53,7 @@ impl Viewer {
         self.principal.as_ref().is_some_and(|principal| principal.has_scope(scope))
     }
 
-    /// Returns the client's name and version, if sent. Not verified.
+    /// Returns the client's name and version, if it sent them. They are not verified.
     pub fn client(&self) -> Option<Implementation> {
         self.caller.client_info()
     }
@@ -125,7 +125,7 @@ impl Audience {
         connection.or_else(session).map(Audience)
     }
 
-    /// All sessions and requests of a principal.
+    /// Returns the audience of all sessions and requests of a principal.
     pub fn principal(principal: &Principal) -> Audience {
         Audience(Kind::Principal(principal.identity().clone()))
     }
@@ -166,7 +166,7 @@ impl Audience {
     }
 }
 
-/// The same session, connection or principal.
+/// Audiences are equal if they are the same session, connection or principal.
 impl PartialEq for Audience {
     fn eq(&self, other: &Audience) -> bool {
         match (&self.0, &other.0) {

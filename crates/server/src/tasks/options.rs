@@ -32,15 +32,16 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Tasks in the memory of this process, which end with it.
+    /// Keeps tasks in the memory of this process; they end with it.
     pub fn memory() -> Tasks {
         Tasks { store: None, is_revoked: None }
     }
 
-    /// Tasks in a store, for example a file: `Store::sqlite("tasks.db")?`.
+    /// Keeps tasks in a store, for example a file: `Store::sqlite("tasks.db")?`.
     ///
-    /// Everything is stored before it is sent to a client. The next process finds the tasks of a process that died: tasks of
-    /// [`resumable`](crate::Tool::resumable) tools are restarted, others fail. Servers with different names may share a store.
+    /// Everything is stored before it is sent to a client. If a process dies, another one, or the next one to start,
+    /// takes over its tasks: those of [`resumable`](crate::Tool::resumable) tools are restarted, others fail. Servers
+    /// with different names may share a store.
     pub fn at(store: Store) -> Tasks {
         Tasks { store: Some(store), is_revoked: None }
     }
@@ -48,8 +49,8 @@ impl Tasks {
     /// Cancels the tasks of revoked principals: `is_revoked` is called every few seconds with the principal of each task that
     /// runs in this process, and must not block.
     ///
-    /// Otherwise such a task runs to its end, although its result can no longer be read. The principal of a restarted task has
-    /// no claims.
+    /// Without this, such a task runs to its end, although its result can no longer be read. The principal of a
+    /// restarted task has no claims.
     ///
     /// ```
     /// # use linchpin_server::Tasks;
