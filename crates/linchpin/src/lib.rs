@@ -124,7 +124,7 @@ pub use linchpin_client as client;
 pub use linchpin_guard as guard;
 #[cfg(feature = "issuer")]
 pub use linchpin_issuer as issuer;
-/// Makes a prompt of a method.
+/// Turns a method into a prompt.
 ///
 /// ```
 /// use linchpin::prelude::*;
@@ -210,7 +210,7 @@ pub use linchpin_macros::prompt;
 /// ```
 #[cfg(feature = "macros")]
 pub use linchpin_macros::register;
-/// Makes a resource, or a template of resources, of a method.
+/// Turns a method into a resource or a resource template.
 ///
 /// ```
 /// use linchpin::prelude::*;
@@ -229,7 +229,7 @@ pub use linchpin_macros::register;
 /// ```
 #[cfg(feature = "macros")]
 pub use linchpin_macros::resource;
-/// Makes a tool of a method.
+/// Turns a method into a tool.
 ///
 /// ```
 /// use linchpin::prelude::*;
@@ -272,9 +272,10 @@ pub use linchpin_core::service::BoxFuture;
 pub use linchpin_core::{ClientCaps, Features, Principal, Request, ResultWriter, Session, TraceContext};
 
 pub mod store {
-    //! Where state is kept beyond one process: stores for sessions and events ([`HttpOptions`](crate::transport::HttpOptions)),
-    //! and a relay for changes (`Server::change_relay`). `SharedState` is all three, in a file or in Redis (features
-    //! `store-sqlite` and `store-redis`). `linchpin::testing::store` tests implementations.
+    //! Storage for state that outlives one process: stores for sessions and events
+    //! ([`HttpOptions`](crate::transport::HttpOptions)), and a relay for changes (`Server::change_relay`).
+    //! `SharedState` is all three, in a file or in Redis (features `store-sqlite` and `store-redis`).
+    //! `linchpin::testing::store` tests implementations.
 
     pub use linchpin_core::store::{ChangeRelay, EventStore, SessionSeal, SessionStore, StoreError, StoredEvent};
     pub use linchpin_core::{ServerChange, SessionRecord};
@@ -287,7 +288,7 @@ pub mod store {
 }
 
 pub mod transport {
-    //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.
+    //! How servers are reached: what to serve on, what to connect to, and the traits for transports of your own.
     //!
     //! | | a server serves on it | a client connects to it |
     //! |---|---|---|

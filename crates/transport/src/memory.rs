@@ -118,7 +118,8 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Connects as this principal, as if a guard had authenticated it: for tests of servers with several users.
+    /// Connects as this principal, as if a guard had authenticated it. This is useful for tests of servers with several
+    /// users.
     ///
     /// ```
     /// # use linchpin_core::service::IntoService;

@@ -2,11 +2,11 @@
 
 /// Completes when the process receives Ctrl-C (SIGINT), SIGTERM or SIGHUP; on systems other than Unix, Ctrl-C.
 ///
-/// For the `with_graceful_shutdown` of a transport, or of axum. The first poll installs handlers for these signals, for
-/// the whole process and permanently: from then on the signals no longer end the process by themselves. Transports
-/// never install handlers on their own. Signals before the first poll are not detected. SIGHUP stays ignored if it was
-/// when the process started, as under `nohup`; that is detected only on Linux, so on other systems SIGHUP keeps its
-/// default and ends the process immediately.
+/// Use it with the `with_graceful_shutdown` method of a transport, or of axum. The first poll installs handlers for
+/// these signals, for the whole process and permanently: from then on the signals no longer end the process by
+/// themselves. Transports never install handlers on their own. Signals before the first poll are not detected. SIGHUP
+/// stays ignored if it was ignored when the process started, as under `nohup`; that is detected only on Linux, so on
+/// other systems SIGHUP keeps its default and ends the process immediately.
 ///
 /// ```no_run
 /// use linchpin_transport::{http::http, shutdown_signal};

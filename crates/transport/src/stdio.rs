@@ -43,7 +43,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Also stops when `signal` completes: reading stops, and running calls may finish within `calls.drain_ms_max`.
+    /// Also stops serving when `signal` completes: reading stops, and running calls may finish within
+    /// `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Stdio {
         self.shutdown = Some(Box::pin(signal));
         self

@@ -45,8 +45,8 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// For a server: stops when `signal` completes. No new connections, and running calls may finish within
-    /// `calls.drain_ms_max`.
+    /// For a server: stops when `signal` completes. No new connections are accepted, and running calls may finish
+    /// within `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> UnixServer {
         UnixServer { path: self.path, shutdown: Box::pin(signal), on_ready: None }
     }

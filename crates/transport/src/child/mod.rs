@@ -48,8 +48,8 @@ pub fn child(line: &str) -> io::Result<Child> {
 /// ```
 ///
 /// **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately
-/// when the connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh`
-/// waits for that. Its descendants end with it, and also when it exits by itself:
+/// when the connection is dropped (even by a panic), and when this process ends, however that happens: a separate `sh`
+/// process waits for that. Its descendants end with it, even if it exits by itself:
 ///
 /// | system | the child | descendants in its process group | descendants outside it: `setsid`, daemons |
 /// |---|---|---|---|
@@ -75,14 +75,14 @@ pub struct Child {
 }
 
 impl Child {
-    /// The variables that every child gets unless [`Child::clear_env`] is called, where this program has them; and with
-    /// them all that begin with `LC_`. They are what programs need to find their files, caches and the network.
+    /// The environment variables of this program that every child inherits, unless [`Child::clear_env`] is called;
+    /// those that begin with `LC_` are inherited, too. Programs need them to find their files, caches and the network.
     pub const PASSED_ENV: &'static [&'static str] = PASSED;
 
     /// Returns the file that would be started, without starting it.
     ///
     /// # Errors
-    /// If there is no such program: the message says what to do. A program with a path is not looked for.
+    /// If there is no such program; the message says what to do. A program given by its path is not searched for.
     pub fn find(&self) -> Result<PathBuf, String> {
         self.command.find()
     }
@@ -98,7 +98,7 @@ impl Child {
         self
     }
 
-    /// Adds arguments.
+    /// Adds several arguments.
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Child {
         self.command.args.extend(args.into_iter().map(Into::into));
         self
@@ -110,7 +110,7 @@ impl Child {
         self
     }
 
-    /// Sets environment variables.
+    /// Sets several environment variables.
     pub fn envs(self, all: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>) -> Child {
         all.into_iter().fold(self, |child, (name, value)| child.env(name, value))
     }

@@ -36,7 +36,7 @@ use tower_service::Service;
 /// let transport = http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal());
 /// ```
 ///
-/// By default only local clients are accepted, which is decided by `Host` and `Origin`. Allow others with
+/// By default only local clients are accepted, as determined by `Host` and `Origin`. Allow others with
 /// [`Http::allow_host`] and [`Http::allow_origin`].
 #[doc(alias = "StreamableHttp")]
 #[doc(alias = "serve_http")]
@@ -156,7 +156,8 @@ impl Http {
         self
     }
 
-    /// Sets the gate that authorizes requests: a `Guard`, an `Issuer`, or your own, which needs the crate `http` (`cargo add http`).
+    /// Sets the gate that authorizes requests: a `Guard`, an `Issuer`, or one of your own, for which you need the crate
+    /// `http` (`cargo add http`).
     ///
     /// ```
     /// use linchpin_core::Principal;
@@ -212,9 +213,10 @@ impl Http {
     /// Wraps the HTTP service in a tower layer, for example for authentication, compression or CORS; the last layer added
     /// runs first.
     ///
-    /// A layer receives requests before they are checked, `Host` and `Origin` included, and on every path. It may change them,
-    /// respond itself, and change responses and their bodies; `cx.get()` returns the values that it inserts into a request's
-    /// extensions. If it fails, the response has status 500. `tower::ServiceBuilder` combines several layers into one.
+    /// A layer receives requests on every path, before any check, even of `Host` and `Origin`. It may change them,
+    /// respond itself, and change responses and their bodies; `cx.get()` returns the values that it inserts into a
+    /// request's extensions. If it fails, the response has status 500. `tower::ServiceBuilder` combines several layers
+    /// into one.
     ///
     /// ```
     /// use http::Request;
@@ -314,7 +316,8 @@ impl Http {
         self
     }
 
-    /// Stops when `signal` completes: no new connections, and running requests may finish within `calls.drain_ms_max`.
+    /// Stops when `signal` completes: no new connections are accepted, and running requests may finish within
+    /// `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Http {
         self.shutdown = Some(Box::pin(signal));
         self

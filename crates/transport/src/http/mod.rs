@@ -97,25 +97,27 @@ pub struct HttpOptions {
     pub allowed_origins: Option<Vec<String>>,
     /// Allows pages of every origin. Default `false`: any page that a user visits could call the server.
     pub any_origin: bool,
-    /// Authorizes requests, and serves documents besides the endpoint. Default `None`: all requests are allowed.
+    /// Authorizes requests, and serves documents at paths other than the endpoint's. Default `None`: all requests are
+    /// allowed.
     pub gate: Option<Arc<dyn Gate>>,
     /// Stores sessions outside this process, so that another process, or this one after a restart, can continue them.
-    /// Default `None`: they are kept in memory. A client must return to the same process as long as that lives. A call to the
-    /// store that takes longer than 5 seconds fails.
+    /// Default `None`: they are kept in memory. A client must return to the same process for as long as that process
+    /// lives. A call to the store that takes longer than 5 seconds fails.
     pub sessions: Option<Arc<dyn SessionStore>>,
     /// Encrypts the record of a session into its id, so that it can be continued after a restart and by every process with the
     /// same key. Default `None`.
     pub session_seal: Option<Arc<dyn SessionSeal>>,
-    /// Disables sessions, even in revisions that have them: `initialize` returns no id, every request is treated as from a new
-    /// client without capabilities, and GET is rejected. Default `false`.
+    /// Disables sessions, even in revisions that have them: `initialize` returns no id, every request is treated as
+    /// coming from a new client without capabilities, and GET is rejected. Default `false`.
     pub no_sessions: bool,
-    /// Stores the events of streams outside this process, so that a client can resume a stream at another process. Default
-    /// `None`: they are kept in memory. An event is sent once it is stored, or storing it has failed.
+    /// Stores the events of streams outside this process, so that a client can resume a stream at another process.
+    /// Default `None`: they are kept in memory. An event is sent once it has been stored, or once storing it has
+    /// failed.
     pub events: Option<Arc<dyn EventStore>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
     pub sse_2024: bool,
-    /// The path of that transport's stream, and that for its messages. Default `/sse` and `/message`. Different ones need a
+    /// The paths of that transport's stream and of its messages. Default `/sse` and `/message`. Other paths require a
     /// fixed `path`.
     #[cfg(feature = "sse")]
     pub sse_paths: (String, String),
@@ -124,24 +126,25 @@ pub struct HttpOptions {
     /// How long a connection without a request stays open, in milliseconds. Default 75,000. HTTP/2 PING frames do not count
     /// as requests. Only for [`http()`].
     pub idle_ms_max: u64,
-    /// How long a client may read nothing of a pending response, in milliseconds. Default 30,000. Then its connection
-    /// is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only for [`http()`].
+    /// How long a client may go without reading any of a pending response, in milliseconds. Default 30,000. After that,
+    /// its connection is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only
+    /// for [`http()`].
     pub write_ms_max: u64,
     /// Responds to `GET /healthz` with 200, and to `GET /readyz` with 200 or, once the shutdown has begun, with 503. Default
     /// `false`. `Host` and `Origin` are not checked for these paths.
     pub health: bool,
-    /// The path at which `health` responds with 200. Default `/healthz`.
+    /// The paths at which `health` responds with 200. Default `/healthz`.
     pub health_paths: Vec<String>,
     /// The path at which `health` reports whether requests are served. Default `/readyz`.
     pub ready_path: String,
-    /// Called for `/readyz`: returns why requests cannot be served now, as a sentence for the operator that is sent with status
-    /// 503. Default `None`: requests can always be served.
+    /// Called for `/readyz`: if requests cannot be served now, it returns why, as a sentence for the operator that is
+    /// sent with status 503. Default `None`: requests can always be served.
     pub ready: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
     /// Renders the metrics for `GET /metrics`, in the text format of Prometheus. Default `None`. `Host`, `Origin` and the gate are
     /// checked as for other requests.
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
-    /// How long requests are still accepted after the shutdown signal, in milliseconds, so that a load balancer that asks
-    /// `/readyz` can take the server out first. Default 0. Only for [`http()`].
+    /// How long requests are still accepted after the shutdown signal, in milliseconds, so that a load balancer that
+    /// polls `/readyz` can take the server out of rotation first. Default 0. Only for [`http()`].
     pub shutdown_delay_ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What probes and monitors ask for, beside the endpoint: `/healthz`, `/readyz` and `/metrics`.
+//! The paths that probes and monitors request, next to the endpoint: `/healthz`, `/readyz` and `/metrics`.
 
 use super::HttpOptions;
 use super::answer;

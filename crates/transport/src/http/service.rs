@@ -51,8 +51,9 @@ use tokio::sync::OnceCell;
 /// # Ok(()) }
 /// ```
 ///
-/// A layer in front that authenticates clients inserts a [`Principal`] into the extensions of the request: handlers read it
-/// with `cx.principal()`, and sessions belong to it. One that knows the client's address inserts it as a [`SocketAddr`].
+/// A layer in front that authenticates clients inserts a [`Principal`] into the extensions of the request: handlers
+/// read it with `cx.principal()`, and sessions belong to it. A layer that knows the client's address inserts it as a
+/// [`SocketAddr`].
 ///
 /// ```
 /// use linchpin_core::Principal;

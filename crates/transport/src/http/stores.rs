@@ -1,4 +1,4 @@
-//! Stores that a service was given: sessions and events that other processes can go on with.
+//! The stores of a service: sessions and events that other processes can continue.
 
 use super::HttpOptions;
 use super::answer;

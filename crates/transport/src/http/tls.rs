@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The certificate of a server and its private key, for [`Http::tls`](super::Http::tls).
 ///
-/// Clients are offered TLS 1.2 and 1.3, and by ALPN HTTP/2 and HTTP/1.1.
+/// Clients are offered TLS 1.2 and 1.3 and, through ALPN, HTTP/2 and HTTP/1.1.
 ///
 /// ```no_run
 /// use linchpin_transport::http::{Tls, http};
@@ -77,7 +77,7 @@ impl Tls {
         Tls::new(&pem, Some(files), digest)
     }
 
-    /// Takes both in PEM, for secrets that are not in files.
+    /// Reads the certificates and the private key from PEM data, for secrets that are not in files.
     ///
     /// # Errors
     /// If one is not PEM of its kind, or the key does not belong to the certificate.
@@ -100,12 +100,12 @@ impl Tls {
         Ok(Tls { acceptor: Arc::new(config).into(), shared: Arc::new(shared) })
     }
 
-    /// Reads the files again now, for example on SIGHUP. `false` if they have not changed.
+    /// Reads the files again now, for example on SIGHUP. Returns `false` if they have not changed.
     ///
     /// This blocks the thread for as long as the files take to read.
     ///
     /// # Errors
-    /// As [`Tls::from_files`]; the server keeps its certificate.
+    /// The same as for [`Tls::from_files`]; the server then keeps its certificate.
     pub fn reload(&self) -> Result<bool, TlsError> {
         let shared = &self.shared;
         let Some(files) = shared.files.as_ref().filter(|files| !files.are_pipes()) else { return Ok(false) };
@@ -226,7 +226,7 @@ impl Pem {
     }
 }
 
-/// Why a certificate or key cannot be used. The message names the file.
+/// The reason why a certificate or key cannot be used. The message names the file.
 ///
 /// ```
 /// use linchpin_transport::http::{Tls, TlsError};

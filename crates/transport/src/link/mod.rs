@@ -1,8 +1,8 @@
-//! One message a line, the client's side: the link behind child processes, pipes, unix sockets and memory.
+//! The client's side of one message per line: the link behind child processes, pipes, unix sockets and memory.
 //!
-//! A request is written by the task that makes it ([`outbox`]); one task reads, gives answers to those who wait
-//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are not messages are
-//! skipped, counted and told of in errors; where they can be told to be a broken answer, the request fails at once
+//! A request is written by the task that makes it ([`outbox`]); one task reads, and passes responses to the tasks that
+//! wait for them ([`in_flight`]) and everything else to the inbox, in the order received. Lines that are not messages
+//! are skipped, counted and mentioned in errors; if one is recognizably a broken response, its request fails at once
 //! ([`partial_parse`]).
 
 mod in_flight;
