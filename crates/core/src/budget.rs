@@ -1,8 +1,8 @@
 //! A memory budget for data that a server holds for its peers.
 //!
-//! Memory is reserved before it is used: for request bodies, responses that were not sent yet, events kept for replay, and
-//! what clients declare in sessions. If the budget is exhausted, the request is rejected or the connection is closed. Dropping a
-//! reservation returns its bytes to the budget.
+//! Memory is reserved before it is used: for request bodies, responses not yet sent, events kept for replay, and what
+//! clients declare in sessions. If the budget is exhausted, the request is rejected or the connection is closed.
+//! Dropping a reservation returns its bytes to the budget.
 
 use bytes::Bytes;
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `max` bytes.
+    /// Creates a budget of `max` bytes.
     pub fn new(max: usize) -> Arc<Budget> {
         Arc::new(Budget { used: AtomicUsize::new(0), max })
     }
@@ -52,7 +52,7 @@ impl Budget {
         Some(self.reserve(data.as_ref().len())?.own(data))
     }
 
-    /// Bytes that are reserved now.
+    /// Returns the number of bytes that are reserved now.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -107,7 +107,7 @@ impl Reservation {
         Bytes::from_owner(Owned { data, _reservation: self })
     }
 
-    /// Bytes that are reserved.
+    /// Returns the number of reserved bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

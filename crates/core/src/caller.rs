@@ -118,13 +118,13 @@ impl ClientCaps {
 pub struct Locals(Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>);
 
 impl Locals {
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         values.iter().find(|(known, _)| *known == key).map(|(_, value)| value.clone())
     }
 
-    /// The value of `key`, created if missing. Holds a lock while `make` runs, which must be short.
+    /// Returns the value of `key`, and creates it if missing. A lock is held while `make` runs, so it must be short.
     pub fn get_or_insert(
         &self,
         key: u64,
@@ -171,7 +171,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of `features` with the client's declarations, as JSON texts.
+    /// Creates a session of the revision of `features`, with the client's declarations as JSON texts.
     pub fn new(features: &'static Features, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
         let declared = [capabilities, client_info].concat().into();
         let extensions = ClientCaps::read_with_extensions(capabilities).and_then(|(_, extensions)| extensions);
@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Takes the pending request to which a response of the client with this id belongs.
+    /// Removes and returns the pending request to which the client's response with this id belongs.
     pub fn answered(&self, id: u64) -> Option<ServerRequest> {
         self.requests().take(id)
     }
@@ -266,7 +266,7 @@ impl Session {
         Some(record)
     }
 
-    /// A number that changes whenever the record changes.
+    /// Returns a number that changes whenever the record changes.
     pub fn record_version(&self) -> u32 {
         let feed = self.feed().map_or(0, |feed| feed.feed().changes());
         self.changes.load(Ordering::Relaxed).wrapping_add(feed)
@@ -277,13 +277,13 @@ impl Session {
         self.public_id.store(public_id, Ordering::Relaxed);
     }
 
-    /// A random number for logs, metrics and traces, the same for the whole life of the session. It is not a
+    /// Returns a random number for logs, metrics and traces, the same for the whole life of the session. It is not a
     /// secret: the session's id over HTTP cannot be derived from it.
     pub fn public_id(&self) -> u64 {
         self.public_id.load(Ordering::Relaxed)
     }
 
-    /// A copy with the client's declarations, without the session's feed and values.
+    /// Returns a copy with the client's declarations, without the session's feed and values.
     pub fn detached(&self) -> Session {
         let (capabilities, info) = self.declared.split_at(self.info_at as usize);
         let copy = Session::new(self.features, self.caps, capabilities, info);
@@ -292,22 +292,22 @@ impl Session {
         copy
     }
 
-    /// The features of the session's revision.
+    /// Returns the features of the session's revision.
     pub fn features(&self) -> &'static Features {
         self.features
     }
 
-    /// The size of the client's declarations in bytes.
+    /// Returns the size of the client's declarations in bytes.
     pub fn declared_bytes(&self) -> usize {
         self.declared.len()
     }
 
-    /// The service's values for this session.
+    /// Returns the service's values for this session.
     pub fn locals(&self) -> &Locals {
         &self.locals
     }
 
-    /// The least severe log level to send. `info` until the client sets another.
+    /// Returns the least severe log level to send: `info` until the client sets another.
     pub fn log_level(&self) -> LoggingLevel {
         LoggingLevel::ALL.get(self.log.load(Ordering::Relaxed) as usize).copied().unwrap_or(LoggingLevel::Info)
     }
@@ -318,7 +318,7 @@ impl Session {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The queue of change notifications for this session. The transport sets it once, when the session opens.
+    /// Returns the queue of change notifications for this session. The transport sets it once, when the session opens.
     pub fn feed(&self) -> Option<&SubscriptionHandle> {
         self.feed.get()
     }
@@ -364,7 +364,7 @@ enum Source {
 }
 
 impl Caller {
-    /// A caller inside a session.
+    /// Creates a caller inside a session.
     pub fn of_session(session: Arc<Session>) -> Caller {
         Caller(Source::Session(session))
     }
@@ -379,8 +379,8 @@ impl Caller {
         caller
     }
 
-    /// The same caller in memory of its own. A caller as received is described by slices of the transport's read buffer and
-    /// keeps the whole buffer alive (8 KiB over HTTP), which is too much for one that is kept for long.
+    /// Returns a copy in memory of its own. A caller as received is described by slices of the transport's read buffer
+    /// and keeps the whole buffer alive (8 KiB over HTTP), which is too much for one that is kept for long.
     ///
     /// ```
     /// # use linchpin_core::Caller;
@@ -400,7 +400,7 @@ impl Caller {
         caller
     }
 
-    /// A caller described by its own request. `None` if there is no object of capabilities at `capabilities`.
+    /// Creates a caller described by its own request. `None` if there is no capabilities object at `capabilities`.
     pub fn of_request(
         features: &'static Features,
         frame: ByteString,
@@ -412,7 +412,7 @@ impl Caller {
         Some(Caller(Source::Request { features, caps, frame, capabilities, extensions, info, log }))
     }
 
-    /// The features of the caller's revision.
+    /// Returns the features of the caller's revision.
     pub fn features(&self) -> &'static Features {
         match &self.0 {
             Source::Session(s) => s.features,
@@ -420,7 +420,7 @@ impl Caller {
         }
     }
 
-    /// The session, if the caller has one.
+    /// Returns the session, if the caller has one.
     pub fn session(&self) -> Option<&Arc<Session>> {
         match &self.0 {
             Source::Session(s) => Some(s),
@@ -428,7 +428,7 @@ impl Caller {
         }
     }
 
-    /// The caller's capabilities that a server uses.
+    /// Returns the caller's capabilities that a server uses.
     pub fn caps(&self) -> ClientCaps {
         match &self.0 {
             Source::Session(s) => s.caps,
@@ -436,7 +436,7 @@ impl Caller {
         }
     }
 
-    /// The declared `ClientCapabilities` as JSON text.
+    /// Returns the declared `ClientCapabilities` as JSON text.
     pub fn capabilities_json(&self) -> &str {
         match &self.0 {
             Source::Session(s) => &s.declared[..s.info_at as usize],
@@ -444,8 +444,8 @@ impl Caller {
         }
     }
 
-    /// The settings with which the caller declares a protocol extension, as the JSON text of an object. `None` if the caller
-    /// does not declare it.
+    /// Returns the settings with which the caller declares a protocol extension, as the JSON text of an object. `None`
+    /// if the caller does not declare it.
     ///
     /// A stateless caller declares its extensions in each request, one with a session in `initialize`.
     pub fn extension(&self, identifier: &str) -> Option<&str> {
@@ -458,12 +458,12 @@ impl Caller {
         declared.get(identifier).map(|settings| settings.get()).filter(|settings| settings.starts_with('{'))
     }
 
-    /// The client's name and version, if declared. For display only: not verified.
+    /// Returns the client's name and version, if declared. They are not verified, so use them only for display.
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_str(self.client_info_json()?).ok()
     }
 
-    /// The declared `clientInfo` as JSON text, if there is one.
+    /// Returns the declared `clientInfo` as JSON text, if there is one.
     pub fn client_info_json(&self) -> Option<&str> {
         let json = match &self.0 {
             Source::Session(s) => &s.declared[s.info_at as usize..],
@@ -472,7 +472,7 @@ impl Caller {
         (!json.is_empty()).then_some(json)
     }
 
-    /// The current minimum log level of the caller; `None` disables logging.
+    /// Returns the current minimum log level of the caller; `None` disables logging.
     pub fn log_level(&self) -> Option<LoggingLevel> {
         match &self.0 {
             Source::Session(s) => Some(s.log_level()),

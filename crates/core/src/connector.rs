@@ -157,22 +157,23 @@ pub trait ClientTransport: Send + Sync + 'static {
     /// Sends a notification without waiting, for destructors. Failures are ignored.
     fn notify_detached(&self, out: Outgoing);
 
-    /// Whether dropping an exchange cancels the request at the server, so that no notification must be sent.
+    /// Returns whether dropping an exchange cancels the request at the server, so that no notification must be sent.
     fn cancels_by_dropping(&self) -> bool;
 
-    /// Whether an old server may ignore an unknown request on this transport, so that a timeout means that the server is
-    /// old.
+    /// Returns whether an old server may ignore an unknown request on this transport, so that a timeout means that the
+    /// server is old.
     fn may_stay_silent(&self) -> bool {
         true
     }
 
-    /// Whether each request has a stream of its own, so that [`Inbox::received`] is told to which request a message belongs.
+    /// Returns whether each request has a stream of its own, so that [`Inbox::received`] gets the request that a
+    /// message belongs to.
     fn attributes(&self) -> bool {
         false
     }
 
-    /// Whether the transport is waiting for a user to log in. The client's timeouts are paused meanwhile; the login has
-    /// its own.
+    /// Returns whether the transport is waiting for a user to log in. The client's timeouts are paused meanwhile; the
+    /// login has its own.
     fn waits_for_user(&self) -> bool {
         false
     }
@@ -186,14 +187,15 @@ pub trait ClientTransport: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
-    /// The resident memory in bytes of the server process and its descendants. `None` if the server is not a child process,
-    /// or if its memory use cannot be read. May block for about a millisecond.
+    /// Returns the resident memory in bytes of the server process and its descendants. `None` if the server is not a
+    /// child process, or if its memory use cannot be read. May block for about a millisecond.
     fn memory(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes that the server process has written to standard error so far. 0 if the server is not a child process. A child
-    /// that writes while it is opened is given more time ([`ClientChildLimits::open_ms_max`](crate::limits::ClientChildLimits)).
+    /// Returns the number of bytes that the server process has written to standard error so far. 0 if the server is not
+    /// a child process. A child that writes while it is opened is given more time
+    /// ([`ClientChildLimits::open_ms_max`](crate::limits::ClientChildLimits)).
     fn stderr_bytes(&self) -> u64 {
         0
     }
@@ -243,8 +245,8 @@ pub trait Inbox: Send + Sync + 'static {
     fn closed(&self, why: TransportError);
 
     /// Called when the standalone stream finds that the server no longer knows the session, for example because it was
-    /// restarted; nothing more is heard before the session is initialized again. Requests fail with
-    /// [`TransportError::Forgotten`] then.
+    /// restarted. Until the session is initialized again, nothing more is received and requests fail with
+    /// [`TransportError::Forgotten`].
     fn forgotten(&self) {}
 }
 
@@ -279,7 +281,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Creates a notification of this method, or a response if `method` is empty. A request has an `id`, too.
+    /// Creates a notification of this method, or a response if `method` is empty. For a request, set the `id` as well.
     pub fn new(
         method: impl Into<Cow<'static, str>>,
         features: Option<&'static Features>,
@@ -318,7 +320,7 @@ impl Answer {
     }
 }
 
-/// Why a request got no response.
+/// The reason why a request got no response.
 ///
 /// ```
 /// use linchpin_core::connector::TransportError;
@@ -330,9 +332,10 @@ impl Answer {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The server cannot be reached: what was tried and what happened.
+    /// The server cannot be reached. The text says what was tried and what happened.
     Unreachable(Arc<str>),
-    /// The connection has ended: an exit status and last lines, an I/O error, or that it was closed.
+    /// The connection has ended. The text gives an exit status and the last lines, or an I/O error, or says that it was
+    /// closed.
     Closed(Arc<str>),
     /// The response is an HTTP status without a message.
     Status {
@@ -343,16 +346,16 @@ pub enum TransportError {
     },
     /// The server no longer knows the session: it must be initialized again.
     Forgotten,
-    /// The stream of this request ended without its response and cannot be resumed: why.
+    /// The stream of this request ended without its response and cannot be resumed. The text says why.
     CutOff(Arc<str>),
-    /// The server sent something invalid or too long: what.
+    /// The server sent something invalid or too long. The text says what.
     Unreadable(Arc<str>),
-    /// Authorization failed: why, and what to do.
+    /// Authorization failed. The text says why, and what to do about it.
     Unauthorized(Arc<str>),
 }
 
 impl TransportError {
-    /// Whether the whole connection has ended, not only this request.
+    /// Returns whether the whole connection has ended, not only this request.
     pub fn is_closed(&self) -> bool {
         matches!(self, TransportError::Closed(_) | TransportError::Unreachable(_))
     }
@@ -377,7 +380,8 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
-/// Sees all traffic of a connection, for logs, recordings and tests. Called in order and synchronously: be quick.
+/// Sees all traffic of a connection, for logs, recordings and tests. It is called synchronously and in order, so it
+/// must be quick.
 ///
 /// ```
 /// use linchpin_core::connector::{Tap, Traffic};
@@ -478,7 +482,7 @@ pub struct BelongsTo(pub http::Uri);
 
 /// Authorizes HTTP requests: adds credentials to them and reacts when they are rejected.
 ///
-/// The types of requests are those of the crate `http`: `cargo add http`.
+/// The types of requests come from the crate `http` (`cargo add http`).
 ///
 /// ```
 /// use http::{HeaderMap, HeaderValue, StatusCode, request};
@@ -507,7 +511,7 @@ pub struct BelongsTo(pub http::Uri);
 /// }
 /// ```
 pub trait Authorizer: Send + Sync + 'static {
-    /// Adds credentials to a request that is about to be sent. May take long: a user may have to log in.
+    /// Adds credentials to a request that is about to be sent. This may take long, because a user may have to log in.
     ///
     /// # Errors
     /// The reason why there are no credentials, and what to do about it. Never contains a credential.

@@ -44,12 +44,12 @@ pub fn pretty(value: &Value) -> String {
     restored(format!("{value:#}"))
 }
 
-/// JSON to send.
+/// Converts a value to JSON text, ready to send.
 pub fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(text(value)).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// The text of a number that is marked.
+/// Returns the text of a marked number.
 pub fn number(value: &Value) -> Option<&str> {
     value.as_str()?.strip_prefix(mark())
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The checks of a request run in this order: `Host`, [`Gate::page`], `Origin`, CORS preflight, [`Gate::admit`], the
 /// body, [`Gate::body`], the rules of the protocol, the server, [`Gate::missing`]. The body of a refused request is not read.
 ///
-/// The types of requests are those of the crate `http`: `cargo add http`.
+/// The types of requests come from the crate `http` (`cargo add http`).
 ///
 /// ```
 /// use http::{StatusCode, header::AUTHORIZATION, request};
@@ -42,9 +42,9 @@ use std::sync::Arc;
 /// assert!(matches!(Password.admit(&stranger, None), Admit::No(refusal) if refusal.status() == StatusCode::UNAUTHORIZED));
 /// ```
 pub trait Gate: Send + Sync + 'static {
-    /// Decides about a request by its head, and by the address of the client if the transport knows it.
+    /// Decides about a request from its head and, if the transport knows it, the address of the client.
     ///
-    /// It runs on the task of the connection, so it must not block. Return [`Admit::Later`] to decide asynchronously.
+    /// This runs on the task of the connection, so it must not block. Return [`Admit::Later`] to decide asynchronously.
     fn admit(&self, head: &request::Parts, peer: Option<SocketAddr>) -> Admit;
 
     /// Checks the gate's configuration. A transport calls this before it listens, and does not start if it fails.
@@ -58,13 +58,13 @@ pub trait Gate: Send + Sync + 'static {
     /// Checks the body of an admitted request, for example against a digest in its headers, before it is parsed.
     ///
     /// # Errors
-    /// The refusal to answer with.
+    /// The refusal to respond with.
     fn body(&self, context: &RequestContext, body: &Bytes) -> Result<(), Refusal> {
         let _ = (context, body);
         Ok(())
     }
 
-    /// Returns the response to a request that needs scopes which its principal lacks. `scopes` are all scopes that the
+    /// Returns the response to a request whose principal lacks scopes that it needs. `scopes` are all scopes that the
     /// request needs; `path` is the path of the endpoint, empty if it is mounted and serves every path.
     ///
     /// By default, the status is 403 with the challenge that makes a client ask for these scopes, or 401 without a
@@ -129,7 +129,8 @@ pub enum Admit {
     Open,
     /// The request is refused.
     No(Refusal),
-    /// The decision is the future's output. The body is not read before. The gate limits how long that may take.
+    /// The decision is the future's output. The body is not read until then. The gate itself limits how long this may
+    /// take.
     Later(BoxFuture<'static, Result<Principal, Refusal>>),
 }
 
@@ -244,8 +245,8 @@ pub trait Page: Send + Sync + 'static {
         0
     }
 
-    /// Returns whether web pages of every origin may send requests to it and read the responses. By default, only those of
-    /// this host and of the allowed origins may.
+    /// Returns whether web pages of every origin may send requests to this page and read the responses. By default,
+    /// only web pages of this host and of the allowed origins may.
     ///
     /// If so, the page must not rely on cookies, and must respond to CORS preflights (`OPTIONS`) itself.
     fn any_origin(&self) -> bool {
@@ -284,7 +285,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Creates a document of this JSON text.
+    /// Creates a document from this JSON text.
     pub fn json(text: impl Into<Bytes>) -> Document {
         Document { json: text.into() }
     }

@@ -29,8 +29,8 @@ enum Repr {
 }
 
 impl Id {
-    /// Reads an id from its JSON text. `None` unless it is a string, or an integer that fits 64 bits. A string with half
-    /// of a surrogate pair is rejected: repeated in a response, it could not be read by the client.
+    /// Reads an id from its JSON text. `None` unless it is a string, or an integer that fits in 64 bits. A string with
+    /// half of a surrogate pair is rejected, because the client could not read a response that repeats it.
     pub fn from_json(text: &str) -> Option<Id> {
         let ok = match text.as_bytes() {
             [b'"', ..] => read_str(text).is_some(),
@@ -40,17 +40,17 @@ impl Id {
         ok.then(|| Id::raw(text))
     }
 
-    /// The id of a request that this side sends: an integer.
+    /// Creates the id of a request that this side sends: an integer.
     pub fn number(n: u64) -> Id {
         Id::raw(&n.to_string())
     }
 
-    /// The id of an error without an id: `null`, which no request has.
+    /// Returns the id of an error without an id: `null`, which no request has.
     pub fn unknown() -> Id {
         Id::raw("null")
     }
 
-    /// The number, whether the server repeats it as `7` or as `"7"`. `None` for anything else.
+    /// Returns the number, whether the server repeats it as `7` or as `"7"`. `None` for anything else.
     pub fn as_number(&self) -> Option<u64> {
         self.as_json().trim_matches('"').parse().ok()
     }
@@ -65,7 +65,7 @@ impl Id {
         }
     }
 
-    /// The JSON text, quotes included for a string.
+    /// Returns the JSON text, quotes included for a string.
     pub fn as_json(&self) -> &str {
         match &self.0 {
             Repr::Inline(..) => std::str::from_utf8(self.as_bytes()).unwrap_or_default(),
@@ -73,7 +73,7 @@ impl Id {
         }
     }
 
-    /// The JSON text as bytes, without the UTF-8 check of `str`.
+    /// Returns the JSON text as bytes, without the UTF-8 check of `str`.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline(len, bytes) => &bytes[..*len as usize],

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 /// A range of bytes in a frame. Frames are shorter than 4 GiB.
 ///
-/// An `Option` of it is no larger: requests have a dozen of them, and are moved often.
+/// An `Option<Span>` is no larger than a `Span`: requests have a dozen of them, and are moved often.
 ///
 /// ```
 /// use linchpin_core::Span;
@@ -34,22 +34,22 @@ impl Span {
         Span { start, past: NonZeroU32::MIN.saturating_add(end) }
     }
 
-    /// The first byte.
+    /// Returns the offset of the first byte.
     pub fn start(self) -> usize {
         self.start as usize
     }
 
-    /// One past the last byte.
+    /// Returns the offset one past the last byte.
     pub fn end(self) -> usize {
         self.past.get() as usize - 1
     }
 
-    /// The text of the span. Empty when the span does not lie in `text`.
+    /// Returns the text of the span. Empty if the span does not lie in `text`.
     pub fn of(self, text: &str) -> &str {
         text.get(self.range()).unwrap_or_default()
     }
 
-    /// The range as `usize`.
+    /// Returns the range as `usize`.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start()..self.end()
     }
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Span {
     }
 }
 
-/// Why a text is not accepted as JSON.
+/// The reason why a text is not accepted as JSON.
 ///
 /// ```
 /// use linchpin_core::json::{ScanError, Scanner, TOO_DEEP};
@@ -103,7 +103,7 @@ pub struct Scanner<'a> {
     depth_max: usize,
 }
 
-/// A member's name as it stands between its quotes.
+/// A member's name as it appears between its quotes.
 ///
 /// ```
 /// use linchpin_core::json::{Key, Scanner};
@@ -124,7 +124,7 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The name, unescaped when it holds escapes.
+    /// Returns the name, unescaped if it contains escapes.
     pub fn name(&self) -> Cow<'a, str> {
         if !self.escaped {
             return Cow::Borrowed(self.raw);
@@ -142,7 +142,7 @@ impl<'a> Scanner<'a> {
         Scanner { text, at: 0, depth: 0, depth_max: depth_max.min(127) }
     }
 
-    /// The next byte that is not a blank, without consuming it.
+    /// Returns the next byte that is not a blank, without consuming it.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         match self.text.as_bytes().get(self.at) {
@@ -454,7 +454,7 @@ fn special_bytes(word: u64) -> u64 {
     below(word, 0x20) | below(word ^ (ONES * u64::from(b'"')), 1) | below(word ^ (ONES * u64::from(b'\\')), 1)
 }
 
-/// Reads a value that must be an object. By itself serde reads a struct from an array, too.
+/// Reads a value that must be an object. By itself, serde would also read a struct from an array.
 ///
 /// ```
 /// use linchpin_core::json::read_object;
@@ -469,7 +469,7 @@ fn special_bytes(word: u64) -> u64 {
 /// ```
 ///
 /// # Errors
-/// If it is something else, or does not fit `T`.
+/// If the value is not an object, or does not fit `T`.
 pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
     match json.trim_ascii_start().starts_with('{') {
         true => serde_json::from_str(json),
@@ -477,8 +477,8 @@ pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::
     }
 }
 
-/// The text of a JSON string, borrowed unless it holds escapes. `None` for another value, or an escape that is no
-/// character.
+/// Returns the text of a JSON string, borrowed unless it contains escapes. `None` for any other value, or if an escape
+/// is not a character.
 pub fn read_str(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }

@@ -93,7 +93,7 @@ pub enum MethodName {
 }
 
 impl MethodName {
-    /// The name's text.
+    /// Returns the name's text.
     pub fn as_str(&self) -> &str {
         match self {
             MethodName::Known(m) => m.as_str(),
@@ -232,7 +232,7 @@ impl ResultMembers {
         next_cursor: None,
     };
 
-    /// The same spans, counted from the beginning of the result at `result`.
+    /// Returns the same spans, relative to the beginning of the result at `result`.
     pub fn within(mut self, result: Span) -> ResultMembers {
         for slot in [
             &mut self.result_type,
@@ -251,7 +251,7 @@ impl ResultMembers {
         self
     }
 
-    /// The slot of the member with this name.
+    /// Returns the slot of the member with this name.
     pub fn slot(&mut self, name: &str) -> Option<&mut Option<Span>> {
         Some(match name {
             "resultType" => &mut self.result_type,
@@ -359,7 +359,7 @@ impl Request {
         Request { frame, caller, ..self.clone() }
     }
 
-    /// The method, if the specification has it.
+    /// Returns the method, if the specification has it.
     pub fn known(&self) -> Option<Method> {
         match self.method {
             MethodName::Known(method) => Some(method),
@@ -367,12 +367,12 @@ impl Request {
         }
     }
 
-    /// The JSON text at `span`.
+    /// Returns the JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
         span.of(&self.frame)
     }
 
-    /// `params`, or an empty object.
+    /// Returns `params`, or an empty object.
     pub fn params_text(&self) -> &str {
         self.params.all.map_or("{}", |s| self.text(s))
     }
@@ -426,7 +426,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// `params`, or an empty object.
+    /// Returns `params`, or an empty object.
     pub fn params_text(&self) -> &str {
         self.params.all.map_or("{}", |s| s.of(&self.frame))
     }
@@ -443,7 +443,7 @@ impl Message {
         Message { frame, kind, members: Members::Result(result) }
     }
 
-    /// The members of `params`; all of them are `None` for a response.
+    /// Returns the members of `params`; all of them are `None` for a response.
     pub fn params(&self) -> &Params {
         match &self.members {
             Members::Params(params) => params,
@@ -451,7 +451,7 @@ impl Message {
         }
     }
 
-    /// The members of `result`; all of them are `None` for a request or notification.
+    /// Returns the members of `result`; all of them are `None` for a request or notification.
     pub fn result(&self) -> &ResultMembers {
         match &self.members {
             Members::Result(result) => result,
@@ -459,12 +459,12 @@ impl Message {
         }
     }
 
-    /// The JSON text at `span`.
+    /// Returns the JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
         span.of(&self.frame)
     }
 
-    /// `params`, or an empty object.
+    /// Returns `params`, or an empty object.
     pub fn params_text(&self) -> &str {
         self.params().all.map_or("{}", |s| self.text(s))
     }

@@ -20,12 +20,12 @@ macro_rules! methods {
             /// Every method, for tables.
             pub const ALL: &'static [Method] = &[$(Method::$name,)*];
 
-            /// The method's name on the wire.
+            /// Returns the method's name on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Method::$name => $text,)* }
             }
 
-            /// The method of that name. Names are case-sensitive.
+            /// Returns the method with this name. Names are case-sensitive.
             pub fn parse(name: &str) -> Option<Method> {
                 match name { $($text => Some(Method::$name),)* _ => None }
             }

@@ -16,8 +16,8 @@ use tracing::field::Empty;
 
 /// Watches a server: its calls, sessions and streams. Every method does nothing by default.
 ///
-/// Methods are called on the task that serves the peer, so they must be short and must not block; send what needs I/O
-/// through a channel. A panic ends the connection.
+/// Methods are called on the task that serves the peer, so they must be short and must not block; hand work that needs
+/// I/O to a channel. A panic ends the connection.
 ///
 /// ```
 /// use linchpin_core::observer::{CallEnd, CallInfo, Observer};
@@ -125,9 +125,9 @@ pub struct CallInfo {
     pub request_bytes: usize,
     /// The trace context sent by the client.
     pub trace: Option<TraceContext>,
-    /// The request's span, with the principal's identity and without the URI of a resource. Disabled unless a `tracing` subscriber wants `linchpin::call` at
-    /// level `info`. Its fields `outcome`, `code` (of an error) and `duration` are recorded when the call ends; then there is
-    /// an event at level `debug`.
+    /// The request's span, with the principal's identity and without the URI of a resource. It is disabled unless a
+    /// `tracing` subscriber enables `linchpin::call` at level `info`. Its fields `outcome`, `code` (of an error) and
+    /// `duration` are recorded when the call ends; then there is an event at level `debug`.
     pub span: Span,
 }
 
@@ -252,7 +252,7 @@ pub struct CallEnd {
 }
 
 impl CallEnd {
-    /// The end of a call.
+    /// Creates the end of a call.
     pub fn new(outcome: Outcome, response_bytes: usize, duration: Duration) -> CallEnd {
         CallEnd { outcome, response_bytes, duration }
     }
@@ -284,12 +284,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it is a JSON-RPC error or a tool error.
+    /// Returns whether it is a JSON-RPC error or a tool error.
     pub fn is_error(self) -> bool {
         matches!(self, Outcome::Error(_) | Outcome::ToolError)
     }
 
-    /// A word for labels: `ok`, `tool_error`, `input_required`, `task`, `error` or `cancelled`.
+    /// Returns a word for labels: `ok`, `tool_error`, `input_required`, `task`, `error` or `cancelled`.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -330,7 +330,7 @@ impl From<ReplyKind> for Outcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TraceContext {
-    /// `traceparent`, checked to be of its form: version, trace id, parent id and flags in hexadecimal digits.
+    /// `traceparent`, checked to have the right form: version, trace id, parent id and flags in hexadecimal digits.
     pub traceparent: Box<str>,
     /// `tracestate`, at most 512 bytes.
     pub tracestate: Option<Box<str>>,
@@ -356,7 +356,7 @@ impl TraceContext {
         Some(TraceContext { traceparent: traceparent.into(), tracestate, baggage })
     }
 
-    /// The trace context of a request, from its `_meta` or its headers.
+    /// Returns the trace context of a request, from its `_meta` or its headers.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Option<TraceContext> {
         let claims = &request.params.claims;
         if let Some(parent) = request.string(claims.traceparent) {

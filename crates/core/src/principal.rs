@@ -86,23 +86,25 @@ impl Principal {
         self
     }
 
-    /// Sets when the authentication expires. Streams of changes end then, and are opened again with a new one.
+    /// Sets when the authentication expires. Streams of changes end at that time, and clients open them again with a
+    /// new authentication.
     #[must_use]
     pub fn with_expiry(mut self, expires: SystemTime) -> Principal {
         Arc::make_mut(&mut self.0).expires = Some(expires);
         self
     }
 
-    /// Sets what else the issuer says about the subject: a JSON object such as the claims of a token.
+    /// Sets further statements of the issuer about the subject: a JSON object such as the claims of a token.
     #[must_use]
     pub fn with_claims(mut self, claims: impl Into<Value>) -> Principal {
         Arc::make_mut(&mut self.0).claims = Some(claims.into().to_string().into());
         self
     }
 
-    /// Sets how to find out whether the authentication was revoked. Open streams ask every five seconds, and end if it was.
+    /// Sets a function that returns whether the authentication has been revoked. Open streams call it every five
+    /// seconds, and end when it returns `true`.
     ///
-    /// It runs on the task of the stream: it must not block.
+    /// It runs on the task of the stream, so it must not block.
     ///
     /// ```
     /// use linchpin_core::Principal;

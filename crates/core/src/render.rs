@@ -7,7 +7,7 @@ use bytes::Bytes;
 use linchpin_types::logging::LoggingLevel;
 use std::io::Write;
 
-/// A notification. `members` are the members of `params` without braces; if empty, `params` is left out.
+/// Serializes a notification. `members` are the members of `params` without braces; if empty, `params` is left out.
 pub fn notification(method: &str, members: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(64 + method.len() + members.len());
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
@@ -21,7 +21,7 @@ pub fn notification(method: &str, members: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A request that this side sends. `params` is a whole JSON object.
+/// Serializes a request that this side sends. `params` is a whole JSON object.
 pub fn request(id: u64, method: &str, params: &str) -> Bytes {
     let mut out = Vec::with_capacity(64 + method.len() + params.len());
     let _ = write!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":");
@@ -32,7 +32,8 @@ pub fn request(id: u64, method: &str, params: &str) -> Bytes {
     out.into()
 }
 
-/// `notifications/progress` for the request whose token this is (as JSON text). Numbers that are not finite are 0.
+/// Serializes `notifications/progress` for the request with this token (as JSON text). Numbers that are not finite
+/// become 0.
 pub fn progress(features: &Features, token: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> Bytes {
     let mut out = Vec::with_capacity(64 + token.len());
     out.extend_from_slice(b"\"progressToken\":");
@@ -50,7 +51,7 @@ pub fn progress(features: &Features, token: &str, progress: f64, total: Option<f
     notification("notifications/progress", &out)
 }
 
-/// `notifications/message`. `data` is JSON text.
+/// Serializes `notifications/message`. `data` is JSON text.
 pub fn log(level: LoggingLevel, logger: Option<&str>, data: &str) -> Bytes {
     let mut out = Vec::with_capacity(48 + data.len());
     out.extend_from_slice(b"\"level\":");
@@ -64,7 +65,7 @@ pub fn log(level: LoggingLevel, logger: Option<&str>, data: &str) -> Bytes {
     notification("notifications/message", &out)
 }
 
-/// `notifications/cancelled` for a request that this side has sent.
+/// Serializes `notifications/cancelled` for a request that this side has sent.
 pub fn cancelled(id: u64, reason: &str) -> Bytes {
     let mut out = Vec::new();
     let _ = write!(out, "\"requestId\":{id},\"reason\":");
@@ -72,7 +73,8 @@ pub fn cancelled(id: u64, reason: &str) -> Bytes {
     notification("notifications/cancelled", &out)
 }
 
-/// The first message of a `subscriptions/listen` stream. `granted` are the members of the granted filter, without braces.
+/// Serializes the first message of a `subscriptions/listen` stream. `granted` are the members of the granted filter,
+/// without braces.
 pub fn acknowledged(id: &Id, granted: &[u8]) -> Bytes {
     let mut out = Vec::new();
     subscription_meta(&mut out, id);
@@ -82,7 +84,7 @@ pub fn acknowledged(id: &Id, granted: &[u8]) -> Bytes {
     notification("notifications/subscriptions/acknowledged", &out)
 }
 
-/// `"_meta":{…subscriptionId…}`, without braces around.
+/// Appends `"_meta":{…subscriptionId…}`, without surrounding braces.
 pub fn subscription_meta(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(b"\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
     out.extend_from_slice(id.as_bytes());

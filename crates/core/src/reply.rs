@@ -33,7 +33,7 @@ pub struct Reply {
     missing: Option<Box<MissingScopes>>,
 }
 
-/// The scopes for lack of which a request was refused.
+/// The scopes whose absence caused a request to be refused.
 ///
 /// ```
 /// use linchpin_core::reply::{MissingScopes, Reply};
@@ -81,7 +81,7 @@ pub enum ReplyKind {
 }
 
 impl Reply {
-    /// A JSON-RPC error. `data` is JSON text. Without an id, the id could not be read.
+    /// Creates a JSON-RPC error. `data` is JSON text. `id` is `None` if it could not be read.
     pub fn error(id: Option<&Id>, code: i32, message: &str, data: Option<&str>) -> Reply {
         let mut frame = Vec::with_capacity(96 + message.len());
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
@@ -106,8 +106,8 @@ impl Reply {
         Reply { frame, shared: None, kind: ReplyKind::Error(code), body, missing: None }
     }
 
-    /// The refusal of a request whose sender lacks scopes: an error that names the missing ones, with
-    /// `data.requiredScopes`. Over HTTP its status and challenge are those of the gate.
+    /// Creates the refusal of a request whose sender lacks scopes: an error that names the missing ones, with
+    /// `data.requiredScopes`. Over HTTP, the gate decides its status and challenge.
     pub fn missing_scopes(id: &Id, missing: MissingScopes) -> Reply {
         let lacks = |scope: &&Arc<str>| missing.principal.as_ref().is_none_or(|principal| !principal.has_scope(scope));
         let lacking: Vec<&str> = missing.required.iter().filter(lacks).map(|scope| &**scope).collect();
@@ -119,12 +119,13 @@ impl Reply {
         reply
     }
 
-    /// Why the request was refused, if it was refused for missing scopes.
+    /// Returns the details, if the request was refused for missing scopes.
     pub fn scopes_missing(&self) -> Option<&MissingScopes> {
         self.missing.as_deref()
     }
 
-    /// A result whose object is already serialized, including the members of [`Stamps`]. Its bytes are shared, not copied.
+    /// Creates a result whose object is already serialized, including the members of [`Stamps`]. Its bytes are shared,
+    /// not copied.
     pub fn with_result(id: &Id, result: Bytes) -> Reply {
         let id = id.as_bytes();
         let mut frame = Vec::with_capacity(id.len() + 34);
@@ -134,7 +135,7 @@ impl Reply {
         Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0), missing: None }
     }
 
-    /// An error whose object, which has this code, is already serialized. Its bytes are shared, not copied.
+    /// Creates an error whose object, which has this code, is already serialized. Its bytes are shared, not copied.
     pub fn with_error(id: &Id, code: i32, error: Bytes) -> Reply {
         let id = id.as_bytes();
         let mut frame = Vec::with_capacity(id.len() + 34);
@@ -150,26 +151,26 @@ impl Reply {
         self
     }
 
-    /// The kind of the response.
+    /// Returns the kind of the response.
     pub fn kind(&self) -> ReplyKind {
         self.kind
     }
 
-    /// Whether it is a JSON-RPC error or a tool error.
+    /// Returns whether it is a JSON-RPC error or a tool error.
     pub fn is_error(&self) -> bool {
         matches!(self.kind, ReplyKind::Error(_) | ReplyKind::ToolError)
     }
 
-    /// The `result` or `error` object as JSON text.
+    /// Returns the `result` or `error` object as JSON text.
     pub fn body(&self) -> &str {
         let body = self.shared.as_deref().unwrap_or_else(|| &self.frame[self.body.0..self.body.1]);
         std::str::from_utf8(body).unwrap_or_default()
     }
 
-    /// Changes the `result` or `error` object, as a JSON value; the id stays. For middleware that must see or change
-    /// all of it.
+    /// Changes the `result` or `error` object, as a JSON value; the id stays. This is for middleware that must see or
+    /// change all of it.
     ///
-    /// The object is parsed and serialized again, at a cost that replies without edits do not have. Setting or removing
+    /// The object is parsed and serialized again, at a cost that unedited replies do not have. Setting or removing
     /// `isError` makes a tool's result a failure or a success. The size limit of responses is not checked again.
     ///
     /// Numbers have the precision of an `f64` or of a 64-bit integer. If a number does not fit (`1e400`), the numbers that would
@@ -210,9 +211,9 @@ impl Reply {
     /// Changes every text of the response, for middleware: `change` is called with each text and returns its replacement, or
     /// `None` to keep it.
     ///
-    /// Texts are those of a tool's content blocks (embedded resources, too) and every string of its structured content,
-    /// the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names are not changed;
-    /// use [`Reply::edit`] for those.
+    /// Texts are those of a tool's content blocks (including embedded resources) and every string of its structured
+    /// content, the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names are not
+    /// changed; use [`Reply::edit`] for those.
     pub fn map_text(&mut self, mut change: impl FnMut(&str) -> Option<String>) {
         self.edit_exactly(|body| {
             for (key, value) in body {
@@ -225,7 +226,7 @@ impl Reply {
         });
     }
 
-    /// The whole frame, ready for the wire.
+    /// Returns the whole frame, ready for the wire.
     pub fn frame(&self) -> Cow<'_, [u8]> {
         match &self.shared {
             None => Cow::Borrowed(&self.frame),
@@ -242,17 +243,17 @@ impl Reply {
         }
     }
 
-    /// The length of the frame in bytes.
+    /// Returns the length of the frame in bytes.
     pub fn frame_len(&self) -> usize {
         self.frame.len() + self.shared.as_ref().map_or(0, |s| s.len() + 1)
     }
 
-    /// The frame in one piece, or in three of which the second is shared with other replies.
+    /// Returns the frame in one piece, or in three of which the second is shared with other replies.
     pub fn into_parts(self) -> (Bytes, Option<(Bytes, Bytes)>) {
         (self.frame.into(), self.shared.map(|shared| (shared, Bytes::from_static(b"}"))))
     }
 
-    /// The whole frame, ready for the wire.
+    /// Returns the whole frame, ready for the wire.
     pub fn into_frame(mut self) -> Vec<u8> {
         if let Some(shared) = self.shared.take() {
             self.frame.extend_from_slice(&shared);
@@ -300,7 +301,7 @@ pub struct Stamps {
     pub server_info: Box<str>,
 }
 
-/// Writes one result. Members are added in order; [`ResultWriter::finish`] closes it.
+/// A writer for one result. Members are added in order; [`ResultWriter::finish`] closes it.
 ///
 /// Once the size limit is exceeded, further output is discarded and `finish` returns an error reply.
 ///
@@ -355,12 +356,13 @@ impl ResultWriter {
         }
     }
 
-    /// Gives back the memory that is reserved for the result: for a call that takes long, and may wait with many others.
+    /// Releases the memory that is reserved for the result, for a call that takes long and may wait along with many
+    /// others.
     pub fn shrink_to_fit(&mut self) {
         self.frame.shrink_to_fit();
     }
 
-    /// The features of the caller's revision.
+    /// Returns the features of the caller's revision.
     pub fn features(&self) -> &'static Features {
         self.features
     }
@@ -370,7 +372,7 @@ impl ResultWriter {
         self.note = Some(note.into());
     }
 
-    /// The URI set by [`ResultWriter::set_uri`].
+    /// Returns the URI set by [`ResultWriter::set_uri`].
     pub fn uri(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -380,7 +382,7 @@ impl ResultWriter {
         self.annotation = annotation;
     }
 
-    /// The media type set by [`ResultWriter::annotate`].
+    /// Returns the media type set by [`ResultWriter::annotate`].
     pub fn annotation(&self) -> Option<Arc<str>> {
         self.annotation.clone()
     }
@@ -448,12 +450,12 @@ impl ResultWriter {
         if self.over { Ok(()) } else { result }
     }
 
-    /// The offset where the next byte goes, for [`ResultWriter::quote_from`].
+    /// Returns the offset where the next byte goes, for [`ResultWriter::quote_from`].
     pub fn mark(&self) -> usize {
         self.frame.len()
     }
 
-    /// What was written between two marks.
+    /// Returns what was written between two marks.
     pub fn written(&self, from: usize, to: usize) -> &[u8] {
         self.frame.get(from..to).unwrap_or_default()
     }

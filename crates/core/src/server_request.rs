@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// The member of `_meta` under which a request of a session carries the key that the same question has where requests are
-/// stateless, for bridges. Keys longer than [`KEY_BYTES_MAX`] are not sent.
+/// The member of `_meta` in which a server request of a session carries the key that the same question has in stateless
+/// requests. It is meant for bridges. Keys longer than [`KEY_BYTES_MAX`] are not sent.
 pub const KEY_META: &str = "linchpin/key";
 /// The longest key in [`KEY_META`].
 pub const KEY_BYTES_MAX: usize = 128;
-/// The member of `_meta` with which a tool's error of a session says which capabilities the client lacks, as members of a
-/// `ClientCapabilities` object: stateless revisions have an error for that.
+/// The member of `_meta` in which a tool error within a session names the capabilities that the client lacks, as
+/// members of a `ClientCapabilities` object. Stateless revisions have an error of their own for that.
 pub const REQUIRED_META: &str = "linchpin/requiredCapabilities";
 
 /// A request from the server to the client, in revisions that have them.
@@ -42,7 +42,7 @@ impl ServerRequest {
     }
 }
 
-/// Why a server request failed.
+/// The reason why a server request failed.
 ///
 /// ```
 /// use linchpin_core::ServerRequestError;

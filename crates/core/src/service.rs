@@ -75,7 +75,7 @@ pub trait Service: Send + Sync + 'static {
     /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
     fn start(&self, request: Arc<Request>, context: Arc<RequestContext>, cx: &mut Context<'_>) -> CallStart;
 
-    /// Whether the service implements a method that is not part of the specification. Default: `false`.
+    /// Returns whether the service implements a method that is not part of the specification. Default: `false`.
     ///
     /// [`Service::start`] is also called for methods that the service does not implement.
     fn defines(&self, method: &str) -> bool {
@@ -83,7 +83,7 @@ pub trait Service: Send + Sync + 'static {
         false
     }
 
-    /// The member of such a method's parameters that the `Mcp-Name` header repeats over HTTP. Default: `None`.
+    /// Returns the member of such a method's parameters that the `Mcp-Name` header repeats over HTTP. Default: `None`.
     fn named_by(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
         None
@@ -95,8 +95,8 @@ pub trait Service: Send + Sync + 'static {
         let _ = (notification, context);
     }
 
-    /// Whether any item of the service requires scopes, so that it cannot be served to unauthenticated clients without a
-    /// gate. Default: `false`.
+    /// Returns whether any item of the service requires scopes, so that it cannot be served to unauthenticated clients
+    /// without a gate. Default: `false`.
     fn demands_scopes(&self) -> bool {
         false
     }
@@ -125,7 +125,7 @@ pub trait Service: Send + Sync + 'static {
     /// Not called when a single peer disconnects: its subscriptions are ended with [`Cancel::finish`].
     fn close(&self);
 
-    /// Runs after serving has ended and its calls were dropped.
+    /// Runs after serving has ended and its calls have been dropped.
     ///
     /// The caller awaits it before the runtime ends; it has its own deadline. Does nothing by default.
     fn ended(&self) -> BoxFuture<'static, ()> {
@@ -133,7 +133,7 @@ pub trait Service: Send + Sync + 'static {
     }
 }
 
-/// What a transport knows about a request besides the message.
+/// What a transport knows about a request in addition to its message.
 ///
 /// ```
 /// use linchpin_core::service::RequestContext;
@@ -156,7 +156,7 @@ pub struct RequestContext {
     pub scoped: bool,
     /// The address of the client, where the transport knows it.
     pub peer: Option<SocketAddr>,
-    /// The service's state of the connection, on transports where each client has its own connection.
+    /// The service's state for the connection, on transports where each client has its own connection.
     pub connection: Option<Arc<Locals>>,
 }
 
@@ -382,7 +382,7 @@ pub trait Bind: Send + 'static {
 /// }
 /// ```
 pub trait IntoService {
-    /// Converts into a service.
+    /// Converts the value into a service.
     ///
     /// # Errors
     /// If the configuration is invalid, for example two tools have the same name.

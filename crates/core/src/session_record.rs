@@ -5,7 +5,7 @@ use linchpin_types::version::Revision;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// All that is known of a session between two requests.
+/// Everything that is known about a session between two requests.
 ///
 /// Its serialized form is stable: a newer version reads what an older one wrote.
 ///
@@ -40,12 +40,12 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
-    /// A record of a session whose client declares nothing.
+    /// Creates a record of a session whose client declares nothing.
     pub fn bare(revision: Revision) -> SessionRecord {
         SessionRecord::new(revision, RawValue::from_string("{}".to_owned()).expect("it is JSON"))
     }
 
-    /// A record of a session without subscriptions and owner.
+    /// Creates a record of a session without subscriptions and without an owner.
     pub fn new(revision: Revision, capabilities: Box<RawValue>) -> SessionRecord {
         SessionRecord {
             revision,

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// Keeps sessions, so that another process can continue them.
 ///
-/// A session is used by one process at a time: clients are expected to return to the same process as long as it lives. A
-/// process only asks the store for sessions that it does not have itself.
+/// A session is used by one process at a time: clients are expected to return to the same process as long as it lives.
+/// A process asks the store only for sessions that it does not have itself.
 ///
 /// The `id` is the value of the client's `Mcp-Session-Id` header, which is as secret as a password. A store that others can
 /// read should keep a digest of it.
@@ -60,16 +60,16 @@ use std::time::Duration;
 /// }
 /// ```
 pub trait SessionStore: Send + Sync + 'static {
-    /// Stores a session, replacing the record stored under this id before. It may be forgotten after `ttl`.
+    /// Stores a session, replacing any record already stored under this id. It may be forgotten after `ttl`.
     fn save(&self, id: &str, record: SessionRecord, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns a session. `None` if it does not exist, was deleted, or is forgotten.
+    /// Returns a session. `None` if it does not exist, was deleted, or has been forgotten.
     fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>>;
 
     /// Keeps sessions for another `ttl`. Unknown ids are ignored.
     fn touch(&self, ids: Vec<String>, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Deletes a session. Returns whether it was there.
+    /// Deletes a session. Returns whether it existed.
     fn delete(&self, id: &str) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
@@ -111,7 +111,7 @@ pub trait SessionSeal: Send + Sync + 'static {
 
 /// Keeps the events of streams, so that a client can resume a stream at another process.
 ///
-/// Streams are named by the session's id and their own number; numbers of different processes differ.
+/// Streams are identified by the session's id and a number of their own; numbers of different processes differ.
 ///
 /// `linchpin::testing::store::check_events` tests an implementation.
 ///
@@ -205,12 +205,12 @@ pub trait EventStore: Send + Sync + 'static {
 pub struct StoredEvent {
     /// Its number in the stream.
     pub number: u32,
-    /// The event as it is sent, its id included.
+    /// The event as it is sent, including its id.
     pub bytes: Bytes,
 }
 
 impl StoredEvent {
-    /// An event of this number.
+    /// Creates an event with this number.
     pub fn new(number: u32, bytes: Bytes) -> StoredEvent {
         StoredEvent { number, bytes }
     }
@@ -251,7 +251,7 @@ pub trait ChangeRelay: Send + Sync + 'static {
     fn start(&self, deliver: Arc<dyn Fn(ServerChange) -> bool + Send + Sync>);
 }
 
-/// Why a store failed.
+/// The reason why a store failed.
 ///
 /// ```
 /// use linchpin_core::StoreError;

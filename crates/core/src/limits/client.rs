@@ -2,7 +2,7 @@
 
 /// The limits of one client, in groups by what they bound. [`ClientLimits::default`] applies without configuration.
 ///
-/// A group or field that a server has too has the same name in [`Limits`](super::Limits), with its own default.
+/// A group or field that servers also have has the same name in [`Limits`](super::Limits), with its own default.
 ///
 /// ```
 /// use linchpin_core::ClientLimits;
@@ -182,15 +182,15 @@ impl Default for ClientListLimits {
 #[non_exhaustive]
 pub struct ClientConnectionLimits {
     /// Timeout for opening a connection: starting the program, connecting, and negotiating the revision. Default
-    /// 60,000, because `npx` may have to download first. For a child that writes to standard error it begins again, up to
-    /// [`ClientChildLimits::open_ms_max`].
+    /// 60,000, because `npx` may have to download first. For a child that writes to standard error, the timeout begins
+    /// again, up to [`ClientChildLimits::open_ms_max`].
     pub open_ms_max: u64,
     /// How long connecting may take, name lookup and TLS included. Default 10,000.
     pub connect_ms_max: u64,
     /// How long a program may take to respond to `server/discover` before `initialize` is tried. Default 1,500; a slow
     /// program is not mistaken for an old one, because a late response still counts.
     pub probe_ms_max: u64,
-    /// Most bytes of a response's headers. Default 64 KiB.
+    /// Largest size of a response's headers, in bytes. Default 64 KiB.
     pub header_bytes_max: usize,
     /// Attempts to resume one broken stream without a message arriving. Default 5.
     pub resumes_max: u32,

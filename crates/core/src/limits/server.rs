@@ -101,7 +101,8 @@ pub struct CallLimits {
     pub concurrent_max: usize,
     /// Concurrent calls of one peer: a pipe or a session. Default 128. The next is rejected immediately.
     pub per_peer_max: usize,
-    /// How long one call may run. Default 600,000 (ten minutes). Then it is dropped, and the response is an error.
+    /// How long one call may run. Default 600,000 (ten minutes). After that, it is dropped, and the response is an
+    /// error.
     pub run_ms_max: u64,
     /// How long running calls may take to finish on shutdown. Default 3,000.
     pub drain_ms_max: u64,
@@ -286,13 +287,13 @@ pub struct TaskLimits {
     pub answers_per_update_max: usize,
     /// Bytes of all input responses of one task. Default 4 MiB.
     pub answer_bytes_max: usize,
-    /// Steps of one task that are stored by `Cx::memoize`. Default 4,096. The task fails with the next one.
+    /// Steps of one task that are stored by `Cx::memoize`. Default 4,096. The task fails at the next one.
     pub steps_max: usize,
-    /// Bytes of their results. Default 4 MiB.
+    /// Bytes of the results of those steps. Default 4 MiB.
     pub step_bytes_max: usize,
     /// Longest arguments of a call that becomes a task. Default 1 MiB.
     pub argument_bytes_max: usize,
-    /// Longest result of a task. Default 4 MiB. With a longer one the task fails.
+    /// Longest result of a task. Default 4 MiB. A task with a longer one fails.
     pub result_bytes_max: usize,
     /// How long a task waits for an answer before it is suspended. Default 60,000; 0 means never. A suspended task takes no
     /// memory: its handler is dropped, and started again once there is an answer. Only `resumable` tasks in a store that
@@ -360,7 +361,7 @@ pub struct ConnectionLimits {
     /// request at a time, bodies and responses up to 16 KiB are not counted. Default 256 MiB. Beyond that, requests get
     /// status 503, and a stream ends if there is no room for its next message.
     pub memory_bytes_max: usize,
-    /// Most bytes of a request's headers. Default 32 KiB; at least 8 KiB.
+    /// Largest size of a request's headers, in bytes. Default 32 KiB; at least 8 KiB.
     pub header_bytes_max: usize,
     /// Time to read a request's headers. Default 15,000.
     pub header_read_ms_max: u64,
