@@ -54,7 +54,7 @@ pub struct Features {
     pub header_params: bool,
     /// JSON-RPC batches are received.
     pub batches: bool,
-    /// Audio content, tool annotations, the `completions` capability, `message` on progress.
+    /// Audio content.
     pub audio: bool,
     /// Tool annotations (`readOnlyHint` and so on).
     pub tool_annotations: bool,

@@ -257,7 +257,7 @@ impl Cx {
         self.0.request.caller.capabilities_json()
     }
 
-    /// Returns whether the client supports form elicitation, URL elicitation, sampling and roots.
+    /// Returns which kinds of elicitation and sampling the client supports, and whether it supports roots.
     pub fn caps(&self) -> linchpin_core::ClientCaps {
         self.0.request.caller.caps()
     }

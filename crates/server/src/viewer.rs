@@ -58,7 +58,7 @@ impl Viewer {
         self.caller.client_info()
     }
 
-    /// Returns whether the client supports elicitation, sampling and roots.
+    /// Returns which kinds of elicitation and sampling the client supports, and whether it supports roots.
     pub fn caps(&self) -> ClientCaps {
         self.caller.caps()
     }
