@@ -131,8 +131,11 @@ for line in sys.stdin:
         said = {'notifications': {'toolsListChanged': True}, '_meta': meta}
         print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/subscriptions/acknowledged', 'params': said}), flush=True)
         continue
-    else:
+    elif m['method'] == 'tools/call':
         os._exit(3)
+    else:
+        # `initialize`, where starting takes long.
+        out = {'error': {'code': -32601, 'message': 'unknown method'}}
     print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **out}), flush=True)
 "#;
 

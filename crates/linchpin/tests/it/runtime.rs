@@ -318,7 +318,8 @@ async fn resources_and_prompts_change_too() {
 #[tokio::test]
 async fn a_burst_of_changes_is_told_at_once_and_then_once_more() {
     for revision in LEGACY {
-        let server = one();
+        // Longer than the burst takes, on a busy machine too.
+        let server = one().limits(|l| l.lists.changed_ms_min = 500);
         let tools = server.tools();
         let mut peer = Peer::plain(server, revision).await;
         peer.alive().await;
