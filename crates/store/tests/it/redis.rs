@@ -86,7 +86,7 @@ async fn servers_that_cannot_be_used_are_refused_with_advice() {
     let server = Server::with(&["--maxmemory-policy", "allkeys-lru", "--requirepass", "s3cret"]);
     let url = |login: &str| format!("unix://{}{login}", server.socket().display());
     let rows =
-        [("", "a name and a password"), ("?pass=wrong", "password"), ("?pass=s3cret", "maxmemory-policy allkeys-lru")];
+        [("", "the name and password"), ("?pass=wrong", "password"), ("?pass=s3cret", "maxmemory-policy allkeys-lru")];
     for (login, expected) in rows {
         let error = refused(&open(url(login))).await;
         assert_eq!(error.kind(), ErrorKind::Config, "{login}: {error}");
