@@ -112,7 +112,7 @@ impl Rest {
         Rest { state: Arc::new(value), ..self }
     }
 
-    /// Keeps one value for each session, see [`Server::session_state`] for what that is.
+    /// Keeps one value for each session, see [`Server::session_state`](linchpin::Server::session_state).
     #[must_use]
     pub fn with_session_state<T: Send + Sync + 'static>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Rest {
         Rest { state: Arc::new(make()), each_session: Some(Arc::new(move || Arc::new(make()))), ..self }
