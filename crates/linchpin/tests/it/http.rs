@@ -520,3 +520,43 @@ async fn a_header_that_names_another_task_is_refused_and_nothing_is_touched() {
         assert_eq!((status, &answer["result"]["status"]), (200, &json!("working")), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn a_panic_while_a_call_of_a_session_starts_leaves_its_id_free() {
+    #[derive(Default)]
+    struct PanicsOnce(AtomicUsize);
+    impl linchpin::Observer for PanicsOnce {
+        fn call_started(&self, call: &linchpin::CallInfo) {
+            if call.method.as_ref() == "tools/call" && self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+                panic!("as the test wants it");
+            }
+        }
+    }
+    let server = Server::new("s", "1").observe(PanicsOnce::default()).tool("works", || "done");
+    let service = linchpin::transport::HttpExt::into_service(server).unwrap();
+    let send = |session: Option<http::HeaderValue>, body: Value| {
+        let mut request = http::Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let request = request.body(http_body_util::Full::new(bytes::Bytes::from(body.to_string()))).unwrap();
+        let service = service.clone();
+        tokio::spawn(async move {
+            let Ok(response) = service.handle(request).await;
+            response
+        })
+    };
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
+    let session = send(None, hello).await.unwrap().headers()["mcp-session-id"].clone();
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "works" } });
+    assert!(send(Some(session.clone()), call.clone()).await.unwrap_err().is_panic());
+    let response = send(Some(session), call).await.unwrap();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+}

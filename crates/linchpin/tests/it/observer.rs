@@ -337,6 +337,22 @@ async fn the_span_of_a_clients_request_never_shows_a_uri() {
 }
 
 #[tokio::test]
+async fn the_log_of_a_definition_that_is_refused_never_shows_a_uri() {
+    let listed = json!({ "resources": [{ "uri": "memo://hunter2" }, { "name": "nameless", "uri": 2 }] });
+    let server = linchpin::LowLevelServer::new("s", "1")
+        .capabilities(json!({ "resources": {} }))
+        .method("resources/list", move |_, _| std::future::ready(Ok(listed.clone())));
+    let server = Client::new("c", "1").connect(in_process(server)).await.unwrap();
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    assert!(server.resources().await.unwrap().is_empty());
+    let text = logged.text();
+    assert_eq!(text.matches("a definition of the server was refused").count(), 2, "{text}");
+    assert!(text.contains("name=\"nameless\"") && text.contains("name=\"(no name)\""), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
 async fn dropped_notifications_are_observed() {
     let record = Record::default();
     let server = server(&record).limits(|limits| limits.messages.queued_max = 10).tool("floods", async |cx: &Cx| {

@@ -297,3 +297,28 @@ impl Drop for Sending {
         self.0.wake();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    #[test]
+    fn a_stream_that_drains_waits_for_the_last_message_of_a_call_that_the_engine_has_forgotten() {
+        let limits = Arc::new(Limits::default());
+        let engine = Mutex::new(Engine::new(limits.clone()));
+        let budget = Budget::new(1 << 20);
+        let (outbox, sending) = (Mutex::default(), AtomicUsize::new(0));
+        let inner = Arc::new(Inner { owner: None, limits, budget, observer: None, engine, outbox, sending });
+        let peer = Peer(inner.clone());
+        let mut cx = Context::from_waker(Waker::noop());
+        let call = Sending::new(inner.clone());
+        peer.drain();
+        assert_eq!(inner.engine().running(), 0);
+        assert!(peer.poll_bytes(&mut cx).is_pending(), "the call may have a reply to queue");
+        inner.push(b"{}", false);
+        drop(call);
+        assert!(matches!(peer.poll_bytes(&mut cx), Poll::Ready(Some(_))));
+        assert_eq!(peer.poll_bytes(&mut cx), Poll::Ready(None));
+    }
+}
