@@ -22,6 +22,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How far apart the responses to the probe and to the handshake may be of a server that read both at once.
+const TOGETHER: Duration = Duration::from_millis(100);
+
 pub(crate) async fn connect(config: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Arc<ConnectionState>> {
     if config.accepted.is_empty() {
         return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
@@ -360,7 +363,12 @@ async fn attempt_on<O: Opening>(
                     Err(_) => ProbeOutcome::Answer(handshake, answer),
                 }
             }
-            other => ProbeOutcome::of(handshake, other),
+            // A server that was slow to start answers both at once, in any order.
+            Ok(answer) => match tokio::time::timeout(TOGETHER.min(probe), work).await {
+                Ok(Ok(first)) if is_result(&first) => ProbeOutcome::Answer(attempt, first),
+                _ => ProbeOutcome::Answer(handshake, answer),
+            },
+            Err(why) => ProbeOutcome::Failed(why),
         },
     }
 }

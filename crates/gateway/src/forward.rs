@@ -44,7 +44,7 @@ async fn passed(
             parked.answer(request);
             return parked.wait(&core.parking, &request.id, outlet).await;
         }
-        Some(Err(why)) => match upstream(core, request, context).await {
+        Some(Err(why)) => match core.upstream(request, context).await {
             // It is the upstream's, which may be a bridge too.
             Ok(upstream) if upstream.multi_round_trip => {}
             Ok(_) => return Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None),
@@ -67,16 +67,7 @@ async fn parks(core: &Arc<Core>, request: &Request, context: &RequestContext) ->
     if !asks || !request.known().is_some_and(|method| rounds.contains(&method)) {
         return Ok(false);
     }
-    upstream(core, request, context).await.map(|upstream| upstream.server_requests)
-}
-
-/// What the upstream's revision has.
-async fn upstream(core: &Arc<Core>, request: &Request, context: &RequestContext) -> Result<&'static Features, Refusal> {
-    match core.pool.features() {
-        Some(known) => Ok(known),
-        // Nothing is known of the upstream before it is open.
-        None => core.place(request, context).await.map(|place| place.instance().features()),
-    }
+    core.upstream(request, context).await.map(|upstream| upstream.server_requests)
 }
 
 /// Runs a call that stays when its client is asked something.

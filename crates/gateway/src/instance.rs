@@ -73,6 +73,8 @@ pub(crate) struct Instance {
     capabilities: Box<str>,
     /// A call has it that may be asked something, where nothing says to which call a question belongs.
     asks: AtomicBool,
+    /// No such call has it any more.
+    pub(crate) unreserved: Notify,
     calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
     /// Requests that have found it, changed under the lock of `calls`: until they are done, it is not closed for another client.
     holds: AtomicUsize,
@@ -111,6 +113,7 @@ impl Instance {
             streams_of: Mutex::default(),
             capabilities: capabilities.into(),
             asks: AtomicBool::new(false),
+            unreserved: Notify::new(),
             calls: Mutex::default(),
             holds: AtomicUsize::new(1),
             held: Held::default(),
@@ -220,6 +223,7 @@ impl Instance {
     /// That call is done.
     pub(crate) fn end_reservation(&self) {
         self.asks.store(false, Ordering::Release);
+        self.unreserved.notify_one();
     }
 
     /// A request that has held it is done.

@@ -52,6 +52,9 @@ pub struct BridgeOptions {
     pub isolation: Isolation,
     /// The maximum number of connections to the upstream. Default 32. Beyond it, idle ones are closed, or requests wait.
     pub instances_max: usize,
+    /// The maximum number of connections that are opened at the same time for calls that need one each. Calls that come
+    /// meanwhile take whichever is free first: one that was opened, or one whose call has ended. Default 4.
+    pub opening_max: usize,
     /// The number of spare connections for each kind of client. Default 1. For [`Isolation::Fresh`] they are opened in advance.
     pub warm: usize,
     /// How long a connection without a call and without a subscription stays open, in milliseconds. Default 600,000; 0 keeps
@@ -98,6 +101,7 @@ impl Default for BridgeOptions {
         BridgeOptions {
             isolation: Isolation::Auto,
             instances_max: 32,
+            opening_max: 4,
             warm: 1,
             idle_stop_ms: 600_000,
             memory_bytes_max: 0,
@@ -132,6 +136,7 @@ impl fmt::Debug for BridgeOptions {
         f.debug_struct("BridgeOptions")
             .field("isolation", &self.isolation)
             .field("instances_max", &self.instances_max)
+            .field("opening_max", &self.opening_max)
             .field("idle_stop_ms", &self.idle_stop_ms)
             .field("memory_bytes_max", &self.memory_bytes_max)
             .field("call_ms_max", &self.call_ms_max)

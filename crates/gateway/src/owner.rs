@@ -3,7 +3,7 @@
 use crate::instance::{Home, Instance, Opened};
 use crate::lease::Lease;
 use crate::lock;
-use crate::pool::{Pool, Who};
+use crate::pool::{Pool, Turn, Who};
 use crate::refusal::Refusal;
 use linchpin_core::subscription::ServerChange;
 use linchpin_core::{Session, TransportError};
@@ -48,11 +48,6 @@ impl Owner {
     /// The connection, if there is one that can be used.
     pub(crate) fn current(&self) -> Option<Arc<Instance>> {
         lock(&self.slot).clone().filter(|instance| instance.lost().is_none())
-    }
-
-    /// Leaves the connection to whoever has it.
-    pub(crate) fn give_up(&self) {
-        lock(&self.slot).take();
     }
 
     /// Forgets this connection, which is of no use.
@@ -122,6 +117,16 @@ impl Owner {
             tokio::spawn(async move { tell(&instance).await });
         }
     }
+}
+
+/// Opens a connection that is for one call at a time, whose upstream is told that its client is ready.
+pub(crate) async fn open_for_calls(pool: &Arc<Pool>, turn: Turn<'_>, who: &Who) -> Result<Lease, Refusal> {
+    let lease = Lease::opened(pool, pool.open_in_turn(turn, who).await?);
+    let instance = lease.instance().clone();
+    if begins_to_tell(&instance) {
+        let _ = tokio::time::timeout(RESTORE, tokio::spawn(async move { tell(&instance).await })).await;
+    }
+    Ok(lease)
 }
 
 /// Whether the caller is the one that must call [`tell`] now. Other requests wait for it.

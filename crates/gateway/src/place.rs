@@ -5,7 +5,7 @@ use crate::lease::Lease;
 use crate::lock;
 use crate::mirrored::Mirrored;
 use crate::options::Isolation;
-use crate::owner::Owner;
+use crate::owner::{Owner, open_for_calls};
 use crate::parked::Parking;
 use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
@@ -14,7 +14,10 @@ use linchpin_core::message::Request;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Budget, Caller, ChangeBus, ClientCaps, Features, Method};
 use std::collections::HashMap;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, oneshot};
 
 /// What all calls of a bridge share.
 pub(crate) struct Core {
@@ -53,13 +56,22 @@ pub(crate) struct Waiting {
     ready: Vec<Arc<Instance>>,
     /// More of them are being opened.
     filling: bool,
+    /// One of them is ready for a call that waits for one. As many calls wait as there are other clones of this.
+    freed: Arc<Notify>,
+}
+
+impl Waiting {
+    /// How many calls wait.
+    fn calls(&self) -> usize {
+        Arc::strong_count(&self.freed) - 1
+    }
 }
 
 /// Forgets connections that were lost, and kinds of clients for which none wait.
 fn prune(lent: &mut HashMap<Box<str>, Waiting>) {
     lent.retain(|_, waiting| {
         waiting.ready.retain(|one| one.lost().is_none());
-        waiting.filling || !waiting.ready.is_empty()
+        waiting.filling || !waiting.ready.is_empty() || waiting.calls() > 0
     });
 }
 
@@ -128,6 +140,39 @@ impl Core {
         self.everybody(caller.features()).lease(&self.pool, who, || Home::Everybody(self.bus.clone())).await
     }
 
+    /// Whether calls do not share a connection.
+    fn is_per_call(&self) -> bool {
+        matches!(self.pool.options.isolation, Isolation::Call | Isolation::Fresh)
+    }
+
+    /// The connection of this owner.
+    async fn lease(&self, owner: &Owner, caller: &Caller, context: &RequestContext) -> Result<Lease, Refusal> {
+        let home = || match caller.session() {
+            _ if self.pool.options.isolation == Isolation::User => Home::User(self.user(context).bus),
+            Some(session) => Home::Session(Arc::downgrade(session)),
+            None => Home::Client,
+        };
+        owner.lease(&self.pool, || who(caller), home).await
+    }
+
+    /// What the upstream's revision has. Opens a connection if that is not known.
+    pub(crate) async fn upstream(
+        self: &Arc<Self>,
+        request: &Request,
+        context: &RequestContext,
+    ) -> Result<&'static Features, Refusal> {
+        if let Some(known) = self.pool.features() {
+            return Ok(known);
+        }
+        let isolation = self.pool.options.isolation;
+        let own = self.own(&request.caller, context).filter(|_| !self.is_per_call() && isolation != Isolation::Shared);
+        match own {
+            // Whoever else has it: only a look is needed.
+            Some(owner) => self.lease(&owner, &request.caller, context).await.map(|lease| lease.instance().features()),
+            None => self.place(request, context).await.map(|place| place.instance().features()),
+        }
+    }
+
     /// The connection for a request.
     pub(crate) async fn place(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<Place, Refusal> {
         let caller = &request.caller;
@@ -135,17 +180,11 @@ impl Core {
         if isolation == Isolation::Shared {
             return self.shared(caller).await.map(Place::Kept);
         }
-        let per_call = matches!(isolation, Isolation::Call | Isolation::Fresh);
-        if per_call && !is_called(request) {
+        if self.is_per_call() && !is_called(request) {
             return self.shared(caller).await.map(Place::Kept);
         }
-        if let Some(owner) = self.own(caller, context).filter(|_| !per_call) {
-            let home = || match caller.session() {
-                _ if isolation == Isolation::User => Home::User(self.user(context).bus),
-                Some(session) => Home::Session(Arc::downgrade(session)),
-                None => Home::Client,
-            };
-            let lease = owner.lease(&self.pool, || who(caller), home).await?;
+        if let Some(owner) = self.own(caller, context).filter(|_| !self.is_per_call()) {
+            let lease = self.lease(&owner, caller, context).await?;
             // Of several calls of a client on a pipe, each that may be asked something has a connection for itself.
             let guesses = isolation == Isolation::Auto && caller.session().is_none() && is_called(request);
             if !(guesses && may_ask_wrongly(caller, lease.instance())) {
@@ -155,7 +194,7 @@ impl Core {
             if let Some(lease) = lease.for_questions(caller.capabilities_json()) {
                 return Ok(Place::Kept(lease));
             }
-            return Box::pin(self.lend(request, context, Some(&own))).await;
+            return Box::pin(self.lend(request, context, Some(&own), Some(&own))).await;
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
@@ -167,23 +206,18 @@ impl Core {
             }
         }
         let streams_of = self.everybody(caller.features()).current();
-        Box::pin(self.lend(request, context, streams_of.as_ref())).await
+        Box::pin(self.lend(request, context, streams_of.as_ref(), None)).await
     }
 
-    /// Lends a connection for a call: one that was lent to the same before, or a new one. `streams_of` has the client's
-    /// streams of changes.
+    /// Lends a connection for a call, whichever is free first: one that was lent to the same before, a new one, or the
+    /// client's `own`. `streams_of` has the client's streams of changes.
     async fn lend(
         self: &Arc<Self>,
         request: &Request,
         context: &RequestContext,
         streams_of: Option<&Arc<Instance>>,
+        own: Option<&Arc<Instance>>,
     ) -> Result<Place, Refusal> {
-        let (lease, key) = self.lent(request, context).await?;
-        *lock(&lease.instance().streams_of) = streams_of.map(Arc::downgrade).unwrap_or_default();
-        Ok(Place::Lent(Lent { core: self.clone(), lease, key }))
-    }
-
-    async fn lent(self: &Arc<Self>, request: &Request, context: &RequestContext) -> Result<(Lease, Box<str>), Refusal> {
         let caller = &request.caller;
         let features = caller.features().revision.as_str();
         let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
@@ -191,17 +225,72 @@ impl Core {
         if fresh {
             self.refill(key.clone(), who(caller));
         }
+        let lent = match self.ready(&key) {
+            Some(lent) => lent,
+            None => {
+                let freed = lock(&self.lent).entry(key.clone()).or_default().freed.clone();
+                let mut opening = self.open_lent(key.clone(), who(caller));
+                loop {
+                    let (mut freed, mut unreserved) = (pin!(freed.notified()), pin!(unreserved(own)));
+                    // Before the look, so that nothing is missed after it.
+                    freed.as_mut().enable();
+                    if let Some(lent) = self.ready(&key) {
+                        break lent;
+                    }
+                    tokio::select! {
+                        biased;
+                        opened = &mut opening => break opened.map_err(|_| Refusal::unavailable("the bridge ends"))??,
+                        () = freed => {}
+                        () = unreserved.as_mut() => {
+                            let clean = own.filter(|own| !own.is_spoiled());
+                            let lease = clean.and_then(|own| Lease::new(&self.pool, own.clone()));
+                            if let Some(lease) = lease.and_then(|own| own.for_questions(caller.capabilities_json())) {
+                                return Ok(Place::Kept(lease));
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        *lock(&lent.lease.instance().streams_of) = streams_of.map(Arc::downgrade).unwrap_or_default();
+        Ok(Place::Lent(lent))
+    }
+
+    /// A connection that waits to be lent.
+    fn ready(self: &Arc<Self>, key: &str) -> Option<Lent> {
         loop {
-            let found = lock(&self.lent).get_mut(&key).and_then(|waiting| waiting.ready.pop());
-            let Some(instance) = found else { break };
+            let instance = lock(&self.lent).get_mut(key)?.ready.pop()?;
             if let Some(lease) = Lease::new(&self.pool, instance) {
-                return Ok((lease, key));
+                return Some(Lent { core: self.clone(), lease, key: key.into() });
             }
         }
-        let owner = Owner::of_many();
-        let lease = owner.lease(&self.pool, || who(caller), || Home::Client).await?;
-        owner.give_up();
-        Ok((lease, key))
+    }
+
+    /// Opens a connection to lend. Whoever has not waited for it leaves it to the next call.
+    fn open_lent(self: &Arc<Self>, key: Box<str>, who: Who) -> oneshot::Receiver<Result<Lent, Refusal>> {
+        let (mut done, opened) = oneshot::channel();
+        let core = self.clone();
+        tokio::spawn(async move {
+            let turn = tokio::select! {
+                biased;
+                () = done.closed() => return,
+                turn = core.pool.turn() => turn,
+            };
+            let lent = match turn {
+                Ok(turn) => open_for_calls(&core.pool, turn, &who).await,
+                Err(why) => Err(why),
+            };
+            let _ = done.send(lent.map(|lease| Lent { core: core.clone(), lease, key }));
+        });
+        opened
+    }
+}
+
+/// Completes when no call that may be asked something has the connection any more.
+async fn unreserved(own: Option<&Arc<Instance>>) {
+    match own {
+        Some(own) => own.unreserved.notified().await,
+        None => pending().await,
     }
 }
 
@@ -225,13 +314,17 @@ impl Core {
                         return prune(&mut lent);
                     }
                 }
-                let owner = Owner::of_many();
-                let opened = owner.lease(&core.pool, || who.clone(), || Home::Client).await;
-                owner.give_up();
+                let opened = match core.pool.turn().await {
+                    Ok(turn) => open_for_calls(&core.pool, turn, &who).await,
+                    Err(why) => Err(why),
+                };
                 let mut lent = lock(&core.lent);
                 let waiting = lent.entry(key.clone()).or_default();
                 match opened {
-                    Ok(lease) => waiting.ready.push(lease.instance().clone()),
+                    Ok(lease) => {
+                        waiting.ready.push(lease.instance().clone());
+                        waiting.freed.notify_one();
+                    }
                     Err(_) => {
                         waiting.filling = false;
                         return prune(&mut lent);
@@ -329,8 +422,9 @@ impl Drop for Lent {
         let mut lent = lock(&self.core.lent);
         prune(&mut lent);
         let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
-        if waiting.ready.len() < LENT_MAX.max(self.core.pool.options.warm) {
+        if waiting.ready.len() < LENT_MAX.max(self.core.pool.options.warm) + waiting.calls() {
             waiting.ready.push(instance.clone());
+            waiting.freed.notify_one();
         } else {
             instance.clone().close_later("it is not needed any more");
         }

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 /// Requests that may wait for a connection.
@@ -45,6 +45,8 @@ pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) options: Arc<BridgeOptions>,
     permits: Arc<Semaphore>,
+    /// The right to open one for a call: calls that come meanwhile may have it after that one.
+    turns: Semaphore,
     waiting: AtomicUsize,
     /// A request is done, so that a connection may be idle: one of those that wait for one looks again.
     freed: Notify,
@@ -78,12 +80,19 @@ impl Drop for Probe<'_> {
     }
 }
 
+/// The right to open a connection for a call.
+pub(crate) struct Turn<'a> {
+    permit: OwnedSemaphorePermit,
+    _turn: SemaphorePermit<'a>,
+}
+
 impl Pool {
     pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>, parking: Arc<Parking>) -> Pool {
         Pool {
             name: connector.name(),
             connector,
             permits: Arc::new(Semaphore::new(options.instances_max.max(1))),
+            turns: Semaphore::new(options.opening_max.max(1)),
             options,
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
@@ -140,6 +149,28 @@ impl Pool {
     /// Opens a connection.
     pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
         let permit = self.permit().await?;
+        self.open_with(permit, home, who).await
+    }
+
+    /// The right to open a connection for a call, in turn.
+    pub(crate) async fn turn(&self) -> Result<Turn<'_>, Refusal> {
+        let permit = self.permit().await?;
+        let turn = self.turns.acquire().await.map_err(|_| self.full())?;
+        Ok(Turn { permit, _turn: turn })
+    }
+
+    /// Opens a connection for a call whose turn it is.
+    pub(crate) async fn open_in_turn(self: &Arc<Self>, turn: Turn<'_>, who: &Who) -> Result<Arc<Instance>, Refusal> {
+        let Turn { permit, _turn } = turn;
+        self.open_with(permit, Home::Client, who).await
+    }
+
+    async fn open_with(
+        self: &Arc<Self>,
+        permit: OwnedSemaphorePermit,
+        home: Home,
+        who: &Who,
+    ) -> Result<Arc<Instance>, Refusal> {
         let _probe = self.pause().await?;
         let instance = Arc::new(Instance::new(home, &who.capabilities, permit));
         let mut last = Refusal::unavailable("no revision is allowed for the upstream");
@@ -167,6 +198,11 @@ impl Pool {
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
                     self.keep(&instance);
+                    // Nobody else closes what was opened while all others were.
+                    if self.permits.is_closed() {
+                        instance.close("the bridge ends").await;
+                        return Err(self.full());
+                    }
                     return Ok(instance);
                 }
                 Err(error) => {

@@ -3,13 +3,16 @@
 use crate::bytes::{Client, Upstream, said};
 use crate::faults::{ABLE, answer, asked, json_of};
 use crate::{curious, revisions};
+use linchpin::prelude::*;
 use linchpin::transport::{Bind, Connector, IntoService, in_process, memory, pipes};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{ClientTransport, ConnectOptions, TransportError};
 use linchpin_gateway::{Bridge, BridgeOptions, Isolation};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, simplex};
 
 /// Connections that are opened one after the other.
@@ -33,6 +36,27 @@ impl Connector for InTurn {
     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         let next = self.0.lock().unwrap().pop_front().expect("one more connection");
         Box::pin(async move { next.connect(options).await })
+    }
+}
+
+/// Takes a second to start, and counts how often it was started.
+struct Slow(Arc<dyn Connector>, Arc<AtomicUsize>);
+
+impl Connector for Slow {
+    fn name(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.0.connect(options).await
+        })
     }
 }
 
@@ -191,4 +215,48 @@ async fn a_call_that_waits_for_its_client_gives_way_when_all_connections_are_in_
     let theirs = asked(&mut second).await;
     answer(&mut second, &theirs, json!({ "result": { "content": [] } })).await;
     assert_eq!(json_of(&mut client).await["result"]["content"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_short_calls_at_once_open_few_connections() {
+    async fn short(_: &(), _: &Cx, _: NoArgs) -> Result<&'static str> {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Ok("done")
+    }
+    // The first connection of a client on a pipe is its own.
+    for (isolation, most) in [(Isolation::Auto, 5), (Isolation::Call, 8)] {
+        let count = Arc::<AtomicUsize>::default();
+        let server = Arc::new(in_process(Server::new("s", "1").tool("t", short).into_shared().unwrap()));
+        let mut client = client(bridge(Arc::new(Slow(server, count.clone())), |options| {
+            options.isolation = isolation;
+            options.upstream = revisions(false);
+        }));
+        for id in 1..=40 {
+            said(&mut client, &call(id, ABLE)).await;
+        }
+        for _ in 1..=40 {
+            let told = json_of(&mut client).await;
+            assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+        }
+        let count = count.load(Ordering::SeqCst);
+        assert!(count <= most, "{isolation:?}: {count} connections");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_for_their_client_hold_up_no_others() {
+    let count = Arc::<AtomicUsize>::default();
+    let server = Arc::new(in_process(curious().into_shared().unwrap()));
+    let mut client = client(bridge(Arc::new(Slow(server, count.clone())), |options| {
+        options.opening_max = 1;
+        options.upstream = revisions(false);
+    }));
+    for id in 1..=6 {
+        said(&mut client, &call(id, ABLE).replace(r#""t""#, r#""form""#)).await;
+    }
+    for _ in 1..=6 {
+        let told = json_of(&mut client).await;
+        assert!(told["result"]["inputRequests"].is_object(), "{told}");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 6);
 }

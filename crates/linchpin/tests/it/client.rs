@@ -186,6 +186,28 @@ async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
     assert!(error.kind() == ErrorKind::InvalidResponse && error.to_string().contains("asks for input"), "{error:?}");
 }
 
+/// A server of both eras that reads the probe and the handshake before it answers either, and answers the handshake first.
+#[cfg(unix)]
+const SLOW_TO_START: &str = r#"
+import json, sys, time
+probe, hello = (json.loads(sys.stdin.readline()) for _ in range(2))
+opened = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'x', 'version': '1'}}
+print(json.dumps({'jsonrpc': '2.0', 'id': hello['id'], 'result': opened}), flush=True)
+time.sleep(0.02)
+found = {'resultType': 'complete', 'supportedVersions': ['2026-07-28'], 'capabilities': {}}
+print(json.dumps({'jsonrpc': '2.0', 'id': probe['id'], 'result': found}), flush=True)
+sys.stdin.read()
+"#;
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_that_was_slow_to_start_is_spoken_to_in_its_newest_revision() {
+    let server = linchpin::transport::Child::new("python3").args(["-c", SLOW_TO_START]);
+    let client = Client::new("h", "1").limits(|limits| limits.connections.probe_ms_max = 100);
+    let c = client.connect(server).await.unwrap();
+    assert_eq!(c.revision(), Revision::V2026_07_28);
+}
+
 /// A server that sends 1,000 requests at once during a call, and returns how many were refused.
 #[cfg(unix)]
 const CURIOUS: &str = r#"

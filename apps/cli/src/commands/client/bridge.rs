@@ -248,6 +248,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
         };
         // A process takes memory, a session over HTTP next to none.
         options.instances_max = upstream.instances.unwrap_or(if is_url { 1_024 } else { 32 });
+        options.opening_max = if is_url { 64 } else { 4 };
         options.idle_stop_ms = ms(idle);
         options.memory_bytes_max = upstream.memory_max.unwrap_or_default();
         options.call_ms_max = ms(upstream.call_timeout);
