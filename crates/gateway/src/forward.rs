@@ -13,7 +13,7 @@ use crate::rounds;
 use crate::visits::{self, Visited};
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
-use linchpin_core::{Answer, Features, Method, Reply};
+use linchpin_core::{Answer, Method, Reply};
 use linchpin_proto::translate::{self, Claims, error, open, result};
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
