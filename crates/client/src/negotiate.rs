@@ -365,12 +365,20 @@ async fn attempt_on<O: Opening>(
             }
             // A server that was slow to start answers both at once, in any order.
             Ok(answer) => match tokio::time::timeout(TOGETHER.min(probe), work).await {
-                Ok(Ok(first)) if is_result(&first) => ProbeOutcome::Answer(attempt, first),
+                Ok(Ok(first)) if settles(target, attempt, &first) => ProbeOutcome::Answer(attempt, first),
                 _ => ProbeOutcome::Answer(handshake, answer),
             },
             Err(why) => ProbeOutcome::Failed(why),
         },
     }
+}
+
+/// Whether this answer to the probe is all that is needed.
+fn settles<O: Opening>(target: &O, attempt: Attempt, answer: &Answer) -> bool {
+    let Kind::Response { outcome: Ok(result), .. } = &answer.message.kind else { return false };
+    let mut alone = Negotiation::new(target.accepted().to_vec(), None);
+    alone.at(attempt);
+    matches!(alone.took(Outcome::Result(answer.message.text(*result))), Verdict::Agreed(_))
 }
 
 fn is_result(answer: &Answer) -> bool {

@@ -14,12 +14,12 @@ use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::translate::{self, notice, open};
 use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 /// Whose connection it is: where messages go that belong to no call.
@@ -71,10 +71,8 @@ pub(crate) struct Instance {
     pub(crate) streams_of: Mutex<Weak<Instance>>,
     /// The client's capabilities, as the upstream knows them.
     capabilities: Box<str>,
-    /// A call has it that may be asked something, where nothing says to which call a question belongs.
-    asks: AtomicBool,
-    /// No such call has it any more.
-    pub(crate) unreserved: Notify,
+    /// Which call may be asked something, where nothing says to which call a question belongs.
+    reserved: Mutex<Reserved>,
     calls: Mutex<BTreeMap<u64, Arc<Outlet>>>,
     /// Requests that have found it, changed under the lock of `calls`: until they are done, it is not closed for another client.
     holds: AtomicUsize,
@@ -101,6 +99,47 @@ pub(crate) struct Instance {
     runtime: Handle,
 }
 
+/// Whether a call has the [`Reservation`].
+#[derive(Default)]
+struct Reserved {
+    taken: bool,
+    /// Those that want it next.
+    calls: VecDeque<oneshot::Sender<Reservation>>,
+}
+
+/// The right of one call to be asked something on a connection, which is not idle meanwhile.
+pub(crate) struct Reservation(Arc<Instance>);
+
+impl Reservation {
+    pub(crate) fn instance(&self) -> &Arc<Instance> {
+        &self.0
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let next = {
+            let mut reserved = lock(&self.0.reserved);
+            if self.0.is_spoiled() {
+                // Those that wait take another connection.
+                reserved.calls.clear();
+            }
+            let next = next_call(&mut reserved.calls);
+            reserved.taken = next.is_some();
+            next
+        };
+        if let Some(next) = next {
+            // If that call has left meanwhile, this runs again.
+            let _ = next.send(Reservation(self.0.clone()));
+        }
+    }
+}
+
+/// The first of these calls that still waits.
+pub(crate) fn next_call<T>(calls: &mut VecDeque<oneshot::Sender<T>>) -> Option<oneshot::Sender<T>> {
+    std::iter::from_fn(|| calls.pop_front()).find(|call| !call.is_closed())
+}
+
 impl Instance {
     /// An instance that is not open yet, held by who opens it. Must be called within a tokio runtime.
     pub(crate) fn new(home: Home, capabilities: &str, permit: OwnedSemaphorePermit) -> Instance {
@@ -112,8 +151,7 @@ impl Instance {
             changes: Arc::default(),
             streams_of: Mutex::default(),
             capabilities: capabilities.into(),
-            asks: AtomicBool::new(false),
-            unreserved: Notify::new(),
+            reserved: Mutex::default(),
             calls: Mutex::default(),
             holds: AtomicUsize::new(1),
             held: Held::default(),
@@ -203,7 +241,9 @@ impl Instance {
     }
 
     fn is_free(&self, calls: &BTreeMap<u64, Arc<Outlet>>) -> bool {
-        calls.is_empty() && [&self.holds, &self.subscriptions].iter().all(|count| count.load(Ordering::Relaxed) == 0)
+        calls.is_empty()
+            && [&self.holds, &self.subscriptions].iter().all(|count| count.load(Ordering::Relaxed) == 0)
+            && !lock(&self.reserved).taken
     }
 
     /// Keeps it open until [`release`](Self::release), if it is.
@@ -214,16 +254,23 @@ impl Instance {
         open
     }
 
-    /// Takes it for a call that may be asked something by an upstream that does not say during which call it asks. `false` if
-    /// another such call has it, or the upstream takes the client for one with other capabilities.
-    pub(crate) fn reserve_for_questions(&self, capabilities: &str) -> bool {
-        *self.capabilities == *capabilities && !self.asks.swap(true, Ordering::AcqRel)
-    }
-
-    /// That call is done.
-    pub(crate) fn end_reservation(&self) {
-        self.asks.store(false, Ordering::Release);
-        self.unreserved.notify_one();
+    /// Takes it for a call that may be asked something by an upstream that does not say during which call it asks. If another
+    /// such call has it, it comes later; never, if the upstream takes the client for one with other capabilities.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        capabilities: &str,
+    ) -> Result<Reservation, Option<oneshot::Receiver<Reservation>>> {
+        if *self.capabilities != *capabilities {
+            return Err(None);
+        }
+        let mut reserved = lock(&self.reserved);
+        if !std::mem::replace(&mut reserved.taken, true) {
+            return Ok(Reservation(self.clone()));
+        }
+        let (next, later) = oneshot::channel();
+        reserved.calls.retain(|call| !call.is_closed());
+        reserved.calls.push_back(next);
+        Err(Some(later))
     }
 
     /// A request that has held it is done.

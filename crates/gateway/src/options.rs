@@ -53,7 +53,8 @@ pub struct BridgeOptions {
     /// The maximum number of connections to the upstream. Default 32. Beyond it, idle ones are closed, or requests wait.
     pub instances_max: usize,
     /// The maximum number of connections that are opened at the same time for calls that need one each. Calls that come
-    /// meanwhile take whichever is free first: one that was opened, or one whose call has ended. Default 4.
+    /// meanwhile take whichever is free first: one that was opened, or one whose call has ended. Default 4. Without effect
+    /// with [`Isolation::Session`] and [`Isolation::Fresh`], where no other call gets the connection.
     pub opening_max: usize,
     /// The number of spare connections for each kind of client. Default 1. For [`Isolation::Fresh`] they are opened in advance.
     pub warm: usize,

@@ -3,7 +3,7 @@
 use crate::instance::{Home, Instance, Opened};
 use crate::lease::Lease;
 use crate::lock;
-use crate::pool::{Pool, Turn, Who};
+use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
 use linchpin_core::subscription::ServerChange;
 use linchpin_core::{Session, TransportError};
@@ -120,8 +120,9 @@ impl Owner {
 }
 
 /// Opens a connection that is for one call at a time, whose upstream is told that its client is ready.
-pub(crate) async fn open_for_calls(pool: &Arc<Pool>, turn: Turn<'_>, who: &Who) -> Result<Lease, Refusal> {
-    let lease = Lease::opened(pool, pool.open_in_turn(turn, who).await?);
+/// `has_begun` tells when the upstream is being connected to.
+pub(crate) async fn open_for_calls(pool: &Arc<Pool>, who: &Who, has_begun: &AtomicBool) -> Result<Lease, Refusal> {
+    let lease = Lease::opened(pool, pool.open_for_call(who, has_begun).await?);
     let instance = lease.instance().clone();
     if begins_to_tell(&instance) {
         let _ = tokio::time::timeout(RESTORE, tokio::spawn(async move { tell(&instance).await })).await;

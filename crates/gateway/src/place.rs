@@ -1,6 +1,6 @@
 //! Which connection to the upstream a request goes to.
 
-use crate::instance::{Home, Instance};
+use crate::instance::{Home, Instance, Reservation, next_call};
 use crate::lease::Lease;
 use crate::lock;
 use crate::mirrored::Mirrored;
@@ -13,11 +13,11 @@ use crate::shown::Shown;
 use linchpin_core::message::Request;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Budget, Caller, ChangeBus, ClientCaps, Features, Method};
-use std::collections::HashMap;
-use std::future::pending;
+use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// What all calls of a bridge share.
 pub(crate) struct Core {
@@ -35,7 +35,7 @@ pub(crate) struct Core {
     /// Which tools clients see.
     pub(crate) shown: Shown,
     /// Connections that are lent for a call, by who may have them.
-    pub(crate) lent: Mutex<HashMap<Box<str>, Waiting>>,
+    pub(crate) lent: Mutex<HashMap<Box<str>, Spare>>,
     /// Calls that wait for their clients.
     pub(crate) parking: Arc<Parking>,
     /// Arguments that tools want repeated in headers, as far as it was asked.
@@ -50,32 +50,32 @@ pub(crate) struct User {
     bus: Arc<ChangeBus>,
 }
 
-/// Connections that wait to be lent to clients of one kind.
+/// Connections that are lent to clients of one kind.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct Spare {
+    /// Those that can be lent now.
     ready: Vec<Arc<Instance>>,
-    /// More of them are being opened.
+    /// More of them are being opened in advance.
     filling: bool,
-    /// One of them is ready for a call that waits for one. As many calls wait as there are other clones of this.
-    freed: Arc<Notify>,
+    /// Calls that wait for one, while there is none.
+    calls: VecDeque<oneshot::Sender<Lent>>,
 }
 
-impl Waiting {
-    /// How many calls wait.
-    fn calls(&self) -> usize {
-        Arc::strong_count(&self.freed) - 1
+impl Spare {
+    /// Whether there is nothing to remember.
+    fn is_unused(&mut self) -> bool {
+        self.ready.retain(|one| one.lost().is_none());
+        self.calls.retain(|call| !call.is_closed());
+        self.ready.is_empty() && self.calls.is_empty() && !self.filling
     }
 }
 
-/// Forgets connections that were lost, and kinds of clients for which none wait.
-fn prune(lent: &mut HashMap<Box<str>, Waiting>) {
-    lent.retain(|_, waiting| {
-        waiting.ready.retain(|one| one.lost().is_none());
-        waiting.filling || !waiting.ready.is_empty() || waiting.calls() > 0
-    });
+/// Forgets connections that were lost, and kinds of clients for which there are none.
+fn prune(lent: &mut HashMap<Box<str>, Spare>) {
+    lent.retain(|_, spare| !spare.is_unused());
 }
 
-/// Connections of one kind that wait to be lent again.
+/// Connections of one kind that stay open without a call.
 const LENT_MAX: usize = 4;
 /// Principals whose owners are remembered although they have no connection.
 const USERS_MAX: usize = 10_000;
@@ -191,10 +191,10 @@ impl Core {
                 return Ok(Place::Kept(lease));
             }
             let own = lease.instance().clone();
-            if let Some(lease) = lease.for_questions(caller.capabilities_json()) {
-                return Ok(Place::Kept(lease));
-            }
-            return Box::pin(self.lend(request, context, Some(&own), Some(&own))).await;
+            return match lease.for_questions(caller.capabilities_json()) {
+                Ok(lease) => Ok(Place::Kept(lease)),
+                Err(later) => Box::pin(self.lend(request, context, Some(&own), later)).await,
+            };
         }
         // Streams of changes last: they belong to the connection that all share.
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
@@ -210,87 +210,126 @@ impl Core {
     }
 
     /// Lends a connection for a call, whichever is free first: one that was lent to the same before, a new one, or the
-    /// client's `own`. `streams_of` has the client's streams of changes.
+    /// client's own, whose reservation comes `later`. `streams_of` has the client's streams of changes.
     async fn lend(
         self: &Arc<Self>,
         request: &Request,
         context: &RequestContext,
         streams_of: Option<&Arc<Instance>>,
-        own: Option<&Arc<Instance>>,
+        mut later: Option<oneshot::Receiver<Reservation>>,
     ) -> Result<Place, Refusal> {
         let caller = &request.caller;
         let features = caller.features().revision.as_str();
         let key: Box<str> = [identity(context), "\n", features, caller.capabilities_json()].concat().into();
-        let fresh = self.pool.options.isolation == Isolation::Fresh;
-        if fresh {
+        if self.pool.options.isolation == Isolation::Fresh {
             self.refill(key.clone(), who(caller));
         }
-        let lent = match self.ready(&key) {
-            Some(lent) => lent,
-            None => {
-                let freed = lock(&self.lent).entry(key.clone()).or_default().freed.clone();
-                let mut opening = self.open_lent(key.clone(), who(caller));
+        let mut lent = match self.ready(key) {
+            Ok(lent) => lent,
+            Err(mut handed) => {
+                let mut opening = self.open_lent(handed.key.clone(), who(caller));
                 loop {
-                    let (mut freed, mut unreserved) = (pin!(freed.notified()), pin!(unreserved(own)));
-                    // Before the look, so that nothing is missed after it.
-                    freed.as_mut().enable();
-                    if let Some(lent) = self.ready(&key) {
-                        break lent;
-                    }
                     tokio::select! {
                         biased;
-                        opened = &mut opening => break opened.map_err(|_| Refusal::unavailable("the bridge ends"))??,
-                        () = freed => {}
-                        () = unreserved.as_mut() => {
-                            let clean = own.filter(|own| !own.is_spoiled());
-                            let lease = clean.and_then(|own| Lease::new(&self.pool, own.clone()));
-                            if let Some(lease) = lease.and_then(|own| own.for_questions(caller.capabilities_json())) {
+                        Ok(lent) = &mut handed.lent => break lent,
+                        Ok(reservation) = reserved(&mut later), if later.is_some() => {
+                            later = None;
+                            if let Some(lease) = Lease::reserved(&self.pool, reservation) {
                                 return Ok(Place::Kept(lease));
                             }
+                        }
+                        opened = &mut opening => {
+                            break opened.map_err(|_| Refusal::unavailable("the bridge ends"))??;
                         }
                     }
                 }
             }
         };
+        lent.is_used = true;
         *lock(&lent.lease.instance().streams_of) = streams_of.map(Arc::downgrade).unwrap_or_default();
         Ok(Place::Lent(lent))
     }
 
-    /// A connection that waits to be lent.
-    fn ready(self: &Arc<Self>, key: &str) -> Option<Lent> {
-        loop {
-            let instance = lock(&self.lent).get_mut(key)?.ready.pop()?;
-            if let Some(lease) = Lease::new(&self.pool, instance) {
-                return Some(Lent { core: self.clone(), lease, key: key.into() });
+    /// A connection that can be lent now, or the first one that can be later.
+    fn ready(self: &Arc<Self>, key: Box<str>) -> Result<Lent, Handed<'_>> {
+        let mut all = lock(&self.lent);
+        if let Some(spare) = all.get_mut(&key) {
+            while let Some(instance) = spare.ready.pop() {
+                if let Some(lease) = Lease::new(&self.pool, instance) {
+                    return Ok(Lent { core: self.clone(), lease, key, is_used: false });
+                }
             }
+        }
+        let (call, lent) = oneshot::channel();
+        all.entry(key.clone()).or_default().calls.push_back(call);
+        Err(Handed { core: self, key, lent })
+    }
+
+    /// Lends this connection to the first call that waits for one, or keeps it for the next.
+    fn hand_on(self: &Arc<Self>, instance: &Arc<Instance>, key: Box<str>) {
+        let call = {
+            let mut all = lock(&self.lent);
+            prune(&mut all);
+            let Some(call) = all.get_mut(&key).and_then(|spare| next_call(&mut spare.calls)) else {
+                let spare = all.entry(key).or_default();
+                match spare.ready.len() < LENT_MAX.max(self.pool.options.warm) {
+                    true => spare.ready.push(instance.clone()),
+                    false => instance.clone().close_later("it is not needed any more"),
+                }
+                return;
+            };
+            call
+        };
+        if let Some(lease) = Lease::new(&self.pool, instance.clone()) {
+            // If that call has left meanwhile, the connection comes back here.
+            let _ = call.send(Lent { core: self.clone(), lease, key, is_used: false });
         }
     }
 
-    /// Opens a connection to lend. Whoever has not waited for it leaves it to the next call.
+    /// Opens a connection to lend. If its call has another one by then, it is lent to the next one.
     fn open_lent(self: &Arc<Self>, key: Box<str>, who: Who) -> oneshot::Receiver<Result<Lent, Refusal>> {
         let (mut done, opened) = oneshot::channel();
         let core = self.clone();
         tokio::spawn(async move {
-            let turn = tokio::select! {
+            let has_begun = AtomicBool::new(false);
+            let mut opening = pin!(open_for_calls(&core.pool, &who, &has_begun));
+            let opened = tokio::select! {
                 biased;
-                () = done.closed() => return,
-                turn = core.pool.turn() => turn,
+                () = done.closed() => match has_begun.load(Ordering::Relaxed) {
+                    true => opening.await,
+                    false => return,
+                },
+                opened = opening.as_mut() => opened,
             };
-            let lent = match turn {
-                Ok(turn) => open_for_calls(&core.pool, turn, &who).await,
-                Err(why) => Err(why),
-            };
-            let _ = done.send(lent.map(|lease| Lent { core: core.clone(), lease, key }));
+            let _ = done.send(opened.map(|lease| Lent { core: core.clone(), lease, key, is_used: false }));
         });
         opened
     }
 }
 
-/// Completes when no call that may be asked something has the connection any more.
-async fn unreserved(own: Option<&Arc<Instance>>) {
-    match own {
-        Some(own) => own.unreserved.notified().await,
-        None => pending().await,
+/// The connection that a call is lent once one is free.
+struct Handed<'a> {
+    core: &'a Core,
+    key: Box<str>,
+    lent: oneshot::Receiver<Lent>,
+}
+
+impl Drop for Handed<'_> {
+    fn drop(&mut self) {
+        self.lent.close();
+        let mut all = lock(&self.core.lent);
+        if all.get_mut(&self.key).is_some_and(Spare::is_unused) {
+            all.remove(&self.key);
+        }
+    }
+}
+
+async fn reserved(
+    later: &mut Option<oneshot::Receiver<Reservation>>,
+) -> Result<Reservation, oneshot::error::RecvError> {
+    match later {
+        Some(later) => later.await,
+        None => std::future::pending().await,
     }
 }
 
@@ -306,27 +345,19 @@ impl Core {
                 let Some(core) = core.upgrade() else { return };
                 {
                     let mut lent = lock(&core.lent);
-                    let waiting = lent.entry(key.clone()).or_default();
-                    waiting.ready.retain(|one| one.lost().is_none());
-                    // One for this call, which takes what waits or opens its own.
-                    if waiting.ready.len() > core.pool.options.warm || core.pool.is_full() {
-                        waiting.filling = false;
+                    let spare = lent.entry(key.clone()).or_default();
+                    spare.ready.retain(|one| one.lost().is_none());
+                    // One for this call, which takes what is ready or opens its own.
+                    if spare.ready.len() > core.pool.options.warm || core.pool.is_full() {
+                        spare.filling = false;
                         return prune(&mut lent);
                     }
                 }
-                let opened = match core.pool.turn().await {
-                    Ok(turn) => open_for_calls(&core.pool, turn, &who).await,
-                    Err(why) => Err(why),
-                };
-                let mut lent = lock(&core.lent);
-                let waiting = lent.entry(key.clone()).or_default();
-                match opened {
-                    Ok(lease) => {
-                        waiting.ready.push(lease.instance().clone());
-                        waiting.freed.notify_one();
-                    }
+                match open_for_calls(&core.pool, &who, &AtomicBool::new(false)).await {
+                    Ok(lease) => core.hand_on(lease.instance(), key.clone()),
                     Err(_) => {
-                        waiting.filling = false;
+                        let mut lent = lock(&core.lent);
+                        lent.entry(key.clone()).or_default().filling = false;
                         return prune(&mut lent);
                     }
                 }
@@ -405,6 +436,8 @@ pub(crate) struct Lent {
     core: Arc<Core>,
     lease: Lease,
     key: Box<str>,
+    /// A call has had it.
+    is_used: bool,
 }
 
 impl Drop for Lent {
@@ -413,20 +446,13 @@ impl Drop for Lent {
         if instance.lost().is_some() {
             return;
         }
-        if matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh) {
+        let is_once = matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh);
+        if is_once && self.is_used {
             return instance.clone().close_later("it was for one call");
         }
         if instance.is_spoiled() {
             return instance.clone().close_later("a call was given up that may still run");
         }
-        let mut lent = lock(&self.core.lent);
-        prune(&mut lent);
-        let waiting = lent.entry(std::mem::take(&mut self.key)).or_default();
-        if waiting.ready.len() < LENT_MAX.max(self.core.pool.options.warm) + waiting.calls() {
-            waiting.ready.push(instance.clone());
-            waiting.freed.notify_one();
-        } else {
-            instance.clone().close_later("it is not needed any more");
-        }
+        self.core.hand_on(instance, std::mem::take(&mut self.key));
     }
 }

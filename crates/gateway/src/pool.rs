@@ -2,7 +2,7 @@
 
 use crate::instance::{Home, Instance, Post};
 use crate::lock;
-use crate::options::BridgeOptions;
+use crate::options::{BridgeOptions, Isolation};
 use crate::parked::Parking;
 use crate::refusal::Refusal;
 use linchpin_client::raw::{RawConnection, RawOptions, jittered};
@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Requests that may wait for a connection.
@@ -45,8 +45,10 @@ pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) options: Arc<BridgeOptions>,
     permits: Arc<Semaphore>,
-    /// The right to open one for a call: calls that come meanwhile may have it after that one.
+    /// How many more may be opened at the same time for calls that share them.
     turns: Semaphore,
+    /// Without permits, and closed at the end.
+    end: Semaphore,
     waiting: AtomicUsize,
     /// A request is done, so that a connection may be idle: one of those that wait for one looks again.
     freed: Notify,
@@ -80,12 +82,6 @@ impl Drop for Probe<'_> {
     }
 }
 
-/// The right to open a connection for a call.
-pub(crate) struct Turn<'a> {
-    permit: OwnedSemaphorePermit,
-    _turn: SemaphorePermit<'a>,
-}
-
 impl Pool {
     pub(crate) fn new(connector: Arc<dyn Connector>, options: Arc<BridgeOptions>, parking: Arc<Parking>) -> Pool {
         Pool {
@@ -93,6 +89,7 @@ impl Pool {
             connector,
             permits: Arc::new(Semaphore::new(options.instances_max.max(1))),
             turns: Semaphore::new(options.opening_max.max(1)),
+            end: Semaphore::new(0),
             options,
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
@@ -148,21 +145,51 @@ impl Pool {
 
     /// Opens a connection.
     pub(crate) async fn open(self: &Arc<Self>, home: Home, who: &Who) -> Result<Arc<Instance>, Refusal> {
-        let permit = self.permit().await?;
-        self.open_with(permit, home, who).await
+        self.open_before(self.late(), home, who, &AtomicBool::new(false)).await
     }
 
-    /// The right to open a connection for a call, in turn.
-    pub(crate) async fn turn(&self) -> Result<Turn<'_>, Refusal> {
-        let permit = self.permit().await?;
-        let turn = self.turns.acquire().await.map_err(|_| self.full())?;
-        Ok(Turn { permit, _turn: turn })
+    async fn open_before(
+        self: &Arc<Self>,
+        late: Instant,
+        home: Home,
+        who: &Who,
+        has_begun: &AtomicBool,
+    ) -> Result<Arc<Instance>, Refusal> {
+        let opened = async {
+            let permit = self.permit(late).await?;
+            has_begun.store(true, Ordering::Relaxed);
+            self.open_with(permit, home, who).await
+        };
+        tokio::select! {
+            biased;
+            _ = self.end.acquire() => Err(ended()),
+            opened = opened => opened,
+        }
     }
 
-    /// Opens a connection for a call whose turn it is.
-    pub(crate) async fn open_in_turn(self: &Arc<Self>, turn: Turn<'_>, who: &Who) -> Result<Arc<Instance>, Refusal> {
-        let Turn { permit, _turn } = turn;
-        self.open_with(permit, Home::Client, who).await
+    /// Opens a connection for a call. Where connections are used again, few are opened at the same time: a call that waits
+    /// may have one that another call no longer needs.
+    pub(crate) async fn open_for_call(
+        self: &Arc<Self>,
+        who: &Who,
+        has_begun: &AtomicBool,
+    ) -> Result<Arc<Instance>, Refusal> {
+        let late = self.late();
+        let _turn = match self.options.isolation {
+            Isolation::Session | Isolation::Fresh => None,
+            // First: what waits here has no permit, which others could use.
+            _ => match tokio::time::timeout_at(late, self.turns.acquire()).await {
+                Ok(Ok(turn)) => Some(turn),
+                Ok(Err(_)) => return Err(ended()),
+                Err(_) => return Err(self.full()),
+            },
+        };
+        self.open_before(late, Home::Client, who, has_begun).await
+    }
+
+    /// When a request has waited for too long.
+    fn late(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.options.queue_ms_max)
     }
 
     async fn open_with(
@@ -198,11 +225,6 @@ impl Pool {
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
                     self.keep(&instance);
-                    // Nobody else closes what was opened while all others were.
-                    if self.permits.is_closed() {
-                        instance.close("the bridge ends").await;
-                        return Err(self.full());
-                    }
                     return Ok(instance);
                 }
                 Err(error) => {
@@ -266,14 +288,13 @@ impl Pool {
     }
 
     /// The right to have one more connection. If there are too many, the one that was idle for longest gives way.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn permit(&self, late: Instant) -> Result<OwnedSemaphorePermit, Refusal> {
         if let Ok(permit) = self.permits.clone().try_acquire_owned() {
             return Ok(permit);
         }
         let _waits = Waits::new(&self.waiting).ok_or_else(|| self.full())?;
-        let (mut free, late) =
-            (pin!(self.permits.clone().acquire_owned()), Duration::from_millis(self.options.queue_ms_max));
-        let mut late = pin!(tokio::time::sleep(late));
+        let mut free = pin!(self.permits.clone().acquire_owned());
+        let mut late = pin!(tokio::time::sleep_until(late));
         let mut patient = pin!(tokio::time::sleep(GIVE_WAY_AFTER));
         loop {
             let mut freed = pin!(self.freed.notified());
@@ -289,7 +310,7 @@ impl Pool {
             }
             tokio::select! {
                 biased;
-                permit = free.as_mut() => return permit.map_err(|_| self.full()),
+                permit = free.as_mut() => return permit.map_err(|_| ended()),
                 () = freed => {}
                 () = patient.as_mut() => {
                     self.parking.give_way();
@@ -339,6 +360,8 @@ impl Pool {
 
     /// Closes all connections.
     pub(crate) async fn close(&self) {
+        self.end.close();
+        self.turns.close();
         self.permits.close();
         let closing: Vec<_> = self
             .open_ones()
@@ -349,6 +372,11 @@ impl Pool {
             let _ = one.await;
         }
     }
+}
+
+/// No connection is opened any more.
+fn ended() -> Refusal {
+    Refusal::unavailable("the bridge ends")
 }
 
 /// Package runners that start at once, over all bridges of the process.

@@ -39,7 +39,7 @@ impl Connector for InTurn {
     }
 }
 
-/// Takes a second to start, and counts how often it was started.
+/// Takes half a second to start, and counts how often it was started.
 struct Slow(Arc<dyn Connector>, Arc<AtomicUsize>);
 
 impl Connector for Slow {
@@ -54,7 +54,7 @@ impl Connector for Slow {
     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         self.1.fetch_add(1, Ordering::SeqCst);
         Box::pin(async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             self.0.connect(options).await
         })
     }
@@ -217,30 +217,41 @@ async fn a_call_that_waits_for_its_client_gives_way_when_all_connections_are_in_
     assert_eq!(json_of(&mut client).await["result"]["content"], json!([]));
 }
 
-#[tokio::test(start_paused = true)]
-async fn many_short_calls_at_once_open_few_connections() {
+/// Makes 40 short calls at once. Returns how many connections were opened.
+async fn forty(change: impl FnOnce(&mut BridgeOptions)) -> usize {
     async fn short(_: &(), _: &Cx, _: NoArgs) -> Result<&'static str> {
         tokio::time::sleep(Duration::from_millis(10)).await;
         Ok("done")
     }
-    // The first connection of a client on a pipe is its own.
-    for (isolation, most) in [(Isolation::Auto, 5), (Isolation::Call, 8)] {
-        let count = Arc::<AtomicUsize>::default();
-        let server = Arc::new(in_process(Server::new("s", "1").tool("t", short).into_shared().unwrap()));
-        let mut client = client(bridge(Arc::new(Slow(server, count.clone())), |options| {
-            options.isolation = isolation;
-            options.upstream = revisions(false);
-        }));
-        for id in 1..=40 {
-            said(&mut client, &call(id, ABLE)).await;
-        }
-        for _ in 1..=40 {
-            let told = json_of(&mut client).await;
-            assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
-        }
-        let count = count.load(Ordering::SeqCst);
+    let count = Arc::<AtomicUsize>::default();
+    let server = Arc::new(in_process(Server::new("s", "1").tool("t", short).into_shared().unwrap()));
+    let mut client = client(bridge(Arc::new(Slow(server, count.clone())), |options| {
+        options.upstream = revisions(false);
+        change(options);
+    }));
+    for id in 1..=40 {
+        said(&mut client, &call(id, ABLE)).await;
+    }
+    for _ in 1..=40 {
+        let told = json_of(&mut client).await;
+        assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+    }
+    count.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_short_calls_at_once_open_few_connections() {
+    // The first connection of a client on a pipe is its own. Four are opened at a time.
+    for (isolation, most) in [(Isolation::Auto, 5), (Isolation::Call, 8), (Isolation::Session, 5)] {
+        let count = forty(|options| options.isolation = isolation).await;
         assert!(count <= most, "{isolation:?}: {count} connections");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_take_turns_when_there_may_be_no_more_connections() {
+    let count = forty(|options| options.instances_max = 2).await;
+    assert!(count <= 4, "{count} connections");
 }
 
 #[tokio::test(start_paused = true)]
