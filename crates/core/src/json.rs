@@ -417,15 +417,15 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     if short < SHORT { short } else { SHORT + plain_blocks(&bytes[SHORT..]) }
 }
 
-/// The same for a long string, four words at once. Bytes one by one would need a compiler that makes vector instructions of them,
-/// which that of the program does not: it is linked for size.
+/// The same for a long string: up to the next `"` or `\`, four words at once of what is before that.
 fn plain_blocks(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
+    let before = &bytes[..memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len())];
     let is_plain = |block: &&[u8; BLOCK]| {
-        let words = block.as_chunks::<8>().0;
-        words.iter().fold(0, |found, word| found | special_bytes(u64::from_le_bytes(*word))) == 0
+        let words = block.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.fold(0, |found, word| found | below_space(word)) & HIGH == 0
     };
-    let plain = bytes.as_chunks::<BLOCK>().0.iter().take_while(is_plain).count() * BLOCK;
+    let plain = before.as_chunks::<BLOCK>().0.iter().take_while(is_plain).count() * BLOCK;
     plain + plain_words(&bytes[plain..])
 }
 
@@ -444,14 +444,25 @@ fn plain_words(bytes: &[u8]) -> usize {
     words.len() * 8 + special_bytes(u64::from_le_bytes(last)).trailing_zeros() as usize / 8
 }
 
+const ONES: u64 = u64::MAX / 0xff;
+/// The highest bit of each byte.
+const HIGH: u64 = ONES << 7;
+
 /// The highest bit of each byte that is special; only the lowest of these bits is certain, because a borrow may set
 /// others above it.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = ONES << 7;
-    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
-    below(word, 0x20) | below(word ^ (ONES * u64::from(b'"')), 1) | below(word ^ (ONES * u64::from(b'\\')), 1)
+    let equal = |byte: u8| {
+        let other = word ^ (ONES * u64::from(byte));
+        other.wrapping_sub(ONES) & !other
+    };
+    (below_space(word) | equal(b'"') | equal(b'\\')) & HIGH
+}
+
+/// The highest bit of each control character; other bits mean nothing.
+#[inline]
+fn below_space(word: u64) -> u64 {
+    word.wrapping_sub(ONES * 0x20) & !word
 }
 
 /// Reads a value that must be an object. By itself, serde would also read a struct from an array.
