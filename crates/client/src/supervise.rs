@@ -111,3 +111,102 @@ pub(crate) async fn restore(core: &Arc<ConnectionState>, live: &Arc<ActiveTransp
     }
     lock(&core.listeners).refused(&refused);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Client;
+    use crate::lock::lock;
+    use linchpin_core::connector::{Answer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing};
+    use linchpin_core::message::{Kind, Message};
+    use linchpin_core::service::BoxFuture;
+    use linchpin_core::{Features, Id, Span};
+    use linchpin_types::version::Revision;
+    use std::ops::Range;
+    use std::sync::Mutex;
+    use tokio::time::Instant;
+
+    /// When connections were attempted, and the inbox of the last one that was opened.
+    #[derive(Default)]
+    struct Seen {
+        attempts: Mutex<Vec<Instant>>,
+        inbox: Mutex<Option<Arc<dyn Inbox>>>,
+    }
+
+    /// A server with sessions, which is away for the attempts of these numbers.
+    struct Away(Arc<Seen>, Range<usize>);
+
+    impl Connector for Away {
+        fn name(&self) -> String {
+            "away".to_owned()
+        }
+
+        fn key(&self) -> Option<String> {
+            None
+        }
+
+        fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+            let mut attempts = lock(&self.0.attempts);
+            attempts.push(Instant::now());
+            if self.1.contains(&attempts.len()) {
+                return Box::pin(async { Err(TransportError::Unreachable("nobody is there".into())) });
+            }
+            *lock(&self.0.inbox) = Some(options.inbox);
+            Box::pin(async { Ok(Arc::new(There) as Arc<dyn ClientTransport>) })
+        }
+    }
+
+    struct There;
+
+    impl ClientTransport for There {
+        fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
+            const HELLO: &str =
+                r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
+            let id = out.id.unwrap_or_default();
+            let before = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+            let outcome = Ok(Span::new(before.len(), before.len() + HELLO.len()));
+            let kind = Kind::Response { id: Id::number(id), outcome };
+            let message = Message::with_result(format!("{before}{HELLO}}}").into(), kind, Default::default());
+            Box::pin(async { Ok(Answer::new(message, None)) })
+        }
+
+        fn notify(&self, _: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn notify_detached(&self, _: Outgoing) {}
+
+        fn cancels_by_dropping(&self) -> bool {
+            false
+        }
+
+        fn negotiated(&self, _: &'static Features) {}
+
+        fn close(&self) -> BoxFuture<'_, ()> {
+            Box::pin(async {})
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_was_forgotten_is_reopened_ever_later_while_that_fails() {
+        let seen = Arc::<Seen>::default();
+        let policy = ReconnectPolicy::default().with(|policy| (policy.first_ms, policy.longest_ms) = (200, 1_000));
+        let client = Client::new("h", "1").revisions(&[Revision::V2025_06_18]).reconnect(policy).on_change(|_| {});
+        let connection = client.connect(Away(seen.clone(), 2..7)).await.unwrap();
+        // In milliseconds: at once at first, but not when it has just been opened again.
+        for pauses in [&[0, 200, 400, 800, 1_000, 1_000][..], &[1_000]] {
+            let before = lock(&seen.attempts).len();
+            let mut last = Instant::now();
+            let inbox = lock(&seen.inbox).clone().unwrap();
+            inbox.forgotten();
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            let attempts = lock(&seen.attempts)[before..].to_vec();
+            assert_eq!(attempts.len(), pauses.len(), "{attempts:?}");
+            for (at, pause) in attempts.into_iter().zip(pauses) {
+                let took = at.duration_since(std::mem::replace(&mut last, at)).as_millis();
+                assert!((pause * 3 / 4..=pause + 2).contains(&took), "{took} ms instead of {pause}");
+            }
+        }
+        connection.close().await;
+    }
+}
