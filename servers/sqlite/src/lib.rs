@@ -153,7 +153,7 @@ impl Sqlite {
         if let (Place::File(path), false) = (&place, narrowed)
             && !path.exists()
         {
-            warnings.push(format!("{} did not exist and was created, empty", path.display()));
+            warnings.push(open::created(path));
         }
         let opener = Opener {
             named: if place == Place::Memory { String::new() } else { config.db_path.display().to_string() },
@@ -162,6 +162,7 @@ impl Sqlite {
             only_reads: false,
             create: config.create,
             made: Arc::new(AtomicBool::new(false)),
+            logs: narrowed,
             foreign_keys: config.foreign_keys,
         };
         let (begun, timeout) = (Instant::now(), config.timeout);

@@ -327,6 +327,7 @@ mod tests {
             only_reads: false,
             create: false,
             made: Arc::default(),
+            logs: false,
             foreign_keys: false,
         };
         Workers::open(opener, 2).unwrap()

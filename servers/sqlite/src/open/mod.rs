@@ -27,6 +27,8 @@ pub(crate) struct Opener {
     pub(crate) create: bool,
     /// Whether it was created; shared by all connections.
     pub(crate) made: Arc<AtomicBool>,
+    /// Whether its creation is logged: it comes later than the warnings at start.
+    pub(crate) logs: bool,
     pub(crate) foreign_keys: bool,
 }
 
@@ -75,7 +77,9 @@ impl Opener {
                 .map_err(|error| ToolError::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
         }
         connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        self.made.store(true, Ordering::Release);
+        if !self.made.swap(true, Ordering::AcqRel) && self.logs {
+            tracing::warn!("{}", created(path));
+        }
         Ok(())
     }
 
@@ -95,6 +99,11 @@ impl Opener {
     fn identity(&self) -> Option<(u64, u64)> {
         None
     }
+}
+
+/// Says that the file was missing, for the operator, who may have mistyped its name.
+pub(crate) fn created(path: &Path) -> String {
+    format!("{} did not exist and was created, empty", path.display())
 }
 
 /// A connection to a file through [`vfs`].

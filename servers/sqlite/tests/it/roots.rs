@@ -6,6 +6,7 @@ use crate::common;
 use common::{World, connect, host, legacy, raw, sql};
 use linchpin::Server;
 use linchpin::client::{Client, Connection, Error};
+use linchpin::testing::Logged;
 use linchpin::transport::in_process;
 use linchpin::types::root::Root;
 use linchpin_sqlite::{Config, RootsPolicy, SERVICE, Sqlite};
@@ -140,6 +141,27 @@ async fn inside_of_the_roots_every_tool_works_and_the_first_creates_the_file() {
         }
         assert!(client.read("sqlite:///t/schema").await.unwrap().text().starts_with("CREATE TABLE t"));
     }
+}
+
+#[tokio::test]
+async fn a_database_that_the_first_call_creates_is_named_in_the_log_once() {
+    let logged = Logged::default();
+    // Databases are opened by threads of their own.
+    tracing::subscriber::set_global_default(logged.clone()).expect("no other test sets one");
+    let base = tempfile::tempdir().unwrap();
+    let db = base.path().join("mistyped.db");
+    let says = format!("{} did not exist and was created, empty", db.display());
+    let count = || logged.text().matches(&says).count();
+    for _ in 0..2 {
+        let client = connect(narrow(&db), host().roots(vec![root(uri(base.path()))])).await;
+        assert_eq!(count(), usize::from(db.exists()), "not before the first call");
+        for _ in 0..2 {
+            client.call("list_tables", json!({})).await.unwrap();
+            client.call("write_query", sql("DELETE FROM none")).await.unwrap();
+        }
+        assert_eq!(count(), 1, "{}", logged.text());
+    }
+    assert!(logged.text().contains("\nWARN "));
 }
 
 #[tokio::test]
