@@ -193,6 +193,60 @@ impl<T: AsyncRead + AsyncWrite> TestClient<T> {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
+    /// Subscribes to a resource, whose changes arrive as `notifications/resources/updated`. Where requests are stateless, this
+    /// opens a stream, which stays open as long as the connection.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use linchpin::prelude::*;
+    /// use linchpin::types::version::Revision;
+    /// use linchpin_testing::TestClient;
+    ///
+    /// for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+    ///     let server = Server::new("notes", "1").resource("note://today", || "Buy milk.");
+    ///     let handle = server.handle();
+    ///     let (transport, stream) = memory();
+    ///     tokio::spawn(server.serve(transport));
+    ///     let mut client = TestClient::new(stream, revision);
+    ///     client.open().await;
+    ///     client.subscribe("note://today").await.unwrap();
+    ///     handle.resource_updated("note://today");
+    ///     let told = client.expect("notifications/resources/updated").await;
+    ///     assert_eq!(told["params"]["uri"], "note://today");
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The JSON-RPC error of the server.
+    ///
+    /// # Panics
+    /// If no message arrives in time, or the server's stream is not about the resource.
+    pub async fn subscribe(&mut self, uri: &str) -> Result<(), ErrorObject> {
+        if !self.features.listens {
+            return self.request("resources/subscribe", json!({ "uri": uri })).await.map(drop);
+        }
+        let wanted = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+        let id = self.start("subscriptions/listen", wanted.clone()).await;
+        let begins = |n: &Value| {
+            n["method"] == "notifications/subscriptions/acknowledged"
+                && n["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == id
+        };
+        loop {
+            if let Some(at) = self.heard.iter().position(begins) {
+                let granted = self.heard.remove(at);
+                assert_eq!(granted["params"]["notifications"], wanted["notifications"], "the server's stream");
+                return Ok(());
+            }
+            if self.answered(id) {
+                return self.finish(id).await.map(drop);
+            }
+            let wait = self.wait;
+            assert!(self.take(wait).await, "no answer to request {id} within {wait:?}");
+        }
+    }
+
     /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
