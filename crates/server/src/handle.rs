@@ -259,7 +259,8 @@ impl fmt::Debug for Handle {
 }
 
 macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal) => {
+    ($(#[$doc:meta])* $name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal
+     $(#[$replace:meta])*) => {
         #[doc = concat!("The ", $what, "s of a server. Changes take effect at once; subscribers are notified once.")]
         ///
         /// An unknown name is an error, [`ChangeError::Unknown`].
@@ -317,18 +318,7 @@ macro_rules! kind {
             /// A handler that passes *itself* here does not compile (`E0283`: rustc cannot yet prove that its future is
             /// `Send`). Call `replace` in a separate plain `fn` instead:
             ///
-            /// ```
-            /// # use linchpin_server::{Cx, Resource, Server, Tool, Prompt, Tools};
-            /// fn upgrade(tools: &Tools) -> Result<(), linchpin_server::ChangeError> {
-            ///     tools.replace(("upgrade", "Asks for rights again."), rights)
-            /// }
-            ///
-            /// async fn rights(cx: &Cx) -> linchpin_server::Result<&'static str> {
-            ///     upgrade(&cx.server().tools())?;
-            ///     Ok("upgraded")
-            /// }
-            /// # let server = Server::new("s", "1").tool("upgrade", rights);
-            /// ```
+            $(#[$replace])*
             ///
             /// # Errors
             #[doc = concat!("If no ", $what, " has this ", $key, ", or the definition is invalid.")]
@@ -466,6 +456,18 @@ kind! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     Tools tools 0 Tool ToolHandler bind_tool "tool", "name"
+    /// ```
+    /// # use linchpin_server::{ChangeError, Cx, Tools, Server};
+    /// fn upgrade(tools: &Tools) -> Result<(), ChangeError> {
+    ///     tools.replace(("upgrade", "Asks for rights again."), rights)
+    /// }
+    ///
+    /// async fn rights(cx: &Cx) -> linchpin_server::Result<&'static str> {
+    ///     upgrade(&cx.server().tools())?;
+    ///     Ok("upgraded")
+    /// }
+    /// # let server = Server::new("s", "1").tool("upgrade", rights);
+    /// ```
 }
 kind! {
     /// ```
@@ -479,6 +481,18 @@ kind! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     Resources resources 1 Resource ResourceHandler bind_resource "resource", "URI"
+    /// ```
+    /// # use linchpin_server::{ChangeError, Cx, Resource, Resources, Server};
+    /// fn note_read(resources: &Resources) -> Result<(), ChangeError> {
+    ///     resources.replace(Resource::new("note://today").description("Was read before."), today)
+    /// }
+    ///
+    /// async fn today(cx: &Cx) -> linchpin_server::Result<&'static str> {
+    ///     note_read(&cx.server().resources())?;
+    ///     Ok("Buy milk.")
+    /// }
+    /// # let server = Server::new("s", "1").resource("note://today", today);
+    /// ```
 }
 kind! {
     /// ```
@@ -490,6 +504,18 @@ kind! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     Prompts prompts 2 Prompt PromptHandler bind_prompt "prompt", "name"
+    /// ```
+    /// # use linchpin_server::{ChangeError, Cx, Prompts, Server};
+    /// fn note_used(prompts: &Prompts) -> Result<(), ChangeError> {
+    ///     prompts.replace(("review", "Was used before."), review)
+    /// }
+    ///
+    /// async fn review(cx: &Cx) -> linchpin_server::Result<&'static str> {
+    ///     note_used(&cx.server().prompts())?;
+    ///     Ok("Review my change.")
+    /// }
+    /// # let server = Server::new("s", "1").prompt("review", review);
+    /// ```
 }
 
 impl Tools {
