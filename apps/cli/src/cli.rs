@@ -10,8 +10,10 @@ use crate::exit;
 use crate::fail::Failure;
 use crate::help;
 use crate::serve::{several, words};
-use crate::show::out::{note, tell};
-use clap::error::ContextKind;
+use crate::show::out::{help_width, note, tell};
+use crate::show::wrap;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use linchpin_kit::redact_urls;
 use std::ffi::OsString;
@@ -65,9 +67,12 @@ Several servers:
   A name without the prefix also works while only one server has such a tool.
 ";
 
+/// Wider text is hard to read.
+const WIDTH_MAX: usize = 110;
+
 /// Serve MCP servers, and inspect any other: every protocol revision, every transport.
 #[derive(Debug, Parser)]
-#[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, propagate_version = true, max_term_width = 110)]
+#[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, propagate_version = true, max_term_width = WIDTH_MAX)]
 pub(crate) struct Cli {
     /// Log to standard error: each call with -v, debug messages with -vv, never payloads. Clients also show what their
     /// server writes there. RUST_LOG=LEVEL works too.
@@ -174,10 +179,18 @@ pub(crate) fn usage(e: clap::Error, given: &[OsString]) -> ExitCode {
     if meant.is_some() {
         e.remove(ContextKind::SuggestedSubcommand);
     }
+    let wrapped = |text: &StyledStr| StyledStr::from(wrap::usage(&text.ansi().to_string(), help_width(WIDTH_MAX)));
+    if let Some(ContextValue::StyledStr(usage)) = e.get(ContextKind::Usage) {
+        let usage = wrapped(usage);
+        e.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
     let text = e.render().to_string();
     match redact_urls(&text) {
         shown if shown != text && e.use_stderr() => tell(&shown),
-        // A closed stream cannot be reported.
+        // The text of such an error cannot be changed, but that of a command can. A closed stream cannot be reported.
+        _ if e.kind() == ErrorKind::DisplayHelp => {
+            drop(clap::Command::new("linchpin").override_help(wrapped(&e.render())).print_help());
+        }
         _ => drop(e.print()),
     }
     if let Some(hint) = meant.or_else(|| several::hint(&e, given)) {
@@ -212,6 +225,26 @@ mod tests {
         command.build();
         let mut wrong = Vec::new();
         wraps_once(&command, &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// Lines of help that are wider than `width` although they could be broken.
+    fn too_wide(command: &mut clap::Command, width: usize, wrong: &mut Vec<String>) {
+        let help = wrap::usage(&command.render_long_help().ansi().to_string(), width);
+        for line in help.lines().map(|line| wrap::visible(line, "\x1b[")) {
+            if line.chars().count() > width && line.trim().contains(' ') {
+                wrong.push(format!("{}: {line}", command.get_bin_name().unwrap_or_default()));
+            }
+        }
+        command.get_subcommands_mut().for_each(|command| too_wide(command, width, wrong));
+    }
+
+    #[test]
+    fn no_help_is_wider_than_the_terminal() {
+        let mut command = Cli::command().term_width(80);
+        command.build();
+        let mut wrong = Vec::new();
+        too_wide(&mut command, 80, &mut wrong);
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }

@@ -13,4 +13,4 @@ pub(crate) mod lint;
 pub(crate) mod out;
 #[cfg(feature = "client")]
 pub(crate) mod schema;
-mod wrap;
+pub(crate) mod wrap;

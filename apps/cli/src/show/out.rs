@@ -129,6 +129,12 @@ fn width_of((width, _): (terminal_size::Width, terminal_size::Height)) -> usize 
     width.0.into()
 }
 
+/// Returns the width at which clap wraps help.
+pub(crate) fn help_width(max: usize) -> usize {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal_size::terminal_size().map(width_of).or_else(columns).unwrap_or(100).min(max)
+}
+
 /// Whether the last line of the terminal is one that [`tell_over`] wrote.
 static OVERWRITABLE: AtomicBool = AtomicBool::new(false);
 

@@ -1,5 +1,7 @@
 //! Wraps text at the terminal's width.
 
+use std::borrow::Cow;
+
 /// Wraps lines between words at `width` characters. Continuation lines keep the indentation. Words longer than a line are not
 /// broken, so that URLs stay intact. Style marks have no width.
 pub(crate) fn wrapped(text: &str, width: usize, mark: &str) -> String {
@@ -12,6 +14,29 @@ pub(crate) fn hanging(text: &str, width: usize, mark: &str) -> String {
     let by = |line: &str| if line.starts_with(' ') { 0 } else { 2 };
     let lines: Vec<String> = text.split('\n').map(|line| one(line, width, mark, by(line))).collect();
     lines.join("\n")
+}
+
+/// Help or a usage error as clap renders it: its lines of usage, which clap does not wrap, at `width`. Continuation lines are
+/// indented under the first argument. The mark is that of escape sequences.
+pub(crate) fn usage(text: &str, width: usize) -> String {
+    const MARK: &str = "\x1b[";
+    // A command after `--` stays with the `--`.
+    const TOGETHER: [(&str, &str); 2] = [("[-- ", "[--\u{a0}"), ("[--\x1b[0m ", "[--\x1b[0m\u{a0}")];
+    let mut in_usage = false;
+    let lines = text.split('\n').map(|line| {
+        let seen = visible(line, MARK);
+        in_usage = seen.starts_with("Usage: ") || (in_usage && seen.starts_with("       "));
+        if !in_usage {
+            return line.to_owned();
+        }
+        let is_argument = |word: &str| word.starts_with(['[', '<', '-']) || word.starts_with(char::is_uppercase);
+        let before = seen.split(' ').take_while(|word| *word == "Usage:" || !is_argument(word));
+        let first: usize = before.map(|word| word.chars().count() + 1).sum();
+        let indentation = seen.len() - seen.trim_start_matches(' ').len();
+        let together = TOGETHER.iter().fold(line.to_owned(), |line, (apart, together)| line.replace(apart, together));
+        one(&together, width, MARK, first.saturating_sub(indentation)).replace('\u{a0}', " ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Two columns: names padded to the longest, and what each is, which is wrapped beside its name. Under the name where no width
@@ -68,10 +93,18 @@ fn one(line: &str, width: usize, mark: &str, more: usize) -> String {
 
 /// Returns the number of visible characters.
 fn length(text: &str, mark: &str) -> usize {
+    visible(text, mark).chars().count()
+}
+
+/// Returns the text without styles.
+pub(crate) fn visible<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
     let mut parts = text.split(mark);
-    let first = parts.next().map_or(0, |part| part.chars().count());
-    // A mark is followed by a code and an `m`.
-    first + parts.map(|part| part.find('m').map_or(0, |end| part[end + 1..].chars().count())).sum::<usize>()
+    let mut out = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        // A mark is followed by a code and an `m`.
+        *out.to_mut() += part.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -104,6 +137,15 @@ mod tests {
         ] {
             assert_eq!(hanging(text, width, "<"), want, "{text} at {width}");
         }
+    }
+
+    #[test]
+    fn usage_continues_under_its_first_argument() {
+        let text = "About it all, in a long line\n\n\x1b[1mUsage:\x1b[0m \x1b[1mx do\x1b[0m [OPTIONS] NAME \x1b[1m[--\x1b[0m COMMAND...]\n       x do SERVER... [OPTIONS]\n\n       ARGUMENT of a long line\n";
+        let want = "About it all, in a long line\n\n\x1b[1mUsage:\x1b[0m \x1b[1mx do\x1b[0m [OPTIONS] NAME\n            \x1b[1m[--\x1b[0m COMMAND...]\n       x do SERVER...\n            [OPTIONS]\n\n       ARGUMENT of a long line\n";
+        assert_eq!(usage(text, 27), want);
+        assert_eq!(usage(text, 80), text);
+        assert_eq!(usage("Usage: x A BCDE", 10), "Usage: x A\n     BCDE", "at most half of the width is indentation");
     }
 
     #[test]
