@@ -40,6 +40,7 @@ const SEARCHES: &[(&str, &str)] = &[
         "whether a result needs a change; one that spells the name otherwise passes as it came",
     ),
     ("crates/gateway/src/mirrored.rs", "whether a list of tools is worth reading; the same"),
+    ("crates/transport/src/partial_parse.rs", "the id at the end of a line that is too long to be read"),
 ];
 
 /// What a crate's code must not mention: the folder, the paths or words, and why.
@@ -160,23 +161,37 @@ pub(super) fn stateless(source: &Source) -> Vec<Finding> {
 
 /// Searches of a message's text for the name of a member: the name may be in a value, or have an escape.
 pub(super) fn text_searches(source: &Source) -> Vec<Finding> {
-    const SEARCHING: [&str; 3] = [".contains(", ".find(", ".rfind("];
+    // Calls whose first argument is what they search for, and those that search their first argument.
+    const SEARCHING: [&str; 4] = [".contains(", ".find(", ".rfind(", "Finder::new("];
+    const SEARCHED: [&str; 3] = ["memmem::find(", "memmem::rfind(", "memmem::find_iter("];
     let free = SEARCHES.iter().any(|(file, _)| source.path == *file);
     if free || !MESSAGE_ROOMS.iter().any(|room| source.path.starts_with(room)) {
         return Vec::new();
     }
-    let mut found = Vec::new();
-    for (line, text) in source.code.lines().enumerate() {
-        let mut strings = source.strings.iter().filter(|(at, _)| *at == line + 1).map(|(_, string)| string);
-        // Only the quotes around strings are left in the code.
-        for (at, _) in text.match_indices('"').step_by(2) {
-            let Some(string) = strings.next() else { break };
-            // Raw strings begin with these.
-            let before = text[..at].trim_end_matches('#').trim_end_matches('r').trim_end_matches('b');
-            if SEARCHING.iter().any(|search| before.ends_with(search)) && is_member(string) {
-                let what = format!("searches for `{string}`: read the message, or use what `frame::read` found in it");
-                found.push(Finding::new(format!("{}:{}", source.path, line + 1), what));
-            }
+    let (mut found, mut line, mut counted) = (Vec::new(), 1, 0);
+    let mut strings = source.strings.iter().peekable();
+    // Only the quotes around strings are left in the code.
+    for (at, _) in source.code.match_indices('"').step_by(2) {
+        line += source.code[counted..at].matches('\n').count();
+        counted = at;
+        while strings.next_if(|(begun, _)| *begun < line).is_some() {}
+        let Some((_, string)) = strings.next_if(|(begun, _)| *begun == line) else { continue };
+        if !is_member(string) {
+            continue;
+        }
+        // Raw strings begin with these.
+        let before = source.code[..at].trim_end_matches('#').trim_end_matches('r').trim_end_matches('b').trim_end();
+        let is_open = |call: &&str| {
+            let Some((_, arguments)) = before.rsplit_once(*call) else { return false };
+            let mut depth = 1;
+            arguments.chars().all(|c| {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                depth > 0
+            })
+        };
+        if SEARCHING.iter().any(|search| before.ends_with(search)) || SEARCHED.iter().any(is_open) {
+            let what = format!("searches for `{string}`: read the message, or use what `frame::read` found in it");
+            found.push(Finding::new(format!("{}:{line}", source.path), what));
         }
     }
     found
@@ -328,6 +343,12 @@ mod tests {
             (r#"a("b", meta.contains("traceparent"), "c")"#, 1),
             (r#"json.contains("taskIds") || json.contains("\"x-mcp-header\"")"#, 2),
             (r##"json.contains(r#""task""#); json.find("_meta"); json.rfind("\"task\"")"##, 3),
+            ("text.contains(\n    \"task\",\n) || text.find(\n    r#\"\"task\"\"#)", 2),
+            (r#"memmem::find(text.as_bytes(), b"\"task\"") || memchr::memmem::rfind(tail, b"\"id\"")"#, 2),
+            ("memmem::find(\n    text.as_bytes(),\n    b\"task\",\n)", 1),
+            (r#"memmem::Finder::new("task")"#, 1),
+            (r#"memmem::find(text, name).is_some() && of("task")"#, 0),
+            ("let a = \"one\n two\"; text.contains(\"task\")", 1),
             (r#"why.contains("2020-12") && x == "task""#, 0),
             (r#"text.contains("task ids") || text.contains(" dlx ") || text.contains("x")"#, 0),
             (r#"METHODS.contains(&"task"); text.contains('"'); text.contains(name) // text.contains("task")"#, 0),
