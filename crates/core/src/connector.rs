@@ -196,6 +196,13 @@ pub trait ClientTransport: Send + Sync + 'static {
     /// Returns the number of bytes that the server process has written to standard error so far. 0 if the server is not
     /// a child process. A child that writes while it is opened is given more time
     /// ([`ClientChildLimits::open_ms_max`](crate::limits::ClientChildLimits)).
+    ///
+    /// ```
+    /// # use linchpin_core::connector::ClientTransport;
+    /// fn has_logged(server: &dyn ClientTransport) -> bool {
+    ///     server.stderr_bytes() > 0
+    /// }
+    /// ```
     fn stderr_bytes(&self) -> u64 {
         0
     }
@@ -247,6 +254,24 @@ pub trait Inbox: Send + Sync + 'static {
     /// Called when the standalone stream finds that the server no longer knows the session, for example because it was
     /// restarted. Until the session is initialized again, nothing more is received and requests fail with
     /// [`TransportError::Forgotten`].
+    ///
+    /// ```
+    /// # use linchpin_core::connector::{Inbox, TransportError};
+    /// # use linchpin_core::message::Message;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// /// Notes that the session is to be initialized again.
+    /// #[derive(Default)]
+    /// struct Sessions(AtomicBool);
+    ///
+    /// impl Inbox for Sessions {
+    ///     # fn received(&self, _: Message, _: Option<u64>) {}
+    ///     # fn closed(&self, _: TransportError) {}
+    ///     fn forgotten(&self) {
+    ///         self.0.store(true, Ordering::Relaxed);
+    ///     }
+    /// }
+    /// ```
     fn forgotten(&self) {}
 }
 

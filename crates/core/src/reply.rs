@@ -358,6 +358,19 @@ impl ResultWriter {
 
     /// Releases the memory that is reserved for the result, for a call that takes long and may wait along with many
     /// others.
+    ///
+    /// ```
+    /// # use linchpin_core::reply::{ReplyKind, ResultWriter};
+    /// # use linchpin_core::{Features, Id};
+    /// # use linchpin_types::version::Revision;
+    /// # let features = Features::of(Revision::V2025_11_25);
+    /// let mut out = ResultWriter::new(&Id::number(1), features, &Default::default(), 1024);
+    /// out.shrink_to_fit();
+    /// // An hour later:
+    /// out.key("text");
+    /// out.string("done");
+    /// assert_eq!(out.finish(ReplyKind::Complete).body(), r#"{"text":"done"}"#);
+    /// ```
     pub fn shrink_to_fit(&mut self) {
         self.frame.shrink_to_fit();
     }

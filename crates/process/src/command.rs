@@ -77,6 +77,11 @@ impl Command {
 
     /// Returns the file that would be started.
     ///
+    /// ```
+    /// let why = linchpin_process::Command::new("no-such-program").find().unwrap_err();
+    /// assert!(why.contains("no-such-program"));
+    /// ```
+    ///
     /// # Errors
     /// If there is no such program. The message is that of [`Command::start`]. A program given by its path is not
     /// searched for.

@@ -15,6 +15,13 @@ use std::borrow::Cow;
 
 /// The message of the error for capabilities that a request needs and its client did not declare, which names them:
 /// `elicitation`, or `elicitation.url` if it is for one of its members.
+///
+/// ```
+/// use linchpin_proto::translate::error::missing_capabilities;
+///
+/// let links = serde_json::json!({ "url": {} });
+/// assert!(missing_capabilities([("elicitation", &links)]).ends_with("needs: elicitation.url"));
+/// ```
 pub fn missing_capabilities<'a>(needed: impl IntoIterator<Item = (&'a str, &'a Value)>) -> String {
     let mut names = Vec::new();
     for (name, settings) in needed {

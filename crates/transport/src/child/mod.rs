@@ -81,6 +81,13 @@ impl Child {
 
     /// Returns the file that would be started, without starting it.
     ///
+    /// ```
+    /// use linchpin_transport::child::Child;
+    ///
+    /// let why = Child::new("no-such-program").arg("--stdio").find().unwrap_err();
+    /// assert!(why.contains("no-such-program"));
+    /// ```
+    ///
     /// # Errors
     /// If there is no such program; the message says what to do. A program given by its path is not searched for.
     pub fn find(&self) -> Result<PathBuf, String> {
