@@ -61,17 +61,12 @@ fuzz_target!(|data: &[u8]| {
             let _ = ask::read(&message, members, &mut || "id".to_owned());
         }
         for features in Features::all().filter(|features| features.has_sessions) {
-            let request = Request {
-                id: Id::number(1),
-                method: asked.as_ref().map_or_else(
-                    || linchpin_core::MethodName::Known(linchpin_core::Method::ToolsCall),
-                    |asked| asked.method.clone(),
-                ),
-                caller: caller(features),
-                params: Default::default(),
-                progress_token: None,
-                frame: "{}".into(),
-            };
+            let method = asked.as_ref().map_or_else(
+                || linchpin_core::MethodName::Known(linchpin_core::Method::ToolsCall),
+                |asked| asked.method.clone(),
+            );
+            let request =
+                Request::new(Id::number(1), method, caller(features), Default::default(), "{}".into());
             let there = result::to_stateless(&request, &message, span, Some("{}"));
             let back = result::to_session(&request, &message, span);
             // What is no object cannot be translated.

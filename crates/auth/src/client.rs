@@ -224,11 +224,7 @@ mod tests {
 
     fn server(methods: Option<&[&str]>) -> Server {
         let auth_methods = methods.map(|all| all.iter().map(|m| (*m).to_owned()).collect());
-        Server {
-            issuer: "https://as".to_owned(),
-            token_endpoint_auth_methods_supported: auth_methods,
-            ..Server::default()
-        }
+        Server::new("https://as").with(|server| server.token_endpoint_auth_methods_supported = auth_methods)
     }
 
     #[test]

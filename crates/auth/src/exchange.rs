@@ -28,11 +28,8 @@ impl Enterprise {
         // Its URL was configured, not named by a server: it may be anywhere.
         let asker = Asker { server: address::server(named).map_err(|e| of_provider(&e))?, ..flow.asker.clone() };
         let provider = match &self.provider {
-            Provider::Endpoint(address) => AuthorizationServerMetadata {
-                issuer: address::origin(&asker.server),
-                token_endpoint: Some(address.clone()),
-                ..AuthorizationServerMetadata::default()
-            },
+            Provider::Endpoint(address) => AuthorizationServerMetadata::new(address::origin(&asker.server))
+                .with(|provider| provider.token_endpoint = Some(address.clone())),
             Provider::Issuer(issuer) => metadata::server(&asker, issuer).await.map_err(|e| of_provider(&e))?,
         };
         let client = Client::new(&self.provider_client.0, &self.provider_client.1, &provider)?;

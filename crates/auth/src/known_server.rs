@@ -59,16 +59,12 @@ impl KnownServer {
         authorization_endpoint: impl Into<String>,
         token_endpoint: impl Into<String>,
     ) -> KnownServer {
-        let server = Server {
-            issuer: issuer.into(),
-            authorization_endpoint: Some(authorization_endpoint.into()),
-            token_endpoint: Some(token_endpoint.into()),
-            token_endpoint_auth_methods_supported: Some(vec![
-                Method::Post.name().to_owned(),
-                Method::Jwt.name().to_owned(),
-            ]),
-            ..Server::default()
-        };
+        let methods = [Method::Post, Method::Jwt].map(|method| method.name().to_owned());
+        let server = Server::new(issuer).with(|server| {
+            server.authorization_endpoint = Some(authorization_endpoint.into());
+            server.token_endpoint = Some(token_endpoint.into());
+            server.token_endpoint_auth_methods_supported = Some(methods.to_vec());
+        });
         let fetch = Arc::new(WebFetch::new(&WebOptions::default()));
         KnownServer { server, client: None, parameters: Vec::new(), fetch }
     }

@@ -12,13 +12,11 @@ use url::Url;
 
 /// The endpoints that servers without metadata have, by the rules from before there was protected-resource metadata.
 pub(crate) fn without_metadata(origin: &str) -> Server {
-    Server {
-        issuer: origin.to_owned(),
-        authorization_endpoint: Some(format!("{origin}/authorize")),
-        token_endpoint: Some(format!("{origin}/token")),
-        registration_endpoint: Some(format!("{origin}/register")),
-        ..Server::default()
-    }
+    Server::new(origin).with(|server| {
+        server.authorization_endpoint = Some(format!("{origin}/authorize"));
+        server.token_endpoint = Some(format!("{origin}/token"));
+        server.registration_endpoint = Some(format!("{origin}/register"));
+    })
 }
 
 /// Whether nothing is known of a server but its origin.

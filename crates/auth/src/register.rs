@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_server_of_which_nothing_is_known_and_that_registers_nobody_has_no_login() {
         let assumed = metadata::without_metadata("https://a.example");
-        let known = Server { scopes_supported: Some(["read"].into_iter().collect()), ..assumed.clone() };
+        let known = assumed.clone().with(|server| server.scopes_supported = Some(["read"].into_iter().collect()));
         for (server, status, no_login) in
             [(&assumed, 404, true), (&assumed, 405, true), (&assumed, 400, false), (&known, 404, false)]
         {

@@ -150,6 +150,7 @@ impl std::fmt::Debug for Turn {
 /// assert_ne!(key, StoreKey::new("https://login.example", "https://other.example/mcp"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StoreKey {
     /// The issuer identifier of the authorization server.
     pub issuer: String,
@@ -171,18 +172,14 @@ impl StoreKey {
 /// ```
 /// use linchpin_auth::store::{Stored, Tokens};
 ///
-/// let tokens = Tokens {
-///     access_token: "t0k3n".into(),
-///     token_type: "Bearer".to_owned(),
-///     ..Tokens::default()
-/// };
-/// let stored = Stored { tokens: Some(tokens), ..Stored::default() };
+/// let stored = Stored::default().with(|stored| stored.tokens = Some(Tokens::new("t0k3n", "Bearer")));
 /// let json = serde_json::to_string(&stored)?;
 /// assert_eq!(json, r#"{"tokens":{"access_token":"t0k3n","token_type":"Bearer"}}"#);
 /// assert_eq!(serde_json::from_str::<Stored>(&json)?, stored);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Stored {
     /// The client as the authorization server registered it; `None` without dynamic registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +190,15 @@ pub struct Stored {
     /// The private key that the tokens are bound to, as returned by `DpopKey::to_secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_key: Option<Secret>,
+}
+
+impl Stored {
+    /// Returns the value with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// A client as an authorization server registered it (RFC 7591, section 3.2.1).
@@ -210,6 +216,7 @@ pub struct Stored {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Registered {
     /// The client id issued by the server.
     pub client_id: String,
@@ -227,6 +234,27 @@ pub struct Registered {
     pub redirect_uris: Vec<String>,
 }
 
+impl Registered {
+    /// Creates a public client with this id.
+    ///
+    /// ```
+    /// use linchpin_auth::store::Registered;
+    ///
+    /// let client = Registered::new("my-host-17").with(|client| client.client_secret = Some("s3cret".into()));
+    /// assert_eq!(client.client_id, "my-host-17");
+    /// ```
+    pub fn new(client_id: impl Into<String>) -> Registered {
+        Registered { client_id: client_id.into(), ..Registered::default() }
+    }
+
+    /// Returns the client with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
 /// The tokens of one login (RFC 6749, section 5.1).
 ///
 /// # Example
@@ -234,16 +262,12 @@ pub struct Registered {
 /// ```
 /// use linchpin_auth::store::Tokens;
 ///
-/// let tokens = Tokens {
-///     access_token: "t0k3n".into(),
-///     token_type: "Bearer".to_owned(),
-///     expires_at: Some(1_790_000_000),
-///     ..Tokens::default()
-/// };
+/// let tokens = Tokens::new("t0k3n", "Bearer").with(|tokens| tokens.expires_at = Some(1_790_000_000));
 /// assert_eq!(tokens.access_token.expose(), "t0k3n");
 /// assert!(!format!("{tokens:?}").contains("t0k3n"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Tokens {
     /// The token that is sent with requests.
     pub access_token: Secret,
@@ -258,4 +282,18 @@ pub struct Tokens {
     /// The granted scope; `None` if the server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
+}
+
+impl Tokens {
+    /// Creates an access token of this type (`Bearer` or `DPoP`), without a refresh token.
+    pub fn new(access_token: impl Into<Secret>, token_type: impl Into<String>) -> Tokens {
+        Tokens { access_token: access_token.into(), token_type: token_type.into(), ..Tokens::default() }
+    }
+
+    /// Returns the tokens with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }

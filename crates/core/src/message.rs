@@ -327,6 +327,7 @@ impl Claims {
 /// }
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// The id, which the response repeats.
     pub id: Id,
@@ -343,6 +344,34 @@ pub struct Request {
 }
 
 impl Request {
+    /// Creates a request from its text. The spans of `params` refer to `frame`. The caller wants no progress.
+    ///
+    /// ```
+    /// use linchpin_core::message::{MethodName, Params};
+    /// use linchpin_core::{Caller, ClientCaps, Features, Id, Request, Session, Span};
+    ///
+    /// let features = Features::all().find(|features| features.has_sessions).unwrap();
+    /// let caller = Caller::of_session(Session::new(features, ClientCaps::default(), "{}", "").into());
+    /// let method = MethodName::Other("example/search".into());
+    /// let frame = r#"{"jsonrpc":"2.0","id":1,"method":"example/search","params":{"_meta":{"progressToken":7}}}"#;
+    /// let request = Request::new(Id::number(1), method, caller, Params::default(), frame.into())
+    ///     .with(|request| request.progress_token = Some(Span::new(85, 86)));
+    /// assert_eq!(request.params_text(), "{}");
+    /// assert_eq!(request.progress_token.map(|token| request.text(token)), Some("7"));
+    /// ```
+    #[inline]
+    pub fn new(id: Id, method: MethodName, caller: Caller, params: Params, frame: ByteString) -> Request {
+        Request { id, method, caller, params, progress_token: None, frame }
+    }
+
+    /// Returns the request with the changes that a closure makes.
+    #[must_use]
+    #[inline]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Returns a copy in memory of its own. A request as received is a slice of the transport's read buffer and keeps the
     /// whole buffer alive (8 KiB over HTTP), which is too much for a request that is kept for long.
     ///
@@ -405,15 +434,14 @@ impl Request {
 /// # use linchpin_core::{Caller, ClientCaps, Features, Session};
 /// # let features = Features::all().find(|features| features.has_sessions).unwrap();
 /// # let session = Session::new(features, ClientCaps::default(), "{}", "");
-/// # let notification = Notification {
-/// #     method: MethodName::Other("notifications/roots/list_changed".into()),
-/// #     caller: Caller::of_session(session.into()),
-/// #     params: Params::default(),
-/// #     frame: r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#.into(),
-/// # };
+/// # let method = MethodName::Other("notifications/roots/list_changed".into());
+/// # let frame = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+/// # let caller = Caller::of_session(session.into());
+/// # let notification = Notification::new(method, caller, Params::default(), frame.into());
 /// # assert!(roots_changed(&notification));
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Notification {
     /// The name.
     pub method: MethodName,
@@ -426,6 +454,12 @@ pub struct Notification {
 }
 
 impl Notification {
+    /// Creates a notification from its text. The spans of `params` refer to `frame`.
+    #[inline]
+    pub fn new(method: MethodName, caller: Caller, params: Params, frame: ByteString) -> Notification {
+        Notification { method, caller, params, frame }
+    }
+
     /// Returns `params`, or an empty object.
     pub fn params_text(&self) -> &str {
         self.params.all.map_or("{}", |s| s.of(&self.frame))

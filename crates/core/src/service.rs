@@ -144,6 +144,7 @@ pub trait Service: Send + Sync + 'static {
 /// assert_eq!(user_agent(&RequestContext::default()), None);
 /// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct RequestContext {
     /// HTTP request headers; empty on other transports.
     pub headers: http::HeaderMap,
@@ -158,6 +159,66 @@ pub struct RequestContext {
     pub peer: Option<SocketAddr>,
     /// The service's state for the connection, on transports where each client has its own connection.
     pub connection: Option<Arc<Locals>>,
+}
+
+impl RequestContext {
+    /// Creates the context of a request over HTTP, whose principal must have the scopes that items require. For other
+    /// transports, change [`RequestContext::default`].
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use linchpin_core::service::RequestContext;
+    ///
+    /// let (head, ()) = http::Request::post("/mcp").header("user-agent", "curl").body(()).unwrap().into_parts();
+    /// let context = RequestContext::of_http(head.headers, head.extensions, Some(Principal::new("ada")));
+    /// assert!(context.scoped && context.headers["user-agent"] == "curl");
+    /// ```
+    #[inline]
+    pub fn of_http(
+        headers: http::HeaderMap,
+        extensions: http::Extensions,
+        principal: Option<Principal>,
+    ) -> RequestContext {
+        RequestContext { headers, extensions, principal, scoped: true, peer: None, connection: None }
+    }
+
+    /// Returns the context with the changes that a closure makes.
+    ///
+    /// ```
+    /// use linchpin_core::Principal;
+    /// use linchpin_core::service::RequestContext;
+    ///
+    /// let context = RequestContext::default().with(|context| context.principal = Some(Principal::new("ada")));
+    /// assert!(!context.scoped && context.headers.is_empty());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Returns a copy without the headers.
+    ///
+    /// ```
+    /// use linchpin_core::service::RequestContext;
+    ///
+    /// fn keep(context: &RequestContext, kept: &mut Vec<RequestContext>) {
+    ///     kept.push(context.without_headers());
+    /// }
+    /// ```
+    #[must_use]
+    pub fn without_headers(&self) -> RequestContext {
+        let RequestContext { headers: _, extensions, principal, scoped, peer, connection } = self;
+        RequestContext {
+            headers: http::HeaderMap::new(),
+            extensions: extensions.clone(),
+            principal: principal.clone(),
+            scoped: *scoped,
+            peer: *peer,
+            connection: connection.clone(),
+        }
+    }
 }
 
 /// The outcome of [`Service::start`].

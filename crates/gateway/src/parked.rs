@@ -484,7 +484,7 @@ mod tests {
         };
         let of = |name: &str| {
             let principal = (!name.is_empty()).then(|| Principal::new(name));
-            RequestContext { principal, ..RequestContext::default() }
+            RequestContext::default().with(|context| context.principal = principal)
         };
         let (parking, ada) = (Parking::default(), of("ada"));
         let parked = Parked::new(&request("t", ""), &ada).unwrap();

@@ -315,12 +315,9 @@ impl Checker {
             (Some(_), None) if mode.is_on() => return wrong(BOUND),
             (Some(_), None) => return Err(self.refusals.invalid(resource, BOUND)),
             (Some(bound), Some(sent)) => {
-                let expected = Expected {
-                    method: presented.method.as_str(),
-                    target: presented.target.as_deref().unwrap_or_default(),
-                    access_token: Some(&presented.token),
-                    now,
-                };
+                let target = presented.target.as_deref().unwrap_or_default();
+                let expected = Expected::new(presented.method.as_str(), target, now)
+                    .with(|expected| expected.access_token = Some(&presented.token));
                 let sent = sent.as_deref().map_err(|why| *why);
                 shared = proof::check(sent, bound, &expected, &self.replay, &self.refusals, resource)?;
             }

@@ -338,16 +338,15 @@ fn documents(config: &Config) -> Vec<Metadata> {
     }
     let algs = || PROOF_ALGS.map(str::to_owned).to_vec();
     let document = |(at, resource): (usize, &String)| {
-        let metadata = ResourceMetadata {
-            resource: resource.clone(),
-            authorization_servers: config.issuers.iter().map(|issuer| issuer.url.clone()).collect(),
-            scopes_supported: (!config.require.is_empty()).then(|| config.require.iter().collect()),
-            bearer_methods_supported: Some(vec!["header".to_owned()]),
-            resource_name: config.name.clone(),
-            resource_documentation: config.documentation.clone(),
-            dpop_signing_alg_values_supported: config.dpop.is_on().then(algs),
-            dpop_bound_access_tokens_required: config.dpop.is_required(),
-        };
+        let metadata = ResourceMetadata::new(resource).with(|it| {
+            it.authorization_servers = config.issuers.iter().map(|issuer| issuer.url.clone()).collect();
+            it.scopes_supported = (!config.require.is_empty()).then(|| config.require.iter().collect());
+            it.bearer_methods_supported = Some(vec!["header".to_owned()]);
+            it.resource_name = config.name.clone();
+            it.resource_documentation = config.documentation.clone();
+            it.dpop_signing_alg_values_supported = config.dpop.is_on().then(algs);
+            it.dpop_bound_access_tokens_required = config.dpop.is_required();
+        });
         let (origin, path) = split(resource);
         let own = format!("{WELL_KNOWN}{}", path.trim_end_matches('/'));
         let mut paths = vec![own.clone()];

@@ -21,7 +21,7 @@ pub(crate) async fn key(shared: &Shared, incoming: &Incoming) -> Result<Option<S
         (Some(_), Some(_)) => return Err(BAD),
     };
     let target = dpop::target(&shared.url("token")).unwrap_or_default();
-    let expected = Expected { method: "POST", target: &target, access_token: None, now: shared.now() };
+    let expected = Expected::new("POST", &target, shared.now());
     let proof = dpop::check(proof, &expected).map_err(|_| BAD)?;
     let thumbprint = proof.thumbprint.to_string();
     let name = format!("dpop-{}", hash(&format!("{thumbprint} {}", proof.id)));

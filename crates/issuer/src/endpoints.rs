@@ -163,33 +163,30 @@ pub(crate) fn metadata(shared: &Shared) -> Answer {
     }
     let scopes = config.scopes.iter().map(|(scope, _)| scope.as_str()).chain([OFFLINE_ACCESS]);
     let methods: &[&str] = &["none", "client_secret_basic", "client_secret_post", "private_key_jwt"];
-    let document_ = AuthorizationServerMetadata {
-        issuer: config.issuer.clone(),
-        authorization_endpoint: Some(shared.url("authorize")),
-        token_endpoint: Some(shared.url("token")),
-        registration_endpoint: (persons && config.registration).then(|| shared.url("register")),
-        revocation_endpoint: Some(shared.url("revoke")),
-        introspection_endpoint: Some(shared.url("introspect")),
-        device_authorization_endpoint: device.then(|| shared.url("device_authorization")),
-        authorization_grant_profiles_supported: (!config.enterprises.is_empty())
-            .then(|| vec![jwt_bearer::ID_JAG_PROFILE.to_owned()]),
-        jwks_uri: Some(shared.url("jwks.json")),
-        scopes_supported: Some(scopes.collect()),
-        response_types_supported: list(&["code"]),
-        grant_types_supported: list(&grants),
-        code_challenge_methods_supported: list(&["S256"]),
-        token_endpoint_auth_methods_supported: list(methods),
-        token_endpoint_auth_signing_alg_values_supported: Some(
-            Alg::ALL.iter().map(|alg| alg.name().to_owned()).collect(),
-        ),
-        introspection_endpoint_auth_methods_supported: list(&methods[1..]),
-        dpop_signing_alg_values_supported: list(&PROOF_ALGS),
-        protected_resources: Some(config.resources.iter().chain(&config.also_at).cloned().collect()),
-        client_id_metadata_document_supported: true,
-        authorization_response_iss_parameter_supported: true,
-        ..AuthorizationServerMetadata::default()
-    };
-    document(&serde_json::to_value(document_).unwrap_or_default(), "max-age=3600")
+    let metadata = AuthorizationServerMetadata::new(&config.issuer).with(|it| {
+        it.authorization_endpoint = Some(shared.url("authorize"));
+        it.token_endpoint = Some(shared.url("token"));
+        it.registration_endpoint = (persons && config.registration).then(|| shared.url("register"));
+        it.revocation_endpoint = Some(shared.url("revoke"));
+        it.introspection_endpoint = Some(shared.url("introspect"));
+        it.device_authorization_endpoint = device.then(|| shared.url("device_authorization"));
+        it.authorization_grant_profiles_supported =
+            (!config.enterprises.is_empty()).then(|| vec![jwt_bearer::ID_JAG_PROFILE.to_owned()]);
+        it.jwks_uri = Some(shared.url("jwks.json"));
+        it.scopes_supported = Some(scopes.collect());
+        it.response_types_supported = list(&["code"]);
+        it.grant_types_supported = list(&grants);
+        it.code_challenge_methods_supported = list(&["S256"]);
+        it.token_endpoint_auth_methods_supported = list(methods);
+        it.token_endpoint_auth_signing_alg_values_supported =
+            Some(Alg::ALL.iter().map(|alg| alg.name().to_owned()).collect());
+        it.introspection_endpoint_auth_methods_supported = list(&methods[1..]);
+        it.dpop_signing_alg_values_supported = list(&PROOF_ALGS);
+        it.protected_resources = Some(config.resources.iter().chain(&config.also_at).cloned().collect());
+        it.client_id_metadata_document_supported = true;
+        it.authorization_response_iss_parameter_supported = true;
+    });
+    document(&serde_json::to_value(metadata).unwrap_or_default(), "max-age=3600")
 }
 
 /// A document for everybody.

@@ -163,15 +163,13 @@ fn resource_metadata(shared: &Shared, resource: &str, issuers: &[String]) -> Arc
     let required: Scopes = shared.config.required.iter().collect();
     let all = || shared.config.scopes.iter().map(|(scope, _)| scope.as_str()).collect();
     let scopes = if required.is_empty() { all() } else { required };
-    let metadata = ResourceMetadata {
-        resource: resource.to_owned(),
-        authorization_servers: issuers.to_vec(),
-        scopes_supported: (!scopes.is_empty()).then_some(scopes),
-        bearer_methods_supported: Some(vec!["header".to_owned()]),
-        dpop_signing_alg_values_supported: Some(PROOF_ALGS.map(str::to_owned).to_vec()),
-        resource_name: Some(shared.config.site.name.clone()),
-        ..ResourceMetadata::default()
-    };
+    let metadata = ResourceMetadata::new(resource).with(|it| {
+        it.authorization_servers = issuers.to_vec();
+        it.scopes_supported = (!scopes.is_empty()).then_some(scopes);
+        it.bearer_methods_supported = Some(vec!["header".to_owned()]);
+        it.dpop_signing_alg_values_supported = Some(PROOF_ALGS.map(str::to_owned).to_vec());
+        it.resource_name = Some(shared.config.site.name.clone());
+    });
     Arc::new(Document::json(serde_json::to_vec(&metadata).unwrap_or_default()))
 }
 

@@ -15,11 +15,8 @@ use serde_json::Value;
 /// use linchpin_oauth::ResourceMetadata;
 /// use serde_json::json;
 ///
-/// let metadata = ResourceMetadata {
-///     resource: "https://mcp.example/mcp".to_owned(),
-///     authorization_servers: vec!["https://login.example".to_owned()],
-///     ..ResourceMetadata::default()
-/// };
+/// let metadata = ResourceMetadata::new("https://mcp.example/mcp")
+///     .with(|it| it.authorization_servers = vec!["https://login.example".to_owned()]);
 /// let document = json!({
 ///     "resource": "https://mcp.example/mcp",
 ///     "authorization_servers": ["https://login.example"],
@@ -29,6 +26,7 @@ use serde_json::Value;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ResourceMetadata {
     /// The resource identifier. It is compared exactly, without normalization.
     pub resource: String,
@@ -56,6 +54,18 @@ pub struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
+    /// Creates the metadata of a resource, with this identifier and nothing else.
+    pub fn new(resource: impl Into<String>) -> ResourceMetadata {
+        ResourceMetadata { resource: resource.into(), ..ResourceMetadata::default() }
+    }
+
+    /// Returns the metadata with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> ResourceMetadata {
         ResourceMetadata {
@@ -89,6 +99,7 @@ impl ResourceMetadata {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "members are those of the registry, by their names")]
+#[non_exhaustive]
 pub struct AuthorizationServerMetadata {
     pub issuer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +147,26 @@ pub struct AuthorizationServerMetadata {
 }
 
 impl AuthorizationServerMetadata {
+    /// Creates the metadata of an authorization server, with this issuer identifier and nothing else.
+    ///
+    /// ```
+    /// use linchpin_oauth::AuthorizationServerMetadata;
+    ///
+    /// let metadata = AuthorizationServerMetadata::new("https://login.example")
+    ///     .with(|it| it.token_endpoint = Some("https://login.example/token".to_owned()));
+    /// assert_eq!(metadata.issuer, "https://login.example");
+    /// ```
+    pub fn new(issuer: impl Into<String>) -> AuthorizationServerMetadata {
+        AuthorizationServerMetadata { issuer: issuer.into(), ..AuthorizationServerMetadata::default() }
+    }
+
+    /// Returns the metadata with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> AuthorizationServerMetadata {
         let text = |name: &str| text(document, name);
@@ -178,11 +209,10 @@ impl AuthorizationServerMetadata {
 /// use linchpin_oauth::ClientMetadata;
 /// use serde_json::json;
 ///
-/// let client = ClientMetadata {
-///     client_name: Some("my-host".to_owned()),
-///     redirect_uris: vec!["http://127.0.0.1/callback".to_owned()],
-///     ..ClientMetadata::default()
-/// };
+/// let client = ClientMetadata::default().with(|client| {
+///     client.client_name = Some("my-host".to_owned());
+///     client.redirect_uris = vec!["http://127.0.0.1/callback".to_owned()];
+/// });
 /// assert_eq!(
 ///     serde_json::to_value(&client)?,
 ///     json!({ "client_name": "my-host", "redirect_uris": ["http://127.0.0.1/callback"] }),
@@ -191,6 +221,7 @@ impl AuthorizationServerMetadata {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "members are those of the registry, by their names")]
+#[non_exhaustive]
 pub struct ClientMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
@@ -226,6 +257,13 @@ pub struct ClientMetadata {
 }
 
 impl ClientMetadata {
+    /// Returns the metadata with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads a JSON document. Missing members are left empty.
     pub fn read(document: &Value) -> ClientMetadata {
         let text = |name: &str| text(document, name);
@@ -268,6 +306,7 @@ impl ClientMetadata {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ErrorDocument {
     /// The code, for example `invalid_grant`.
     pub error: String,

@@ -102,11 +102,12 @@ impl fmt::Debug for DpopKey {
 ///
 /// let (url, now) = ("https://mcp.example/mcp", 1_700_000_000);
 /// let proof = DpopKey::generate().proof("POST", url, None, Some("the-token"), now);
-/// let expected = Expected { method: "POST", target: url, access_token: Some("the-token"), now };
+/// let expected = Expected::new("POST", url, now).with(|it| it.access_token = Some("the-token"));
 /// assert!(check(&proof, &expected).is_ok());
-/// assert!(check(&proof, &Expected { method: "GET", ..expected }).is_err());
+/// assert!(check(&proof, &expected.with(|it| it.method = "GET")).is_err());
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Expected<'a> {
     /// The method of the request.
     pub method: &'a str,
@@ -116,6 +117,20 @@ pub struct Expected<'a> {
     pub access_token: Option<&'a str>,
     /// The time, in seconds since 1970.
     pub now: u64,
+}
+
+impl<'a> Expected<'a> {
+    /// Creates what is expected of a request without an access token.
+    pub fn new(method: &'a str, target: &'a str, now: u64) -> Expected<'a> {
+        Expected { method, target, access_token: None, now }
+    }
+
+    /// Returns what is expected with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// A valid proof, as returned by [`check`].
@@ -131,8 +146,7 @@ pub struct Expected<'a> {
 /// let (url, now) = ("https://login.example/token", 1_700_000_000);
 /// let key = DpopKey::generate();
 /// let text = key.proof("POST", url, Some("server-nonce"), None, now);
-/// let expected = Expected { method: "POST", target: url, access_token: None, now };
-/// let proof = check(&text, &expected)?;
+/// let proof = check(&text, &Expected::new("POST", url, now))?;
 /// assert_eq!(proof.thumbprint, key.thumbprint());
 /// assert_eq!(proof.nonce.as_deref(), Some("server-nonce"));
 /// # Ok::<(), linchpin_oauth::dpop::ProofError>(())
@@ -162,7 +176,7 @@ pub struct Proof {
 /// let (url, now) = ("https://login.example/token", 1_700_000_000);
 /// let proof = DpopKey::generate().proof("POST", url, None, None, now);
 /// let an_hour_later = now + 3600;
-/// let expected = Expected { method: "POST", target: url, access_token: None, now: an_hour_later };
+/// let expected = Expected::new("POST", url, an_hour_later);
 /// assert_eq!(check(&proof, &expected), Err(ProofError::Untimely));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

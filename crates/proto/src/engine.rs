@@ -348,7 +348,9 @@ pub fn open(message: &Message, session: Option<&Arc<Session>>) -> Result<Arc<Req
         name => name.clone(),
     };
     let (id, params, frame) = (id.clone(), *message.params(), frame.clone());
-    Ok(Arc::new(Request { id, method, caller, params, progress_token: claims.progress_token, frame }))
+    let mut request = Request::new(id, method, caller, params, frame);
+    request.progress_token = claims.progress_token;
+    Ok(Arc::new(request))
 }
 
 /// Determines the caller of a notification: its claims in `_meta`, or else the session. Pure.
@@ -362,7 +364,7 @@ pub fn notification(message: &Message, session: Option<&Arc<Session>>) -> Option
         None => Caller::of_session(session?.clone()),
     };
     let fits = message.params_text().starts_with('{') && era::defines_notification(caller.features(), method.as_str());
-    fits.then(|| Notification { method: method.clone(), caller, params, frame: message.frame().clone() })
+    fits.then(|| Notification::new(method.clone(), caller, params, message.frame().clone()))
 }
 
 const MISSING_META: &str = "`_meta` must contain `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \

@@ -30,8 +30,8 @@ pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, context: A
     if !core.hooks.notifications.contains_key(told.method.as_str()) {
         return tracing::debug!(name = %clip(told.method.as_str()), "notification without a handler");
     }
-    let Notification { method, caller, params, frame } = told;
-    let request = Arc::new(Request { id: Id::unknown(), method, caller, params, progress_token: None, frame });
+    let Notification { method, caller, params, frame, .. } = told;
+    let request = Arc::new(Request::new(Id::unknown(), method, caller, params, frame));
     let running = core.clone();
     launch(core, async move {
         let targets = running.hooks.notifications.get(request.method.as_str()).map_or(&[][..], Vec::as_slice);
@@ -185,9 +185,11 @@ impl Watch {
 
     /// `caller` must not keep this alive.
     pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, context: &RequestContext) -> Watch {
-        let (principal, connection) = (context.principal.clone(), context.connection.clone());
-        let context = Arc::new(RequestContext { principal, connection, ..RequestContext::default() });
-        Watch { core, caller, context, uris: Mutex::default() }
+        let kept = RequestContext::default().with(|kept| {
+            kept.principal = context.principal.clone();
+            kept.connection = context.connection.clone();
+        });
+        Watch { core, caller, context: Arc::new(kept), uris: Mutex::default() }
     }
 
     fn uris(&self) -> MutexGuard<'_, Uris> {
@@ -338,5 +340,5 @@ fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Arc<Request> {
     let all = Some(Span::new(0, end + 1));
     let params = Params { all, uri: Some(Span::new(start, end)), ..Params::default() };
     let frame = String::from_utf8(frame).unwrap_or_default().into();
-    Arc::new(Request { id, method: MethodName::Known(method), caller, params, progress_token: None, frame })
+    Arc::new(Request::new(id, MethodName::Known(method), caller, params, frame))
 }

@@ -68,8 +68,10 @@ where
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
-    let context = RequestContext { principal, connection: Some(Arc::default()), ..RequestContext::default() };
-    let context = Arc::new(context);
+    let context = Arc::new(RequestContext::default().with(|context| {
+        context.principal = principal;
+        context.connection = Some(Arc::default());
+    }));
     let mut peer =
         Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), withdrawn: Vec::new(), long: None, context };
     let mut lines = Lines::new(input, limit, READ_BYTES);

@@ -23,6 +23,7 @@ pub(super) const CALLBACK_BYTES_MAX: usize = 16 * 1024;
 /// # Ok::<(), linchpin_auth::login::CallbackError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Callback {
     /// The authorization code.
     pub code: Option<Secret>,

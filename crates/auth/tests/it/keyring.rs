@@ -3,7 +3,6 @@
 //! This writes to a keyring, so it runs only where that is wanted: `cargo xtask test --only keyring`.
 #![cfg(feature = "keyring")]
 
-use linchpin_auth::Secret;
 use linchpin_auth::store::{KeyringStore, StoreKey, Stored, TokenStore, Tokens};
 
 fn key(name: &str) -> StoreKey {
@@ -11,8 +10,7 @@ fn key(name: &str) -> StoreKey {
 }
 
 fn value(token: &str) -> Stored {
-    let tokens = Tokens { access_token: Secret::new(token), token_type: "Bearer".to_owned(), ..Tokens::default() };
-    Stored { tokens: Some(tokens), ..Stored::default() }
+    Stored::default().with(|stored| stored.tokens = Some(Tokens::new(token, "Bearer")))
 }
 
 #[tokio::test]

@@ -29,14 +29,13 @@ fn pem() -> String {
 fn debug_shows_no_secret_of_any_public_type() {
     let secret = || Secret::new(format!("{MARK}-value"));
     let text = || format!("{MARK}-value");
-    let tokens = Tokens {
-        access_token: secret(),
-        refresh_token: Some(secret()),
-        token_type: "Bearer".into(),
-        ..Tokens::default()
-    };
-    let client = Registered { client_id: "id".into(), client_secret: Some(secret()), ..Registered::default() };
-    let stored = Stored { client: Some(client.clone()), tokens: Some(tokens.clone()), dpop_key: Some(secret()) };
+    let tokens = Tokens::new(secret(), "Bearer").with(|tokens| tokens.refresh_token = Some(secret()));
+    let client = Registered::new("id").with(|client| client.client_secret = Some(secret()));
+    let stored = Stored::default().with(|stored| {
+        stored.client = Some(client.clone());
+        stored.tokens = Some(tokens.clone());
+        stored.dpop_key = Some(secret());
+    });
     let pem = pem();
     let signer = Signer::from_pem(&pem, Alg::Es256).unwrap();
     let enterprise = Enterprise::new("https://idp", "id", text()).provider_credential(text()).client("id", text());
@@ -158,14 +157,11 @@ async fn neither_errors_nor_logs_hold_what_was_sent() {
 async fn refused_refresh() {
     let world = World::new();
     let store = MemoryStore::new();
-    let tokens = Tokens {
-        access_token: Secret::from("old"),
-        refresh_token: Some(Secret::new(format!("{MARK}-refresh"))),
-        token_type: "Bearer".into(),
-        expires_at: Some(1_000_010),
-        scope: None,
-    };
-    let stored = Stored { tokens: Some(tokens), ..Stored::default() };
+    let tokens = Tokens::new("old", "Bearer").with(|tokens| {
+        tokens.refresh_token = Some(Secret::new(format!("{MARK}-refresh")));
+        tokens.expires_at = Some(1_000_010);
+    });
+    let stored = Stored::default().with(|stored| stored.tokens = Some(tokens));
     store.save(&StoreKey::new(AS, MCP), &stored).await.unwrap();
     world.set(|set| set.token_error = Some(("refresh_token", 400, "invalid_grant")));
     world.pass(60);

@@ -10,23 +10,22 @@ fn key(name: &str) -> StoreKey {
 }
 
 fn value(name: &str) -> Stored {
-    Stored {
-        client: Some(Registered {
-            client_id: name.to_owned(),
-            client_secret: Some(Secret::new("hunter1")),
-            token_endpoint_auth_method: Some("client_secret_post".to_owned()),
-            client_secret_expires_at: Some(7),
-            redirect_uris: vec!["http://127.0.0.1:1/callback".to_owned()],
-        }),
-        tokens: Some(Tokens {
-            access_token: Secret::new(format!("hunter2 \"ü\n {name}")),
-            refresh_token: Some(Secret::new("hunter3")),
-            token_type: "DPoP".to_owned(),
-            expires_at: Some(1 << 40),
-            scope: Some("a b".to_owned()),
-        }),
-        dpop_key: Some(Secret::new("hunter4")),
-    }
+    let client = Registered::new(name).with(|client| {
+        client.client_secret = Some(Secret::new("hunter1"));
+        client.token_endpoint_auth_method = Some("client_secret_post".to_owned());
+        client.client_secret_expires_at = Some(7);
+        client.redirect_uris = vec!["http://127.0.0.1:1/callback".to_owned()];
+    });
+    let tokens = Tokens::new(format!("hunter2 \"ü\n {name}"), "DPoP").with(|tokens| {
+        tokens.refresh_token = Some(Secret::new("hunter3"));
+        tokens.expires_at = Some(1 << 40);
+        tokens.scope = Some("a b".to_owned());
+    });
+    Stored::default().with(|stored| {
+        stored.client = Some(client);
+        stored.tokens = Some(tokens);
+        stored.dpop_key = Some(Secret::new("hunter4"));
+    })
 }
 
 /// A directory of its own, with the file the store is to make in it.
@@ -117,7 +116,7 @@ async fn a_value_that_does_not_fit_leaves_the_file_as_it_was() {
     let (_dir, file) = place();
     let store = FileStore::new(&file);
     store.save(&key("a"), &value("a")).await.unwrap();
-    let large = Stored { dpop_key: Some(Secret::new("k".repeat(4 << 20))), ..Stored::default() };
+    let large = Stored::default().with(|stored| stored.dpop_key = Some(Secret::new("k".repeat(4 << 20))));
     assert_eq!(store.save(&key("b"), &large).await.unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert_eq!(store.list().await.unwrap(), [key("a")]);
 }

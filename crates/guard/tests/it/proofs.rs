@@ -168,7 +168,7 @@ async fn a_body_is_the_one_of_its_proof() {
     let context = |proof: String| {
         let headers =
             HeaderMap::from_iter([(http::HeaderName::from_static("dpop"), HeaderValue::try_from(proof).unwrap())]);
-        RequestContext { headers, ..RequestContext::default() }
+        RequestContext::default().with(|context| context.headers = headers)
     };
     let real = {
         use base64::Engine as _;

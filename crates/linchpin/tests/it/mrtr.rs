@@ -537,7 +537,7 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
     let message = frame::message(Bytes::from(line), service.limits()).expect("a message");
     let mut request = engine::open(&message, None).ok();
-    let context = RequestContext { principal: principal.map(Principal::new), ..RequestContext::default() };
+    let context = RequestContext::default().with(|context| context.principal = principal.map(Principal::new));
     let mut context = Some(context.into());
     let started = std::future::poll_fn(|cx| {
         let started = service.start(request.take().expect("polled once"), context.take().expect("polled once"), cx);

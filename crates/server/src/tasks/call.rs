@@ -18,7 +18,6 @@ use crate::tasks::recovery;
 use crate::tasks::runner;
 use crate::tasks::storage::{NewTask, Storage, TaskError};
 use crate::tool::Registered;
-use http::HeaderMap;
 use linchpin_core::message::Request;
 use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
 use linchpin_core::{CallEvent, Cancel, Reply, ReplyKind, RunningCall};
@@ -118,7 +117,7 @@ pub(crate) fn start(
     };
     let link = Arc::new(Link::new(mode, &context.headers));
     // A task keeps all of this for its whole life.
-    let (request, context) = &(Arc::new(request.detached()), without_headers(context));
+    let (request, context) = &(Arc::new(request.detached()), Arc::new(context.without_headers()));
     let args = args.of(request);
     let layers = core.layers(&tool.target.layers);
     let started = match dispatch::start_linked(
@@ -163,19 +162,6 @@ pub(crate) fn start(
 
 fn sleep_ms(ms: u64) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
-}
-
-/// What is known about the request. The link has its headers.
-fn without_headers(context: &RequestContext) -> Arc<RequestContext> {
-    let RequestContext { headers: _, extensions, principal, scoped, peer, connection } = context;
-    Arc::new(RequestContext {
-        headers: HeaderMap::new(),
-        extensions: extensions.clone(),
-        principal: principal.clone(),
-        scoped: *scoped,
-        peer: *peer,
-        connection: connection.clone(),
-    })
 }
 
 /// What is needed to start the call again. Of `_meta` only what the protocol defines is kept: the rest may be secret.

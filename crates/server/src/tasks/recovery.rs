@@ -414,10 +414,8 @@ async fn start_again(core: &Arc<RunningServer>, live: &Arc<Live>) -> Result<(), 
         }
     }
     let request = request(&call, features, &core.limits)?;
-    let context = Arc::new(RequestContext {
-        principal: call.principal.as_ref().map(|who| who.principal()),
-        ..RequestContext::default()
-    });
+    let principal = call.principal.as_ref().map(|who| who.principal());
+    let context = Arc::new(RequestContext::default().with(|context| context.principal = principal));
     let handled = Handled::new(live.clone());
     handled.recall().await?;
     let link = Arc::new(Link::new(Mode::Must, &context.headers));

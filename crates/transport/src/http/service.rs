@@ -415,7 +415,8 @@ impl Endpoint {
     fn enter(&self, parts: request::Parts, peer: Option<SocketAddr>, principal: Option<Principal>) -> State {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
-        let head = RequestContext { headers, extensions, principal, scoped: true, peer, connection: None };
+        let mut head = RequestContext::of_http(headers, extensions, principal);
+        head.peer = peer;
         let mut head = Some(Arc::new(head));
         if matches!(route, Route::Mcp)
             && let Some(revival) = self.shared.sessions.revive(&mut head)

@@ -210,7 +210,7 @@ async fn ask_deaf(
         Ok(request) => request,
         Err(reply) => return serde_json::from_slice(&reply.frame()).expect("JSON"),
     };
-    let context = Arc::new(RequestContext { principal: who.map(Principal::new), ..RequestContext::default() });
+    let context = Arc::new(RequestContext::default().with(|context| context.principal = who.map(Principal::new)));
     let mut started = None;
     let reply = poll_fn(|cx| {
         let running = match &mut started {
