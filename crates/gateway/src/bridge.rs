@@ -7,8 +7,8 @@ use crate::options::{BridgeOptions, Isolation};
 use crate::parked::Parking;
 use crate::place::Core;
 use crate::pool::Pool;
-use crate::shown::Shown;
-use crate::watched::watched;
+use crate::tapped::tapped;
+use crate::tool_filter::ToolFilter;
 use linchpin_core::message::{Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, ConfigError, HeaderParam, IntoService, RequestContext, Service};
 use linchpin_core::subscription::Filter;
@@ -94,7 +94,7 @@ impl IntoService for Bridge {
             return Err(ConfigError::new("no revision is allowed for clients"));
         }
         let options = Arc::new(self.options);
-        let shown = Shown::new(&options.tools, &options.hidden_tools);
+        let tool_filter = ToolFilter::new(&options.tools, &options.hidden_tools);
         let parking = Arc::new(Parking::default());
         let pool = Arc::new(Pool::new(self.connector, options.clone(), parking.clone()));
         *lock(&self.made) = Some(pool.clone());
@@ -106,7 +106,7 @@ impl IntoService for Bridge {
             shared: Mutex::default(),
             users: Mutex::default(),
             lent: Mutex::default(),
-            shown,
+            tool_filter,
             parking,
             mirrored: Default::default(),
         };
@@ -134,7 +134,7 @@ impl Service for Running {
             None => self.begin(request, context, cx),
             Some(tap) => {
                 tap.saw(Traffic::Heard(&request.frame));
-                watched(self.begin(request, context, cx), tap)
+                tapped(self.begin(request, context, cx), tap)
             }
         }
     }
@@ -188,7 +188,7 @@ impl Running {
         if !served.iter().any(|features| features.index == request.caller.features().index) {
             return CallStart::Done(not_served(&request, served));
         }
-        if let Some(refused) = self.core.shown.refused(&request) {
+        if let Some(refused) = self.core.tool_filter.refused(&request) {
             return CallStart::Done(refused);
         }
         if request.known() == Some(Method::Ping) {

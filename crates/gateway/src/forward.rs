@@ -5,12 +5,12 @@ use crate::exchange::{Failure, answered, begin, exchange, unanswered};
 use crate::instance::Instance;
 use crate::listen;
 use crate::mirrored::Mirrored;
+use crate::multi_round_trip;
 use crate::options::Isolation;
 use crate::parked::Parked;
 use crate::place::{Core, can_be_asked};
 use crate::refusal::Refusal;
-use crate::rounds;
-use crate::visits::{self, Visited};
+use crate::url_elicitation::{self, Visited};
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Answer, Method, Reply};
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     outlet: Arc<Outlet>,
 ) -> Reply {
     let reply = passed(&core, &request, &context, &outlet).await;
-    core.shown.listed(&request, reply)
+    core.tool_filter.listed(&request, reply)
 }
 
 async fn passed(
@@ -165,7 +165,7 @@ async fn translated(
             Some(reply) => Ok(reply),
             None => {
                 let own = own_headers(core, context, instance);
-                Box::pin(rounds::run(core, request, outlet, instance, &own)).await
+                Box::pin(multi_round_trip::run(core, request, outlet, instance, &own)).await
             }
         },
         (false, true) if request.known() == Some(Method::ServerDiscover) => Ok(Reply::with_result(
@@ -178,23 +178,23 @@ async fn translated(
         (false, true) => {
             let visited = Visited::of(request);
             if let Visited::Refused = visited {
-                return Ok(visits::refused(request));
+                return Ok(url_elicitation::refused(request));
             }
             if let Some(level) = request.caller.log_level() {
                 // A refusal is not a reason not to call.
                 let _ = listen::least(core, instance, level).await?;
             }
-            let mut pauses = visits::pauses().filter(|_| matches!(visited, Visited::All));
+            let mut pauses = url_elicitation::pauses().filter(|_| matches!(visited, Visited::All));
             let answer = loop {
                 let answer = sent(core, request, context, outlet, instance, Claims::Drop).await?;
                 let Kind::Response { outcome: Err(error), .. } = &answer.message.kind else { break answer };
-                if !visits::wanted(&request.caller, answer.message.text(*error)) {
+                if !url_elicitation::wanted(&request.caller, answer.message.text(*error)) {
                     break answer;
                 }
                 // Whoever has accepted may not have finished there. The call did not run.
                 match pauses.next() {
                     Some(pause) => tokio::time::sleep(pause).await,
-                    None => match visits::asked(request, answer.message.text(*error)) {
+                    None => match url_elicitation::asked(request, answer.message.text(*error)) {
                         Some(asked) => return Ok(asked),
                         None => break answer,
                     },

@@ -25,17 +25,17 @@
 //
 // ```text
 // bridge
-// watched
+// tapped
 // forward
-// listen  rounds
+// listen  multi_round_trip
 // place
 // mirrored  owner
 // lease
 // exchange  parked  pool
-// subscribed  visits
+// subscribed  url_elicitation
 // instance
 // call
-// options  refusal  sealed_session  shown
+// options  refusal  sealed_session  tool_filter
 // ```
 
 mod bridge;
@@ -46,18 +46,18 @@ mod instance;
 mod lease;
 mod listen;
 mod mirrored;
+mod multi_round_trip;
 mod options;
 mod owner;
 mod parked;
 mod place;
 mod pool;
 mod refusal;
-mod rounds;
 mod sealed_session;
-mod shown;
 mod subscribed;
-mod visits;
-mod watched;
+mod tapped;
+mod tool_filter;
+mod url_elicitation;
 
 pub use bridge::Bridge;
 pub use options::{BridgeOptions, Isolation};

@@ -6,7 +6,7 @@
 
 use crate::call::{Outlet, Relay};
 use crate::lock;
-use crate::visits;
+use crate::url_elicitation;
 use bytes::Bytes;
 use linchpin_core::message::Request;
 use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError};
@@ -375,7 +375,7 @@ impl Relay for Parked {
     // A question of the upstream, which is refused if the client has not declared that it can be asked.
     fn ask(&self, mut question: ServerRequest) {
         let can = ask::is_declared(&question.method, &question.params, self.features, &self.caps);
-        let can = can && ask::visited_page(&question.params).is_none_or(|url| visits::is_for_a_browser(&url));
+        let can = can && ask::visited_page(&question.params).is_none_or(|url| url_elicitation::is_for_a_browser(&url));
         let mut inner = lock(&self.inner);
         if !can || inner.over || inner.questions.len() >= QUESTIONS_MAX {
             drop(inner);

@@ -9,7 +9,7 @@ use crate::owner::{Owner, open_for_calls};
 use crate::parked::Parking;
 use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
-use crate::shown::Shown;
+use crate::tool_filter::ToolFilter;
 use linchpin_core::message::Request;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Budget, Caller, ChangeBus, ClientCaps, Features, Method};
@@ -33,7 +33,7 @@ pub(crate) struct Core {
     /// What the clients of a principal share.
     pub(crate) users: Mutex<HashMap<Box<str>, User>>,
     /// Which tools clients see.
-    pub(crate) shown: Shown,
+    pub(crate) tool_filter: ToolFilter,
     /// Connections that are lent for a call, by who may have them.
     pub(crate) lent: Mutex<HashMap<Box<str>, Spare>>,
     /// Calls that wait for their clients.

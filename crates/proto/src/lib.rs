@@ -14,7 +14,7 @@
 // driver  http/rules  translate
 // translate/ask  translate/notice  translate/open  translate/request
 // translate/result
-// engine  negotiation  translate/error  translate/fit
+// engine  negotiation  translate/downgrade  translate/error
 // era  http/request_headers
 // frame  http  http/headers  http/sse  legacy  message_writer  modern  short_duration  splice  task
 // ```

@@ -1,6 +1,6 @@
 //! Questions of an upstream: those in a result, which become requests to a client with a session, and the answers back.
 
-use super::fit;
+use super::downgrade;
 use super::result::{member, remove};
 use crate::splice::Splice;
 use linchpin_core::json::{Scanner, write_str};
@@ -98,8 +98,8 @@ pub fn is_declared(asked: &str, params: &str, features: &Features, caps: &Client
 /// What the client lacks, as a sentence.
 pub fn for_session(asked: &str, params: &str, features: &Features, caps: &ClientCaps) -> Result<String, String> {
     match asked {
-        method::ELICITATION_CREATE if !is_url(params) => fit::form(params, features),
-        method::SAMPLING_CREATE_MESSAGE => fit::sampling(params, features, caps),
+        method::ELICITATION_CREATE if !is_url(params) => downgrade::form(params, features),
+        method::SAMPLING_CREATE_MESSAGE => downgrade::sampling(params, features, caps),
         _ => Ok(params.to_owned()),
     }
 }

@@ -12,8 +12,8 @@
 //! | stateless | has sessions | [`request`] with [`Claims::Drop`] | [`result::to_stateless`] |
 
 pub mod ask;
+mod downgrade;
 pub mod error;
-mod fit;
 pub mod notice;
 pub mod open;
 mod request;

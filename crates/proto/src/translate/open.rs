@@ -1,6 +1,6 @@
 //! The first messages of both eras, made from those of the upstream.
 
-use super::fit;
+use super::downgrade;
 use super::result::object;
 use crate::negotiation::Agreed;
 use crate::splice::Splice;
@@ -21,7 +21,7 @@ pub fn initialized(features: &Features, upstream: &Agreed) -> String {
     let found = object(&upstream.result);
     let offered = found.get("capabilities").and_then(Value::as_object);
     let mut who = server(&found);
-    who.as_object_mut().into_iter().for_each(|who| fit::implementation(who, features));
+    who.as_object_mut().into_iter().for_each(|who| downgrade::implementation(who, features));
     let mut made = json!({
         "protocolVersion": version,
         "capabilities": for_session(features, offered),

@@ -1,7 +1,7 @@
 //! Results of an upstream, for the client.
 
+use super::downgrade::downgraded;
 use super::error::{missing_capabilities, part};
-use super::fit::fitted;
 use crate::splice::Splice;
 use linchpin_core::json::{Scanner, Span};
 use linchpin_core::message::{Message, Request, ResultMembers};
@@ -62,7 +62,7 @@ pub fn to_session(request: &Request, message: &Message, result: Span) -> Reply {
         }
     }
     let reply = spliced(&request.id, splice, kind(message));
-    fitted(request, reply)
+    downgraded(request, reply)
 }
 
 /// The error for a result that is no object, which no revision has: nothing can be added to it or removed.

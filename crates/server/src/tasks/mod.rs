@@ -2,9 +2,9 @@
 //!
 //! `options`, `link` and `kept_headers` are below the context of calls, the rest is above it.
 
-pub(crate) mod both;
 pub(crate) mod call;
 pub(crate) mod capacity;
+pub(crate) mod join;
 pub(crate) mod kept_headers;
 pub(crate) mod link;
 pub(crate) mod listen;

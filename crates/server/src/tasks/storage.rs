@@ -6,8 +6,8 @@
 use crate::digest::digest;
 use crate::mrtr::{Answered, now_ms};
 use crate::shared::random;
-use crate::tasks::both::both;
 use crate::tasks::capacity::{Capacity, Place, Slot, Victim};
+use crate::tasks::join::join_writes;
 use crate::tasks::link::RunningSteps;
 use crate::tasks::options::{IsRevoked, Tasks};
 use crate::tasks::owner::{self, Owner};
@@ -284,7 +284,7 @@ impl Storage {
             self.kv.put(&key, bytes.into(), Expect::Any, ttl).await.map(drop)
         });
         // Both are on the disk before anybody is told.
-        let stored = both(again, self.kv.put(&key, record.bytes(), Expect::Absent, ttl));
+        let stored = join_writes(again, self.kv.put(&key, record.bytes(), Expect::Absent, ttl));
         let rev = match stored.await {
             Ok(Put::Stored(rev)) => rev,
             Ok(Put::Conflict(_)) => {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 /// Waits for two writes at the same time, so that they are one group. The first error counts.
-pub(crate) async fn both<T: Unpin, E>(
+pub(crate) async fn join_writes<T: Unpin, E>(
     mut one: linchpin_store::BoxFuture<'_, Result<(), E>>,
     mut other: linchpin_store::BoxFuture<'_, Result<T, E>>,
 ) -> Result<T, E> {

@@ -112,7 +112,7 @@ pub(super) fn implementation(who: &mut Map<String, Value>, features: &Features) 
 }
 
 /// The result as the client's revision has it.
-pub(super) fn fitted(request: &Request, mut reply: Reply) -> Reply {
+pub(super) fn downgraded(request: &Request, mut reply: Reply) -> Reply {
     let features = request.caller.features();
     let Some(method) = request.known().filter(|method| differs(*method, features, reply.body())) else { return reply };
     reply.edit_exactly(|body| {

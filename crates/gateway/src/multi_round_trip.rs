@@ -7,8 +7,8 @@ use crate::instance::Instance;
 use crate::mirrored::Mirrored;
 use crate::place::Core;
 use crate::refusal::Refusal;
-use crate::shown;
-use crate::visits;
+use crate::tool_filter;
+use crate::url_elicitation;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::{ServerRequest, ServerRequestError};
 use linchpin_core::{Answer, ClientCaps, Features, Method, Reply, ReplyKind, render};
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     if let Some(name) = request.string(request.params.name).filter(|_| request.known() == Some(Method::ToolsCall))
         && core.mirrored.is_wrong(&name)
     {
-        return Ok(shown::unknown(request, &name));
+        return Ok(tool_filter::unknown(request, &name));
     }
     let claims = claims(request, instance);
     let mut more: Vec<(&str, String)> = Vec::new();
@@ -215,7 +215,7 @@ async fn asked(
             answers.push((question.key, "{\"action\":\"accept\"}".to_owned()));
             continue;
         }
-        if question.elicitation.is_some() && !url.as_deref().is_some_and(visits::is_for_a_browser) {
+        if question.elicitation.is_some() && !url.as_deref().is_some_and(url_elicitation::is_for_a_browser) {
             tracing::warn!("the upstream asks its user to open a URL that is not a web page");
             if refused.insert(question.key.clone()) {
                 continue;
@@ -257,7 +257,7 @@ fn without_wrong(core: &Core, request: &Request, instance: &Instance, reply: Rep
         return reply;
     }
     match core.mirrored.listed(reply.body()) {
-        true => shown::without(&request.id, reply.body(), |name| !core.mirrored.is_wrong(name)).unwrap_or(reply),
+        true => tool_filter::without(&request.id, reply.body(), |name| !core.mirrored.is_wrong(name)).unwrap_or(reply),
         false => reply,
     }
 }

@@ -10,15 +10,15 @@ use std::borrow::Cow;
 
 /// Patterns of names, with `*` for any characters and `?` for one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ToolFilter {
     only: Vec<Box<str>>,
     not: Vec<Box<str>>,
 }
 
-impl Shown {
+impl ToolFilter {
     /// Those that match one of `only`, or all if it is empty, and none of `not`.
-    pub(crate) fn new(only: &[Box<str>], not: &[Box<str>]) -> Shown {
-        Shown { only: only.to_vec(), not: not.to_vec() }
+    pub(crate) fn new(only: &[Box<str>], not: &[Box<str>]) -> ToolFilter {
+        ToolFilter { only: only.to_vec(), not: not.to_vec() }
     }
 
     fn is_all(&self) -> bool {
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn what_stays_in_a_list_stays_byte_for_byte() {
-        let shown = Shown::new(&["get_*".into()], &["*_secret".into()]);
+        let filter = ToolFilter::new(&["get_*".into()], &["*_secret".into()]);
         let body = r#"{ "tools" : [ {"name":"get_a", "n":1.0} ,{"name":"get_secret"},{"name":"put"},{"name":"get_\u0062"}],"nextCursor":"x" }"#;
-        let kept = without(&Id::unknown(), body, |name| shown.has(name)).unwrap();
+        let kept = without(&Id::unknown(), body, |name| filter.has(name)).unwrap();
         assert_eq!(kept.body(), r#"{ "tools" : [{"name":"get_a", "n":1.0},{"name":"get_\u0062"}],"nextCursor":"x" }"#);
     }
 }

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A call whose messages to the client are shown to a tap.
-struct Watched {
+struct TappedCall {
     call: Box<dyn RunningCall>,
     tap: Arc<dyn Tap>,
 }
 
 /// Shows a tap what a call sends to its client.
-pub(crate) fn watched(started: CallStart, tap: &Arc<dyn Tap>) -> CallStart {
+pub(crate) fn tapped(started: CallStart, tap: &Arc<dyn Tap>) -> CallStart {
     match started {
         CallStart::Done(reply) => {
             sent(tap, &reply.frame());
             CallStart::Done(reply)
         }
-        CallStart::Running(call) => CallStart::Running(Box::new(Watched { call, tap: tap.clone() })),
+        CallStart::Running(call) => CallStart::Running(Box::new(TappedCall { call, tap: tap.clone() })),
     }
 }
 
@@ -43,7 +43,7 @@ fn asked(tap: &Arc<dyn Tap>, question: ServerRequest) -> ServerRequest {
     ServerRequest { method, params, answer }
 }
 
-impl RunningCall for Watched {
+impl RunningCall for TappedCall {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
         let event = std::task::ready!(self.call.poll_event(cx));
         Poll::Ready(match event {
