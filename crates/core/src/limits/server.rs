@@ -282,7 +282,7 @@ pub struct TaskLimits {
     /// Tasks that are kept in total. Default 10,000.
     pub kept_max: usize,
     /// Open input requests of one task. Default 16. The next is an error in the handler.
-    pub questions_open_max: usize,
+    pub input_requests_open_max: usize,
     /// Input responses in one `tasks/update`. Default 16.
     pub answers_per_update_max: usize,
     /// Bytes of all input responses of one task. Default 4 MiB.
@@ -325,7 +325,7 @@ impl Default for TaskLimits {
             running_max: 1_024,
             kept_per_owner_max: 1_000,
             kept_max: 10_000,
-            questions_open_max: 16,
+            input_requests_open_max: 16,
             answers_per_update_max: 16,
             answer_bytes_max: 4 << 20,
             steps_max: 4_096,

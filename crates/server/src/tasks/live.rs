@@ -264,10 +264,10 @@ impl Handled {
                 if let Some(message) = &message {
                     let _ = record.state.apply(&Event::Message(message), self.live.storage.now_ms());
                 }
-                if record.state.open().count() >= limits.questions_open_max {
+                if record.state.open().count() >= limits.input_requests_open_max {
                     why = Some(format!(
                         "too many open input requests in this task (limit {})",
-                        limits.questions_open_max
+                        limits.input_requests_open_max
                     ));
                 } else if record.state.asked() >= limits.steps_max {
                     why = Some(format!("too many input requests in this task (limit {})", limits.steps_max));

@@ -24,8 +24,8 @@ pub(crate) struct TaskArgs {
     #[arg(value_name = "ACTION")]
     action: Action,
 
-    /// The target, unless set by an option; the identifier of the task; for `answer`, the key of the question and field=value, or
-    /// an object as '{…}'.
+    /// The target, unless set by an option; the identifier of the task; for `answer`, the key of the input request and
+    /// field=value, or an object as '{…}'.
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
@@ -48,15 +48,15 @@ pub(crate) struct TaskArgs {
 enum Action {
     /// List the tasks that the server lists; else those that were started with `call --detach` or `--wait`.
     List,
-    /// Show the state of a task, and its open questions.
+    /// Show the state of a task, and its open input requests.
     Get,
-    /// Wait for the end, answer questions, and print the result as `call` does.
+    /// Wait for the end, answer input requests, and print the result as `call` does.
     Wait,
     /// Print the status messages of a task until it ends.
     Watch,
     /// Print the result of a task that has ended.
     Result,
-    /// Answer a question; --decline declines it.
+    /// Answer an input request; --decline declines it.
     Answer,
     /// End a task.
     Cancel,
@@ -147,7 +147,7 @@ async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> 
     Ok(out.flush()?)
 }
 
-/// What a question says to a user.
+/// What an input request says to a user.
 fn asks(question: &RawValue) -> String {
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
     let method = question.get("method").and_then(Value::as_str).unwrap_or("input request");
@@ -213,7 +213,7 @@ async fn watch(session: &Session, mut task: Task, args: &TaskArgs) -> Result<(),
     Ok(())
 }
 
-/// Answers a question: `KEY field=value…`, `KEY '{…}'`, or `KEY` with `--decline`.
+/// Answers an input request: `KEY field=value…`, `KEY '{…}'`, or `KEY` with `--decline`.
 async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), Failure> {
     let state = task.state().await.map_err(|e| session.told(&e))?;
     let Some((key, words)) = args.words[1..].split_first() else {
@@ -230,7 +230,7 @@ async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), F
         let content = args::arguments(words, schema)?;
         match question.get("method").and_then(Value::as_str) {
             Some("elicitation/create") => task.answer(key, json!({ "action": "accept", "content": content })).await,
-            // The answers to other questions are written as they are sent.
+            // The answers to other input requests are written as they are sent.
             _ => task.answer(key, Value::Object(content)).await,
         }
     };
@@ -241,7 +241,7 @@ async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), F
 
 fn open(state: &TaskState) -> String {
     match state.input_requests.len() {
-        0 => "it asks nothing now".to_owned(),
+        0 => "no input request is open".to_owned(),
         _ => format!("open: {}", state.input_requests.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
     }
 }

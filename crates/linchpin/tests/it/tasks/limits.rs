@@ -146,7 +146,7 @@ async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
     };
     let many = |steps_max, step_bytes_max, answer_bytes_max| {
         let server = Server::new("holds", "1").limits(|limits| {
-            limits.tasks.questions_open_max = 2;
+            limits.tasks.input_requests_open_max = 2;
             (limits.tasks.steps_max, limits.tasks.step_bytes_max) = (steps_max, step_bytes_max);
             limits.tasks.answer_bytes_max = answer_bytes_max;
         });
