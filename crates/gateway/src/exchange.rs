@@ -55,7 +55,8 @@ pub(crate) async fn exchange(
                 answer = answer.as_mut() => break answer,
                 () = outlet.touched.notified() => {}
                 () = tokio::time::sleep(Duration::from_millis(limit_ms)) => {
-                    return Err(Refusal::new(TIMEOUT, format!("nothing came within {limit_ms} ms (call_ms_max)")).into());
+                    let why = format!("no message arrived within {limit_ms} ms (call_ms_max)");
+                    return Err(Refusal::new(TIMEOUT, why).into());
                 }
             }
         }
@@ -84,5 +85,5 @@ pub(crate) fn answered(request: &Request, answer: &Answer, made: impl FnOnce(lin
 }
 
 pub(crate) fn unanswered(request: &Request) -> Reply {
-    Reply::error(Some(&request.id), code::INTERNAL_ERROR, "the upstream sent something that answers nothing", None)
+    Reply::error(Some(&request.id), code::INTERNAL_ERROR, "the upstream's message is not a response", None)
 }

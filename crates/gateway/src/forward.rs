@@ -73,7 +73,7 @@ async fn parks(core: &Arc<Core>, request: &Request, context: &RequestContext) ->
 /// Runs a call that stays when its client is asked something.
 async fn park(core: &Arc<Core>, request: &Arc<Request>, context: &Arc<RequestContext>, outlet: &Arc<Outlet>) -> Reply {
     let Some(parked) = Parked::new(request, context) else {
-        return Refusal::internal("the system has no random numbers").reply(&request.id, &core.pool.name);
+        return Refusal::internal("the system cannot provide random numbers").reply(&request.id, &core.pool.name);
     };
     let source = Outlet::relayed(request.id.clone(), outlet.token(), parked.clone());
     source.set_logs(request.caller.log_level());
@@ -103,9 +103,8 @@ async fn attempt(
     match done {
         Ok(reply) => reply,
         Err(Failure::Refused(refusal)) => refusal.reply(&request.id, &core.pool.name),
-        Err(Failure::Forgotten) => {
-            Refusal::unavailable("the upstream forgets its sessions at once").reply(&request.id, &core.pool.name)
-        }
+        Err(Failure::Forgotten) => Refusal::unavailable("the upstream has forgotten a session that was just opened")
+            .reply(&request.id, &core.pool.name),
     }
 }
 

@@ -412,7 +412,10 @@ impl Instance {
         // A question whose call has ended is not asked outside of calls: nobody may wait for it any more.
         let session = self.session().filter(|_| question.tried.is_empty());
         if outlet.is_none() && session.is_none() {
-            tracing::info!(method = &*question.method, "refused a request of the upstream that belongs to no call");
+            tracing::info!(
+                method = &*question.method,
+                "refused a request of the upstream that does not belong to a call"
+            );
             let why = match question.tried.is_empty() {
                 true => "there is nobody to ask outside of a call",
                 false => CANNOT_BE_ASKED,
@@ -560,7 +563,7 @@ impl Instance {
             Some(outlet) => outlet.notify(frame),
             None => match self.session() {
                 Some(session) => push(&session, frame),
-                None => tracing::debug!("a notification of the upstream belongs to no call and is dropped"),
+                None => tracing::debug!("dropped a notification of the upstream that does not belong to a call"),
             },
         }
     }
@@ -655,7 +658,7 @@ impl Drop for Pending {
         let id = self.id.to_string();
         let mut out = Writer::opening().notification("notifications/cancelled", |members| {
             members.raw("requestId", &id);
-            members.text("reason", "the client no longer waits");
+            members.text("reason", "the client is no longer waiting");
         });
         out.features = Some(instance.features());
         transport.notify_detached(out);

@@ -182,7 +182,7 @@ impl Parking {
         };
         let longest = all.iter().filter_map(|one| Some((since(one)?, one))).min_by_key(|(since, _)| *since);
         let Some((_, parked)) = longest else { return false };
-        tracing::info!("dropping a call that waits for its client: all connections are in use");
+        tracing::info!("dropping a call that is waiting for its client: all connections are in use");
         self.forget(parked);
         parked.end();
         true
@@ -346,7 +346,7 @@ impl Parked {
         drop(inner);
         if !parking.park(self) {
             self.end();
-            return fail("too many calls wait for answers of their clients; try again later");
+            return fail("too many calls are waiting for their clients; try again later");
         }
         Look::Park(Box::new(Reply::with_result(id, result.into()).with_kind(ReplyKind::InputRequired)))
     }

@@ -239,7 +239,7 @@ impl Core {
                             }
                         }
                         opened = &mut opening => {
-                            break opened.map_err(|_| Refusal::unavailable("the bridge ends"))??;
+                            break opened.map_err(|_| Refusal::unavailable("the bridge is shutting down"))??;
                         }
                     }
                 }
@@ -274,7 +274,7 @@ impl Core {
                 let spare = all.entry(key).or_default();
                 match spare.ready.len() < LENT_MAX.max(self.pool.options.warm) {
                     true => spare.ready.push(instance.clone()),
-                    false => instance.clone().close_later("it is not needed any more"),
+                    false => instance.clone().close_later("it is no longer needed"),
                 }
                 return;
             };
@@ -448,10 +448,10 @@ impl Drop for Lent {
         }
         let is_once = matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh);
         if is_once && self.is_used {
-            return instance.clone().close_later("it was for one call");
+            return instance.clone().close_later("it was opened for a single call");
         }
         if instance.is_spoiled() {
-            return instance.clone().close_later("a call was given up that may still run");
+            return instance.clone().close_later("an abandoned call may still be running there");
         }
         self.core.hand_on(instance, std::mem::take(&mut self.key));
     }

@@ -366,7 +366,7 @@ impl Pool {
         let closing: Vec<_> = self
             .open_ones()
             .into_iter()
-            .map(|one| tokio::spawn(async move { one.close("the bridge ends").await }))
+            .map(|one| tokio::spawn(async move { one.close("the bridge is shutting down").await }))
             .collect();
         for one in closing {
             let _ = one.await;
@@ -376,7 +376,7 @@ impl Pool {
 
 /// No connection is opened any more.
 fn ended() -> Refusal {
-    Refusal::unavailable("the bridge ends")
+    Refusal::unavailable("the bridge is shutting down")
 }
 
 /// Package runners that start at once, over all bridges of the process.
@@ -431,14 +431,14 @@ async fn watch_memory(instance: Weak<Instance>, max: u64) {
             told = false;
             continue;
         }
-        let why = format!("it had {} MiB of memory, more than the {} that it may have", has >> 20, max >> 20);
+        let why = format!("it used {} MiB of memory, and the limit is {}", has >> 20, max >> 20);
         if one.close_idle(&why).await {
             tracing::warn!("a connection to the upstream was closed: {why}");
             return;
         }
         if !std::mem::replace(&mut told, true) {
             tracing::warn!(
-                "an upstream that has a call has {} MiB of memory, more than the {} that it may have",
+                "an upstream with a running call uses {} MiB of memory, and the limit is {}",
                 has >> 20,
                 max >> 20
             );

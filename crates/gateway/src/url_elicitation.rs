@@ -64,7 +64,7 @@ pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
 
 /// The result for a client that does not visit a page.
 pub(crate) fn refused(request: &Request) -> Reply {
-    let why = "The tool needs a page to be visited first, and the user does not want to.";
+    let why = "The tool requires the user to visit a page first, and the user declined.";
     if request.known() != Some(Method::ToolsCall) {
         return Reply::error(Some(&request.id), code::INTERNAL_ERROR, why, None);
     }

@@ -129,7 +129,7 @@ impl Connector for Unix {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(e)) => return Err(TransportError::Unreachable(self.unreachable(&e).into())),
                 Err(_) => {
-                    let why = format!("the server at {} accepts no connection within {limit:?}", self.name());
+                    let why = format!("the server at {} did not accept a connection within {limit:?}", self.name());
                     return Err(TransportError::Unreachable(why.into()));
                 }
             };

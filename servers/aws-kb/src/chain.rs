@@ -88,7 +88,7 @@ pub(crate) fn region(config: &Config) -> std::result::Result<String, ToolError> 
             .hint("Set AWS_REGION or --region to where the knowledge base is, for example eu-central-1.")
     })?;
     let valid = (1..=32).contains(&region.len()) && region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if valid { Ok(region) } else { Err(ToolError::new(format!("Not a region of AWS: {region}"))) }
+    if valid { Ok(region) } else { Err(ToolError::new(format!("Not an AWS region: {region}"))) }
 }
 
 fn of_profile(config: &Config) -> Option<String> {
@@ -122,7 +122,7 @@ pub(crate) fn source(config: &Config) -> std::result::Result<Source, ToolError> 
     if EXPORTED.iter().any(|word| has(&known, &[word])) {
         return Ok(Source::exported(config));
     }
-    Err(ToolError::new("No credentials of AWS are set").hint(
+    Err(ToolError::new("No AWS credentials are set").hint(
         "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (IAM console, Security credentials), or AWS_PROFILE to a profile of \
          `aws configure`; on EC2 add --instance-metadata.",
     ))

@@ -46,7 +46,7 @@ impl Authorize for Signing {
 
 /// The library's errors name providers and files, and hide secrets.
 fn no_credentials(error: &reqsign_core::Error) -> ToolError {
-    ToolError::new("No credentials of AWS can be used").kind(ErrorKind::Denied).detail(error.to_string()).hint(
+    ToolError::new("No AWS credentials can be used").kind(ErrorKind::Denied).detail(error.to_string()).hint(
         "The operator must set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE after `aws sso login` (a profile with \
          sso_session or role_arn needs the AWS CLI, `aws`, in PATH); on EC2 add --instance-metadata.",
     )

@@ -54,7 +54,7 @@ impl Browser {
         let folder = match (&config.profile, &profile) {
             (Some(named), _) => existing(named)?,
             (None, Some(fresh)) => fresh.path().to_owned(),
-            (None, None) => return Err(ToolError::new("There is no folder for the profile")),
+            (None, None) => return Err(ToolError::new("There is no directory for the profile")),
         };
         let running = launch::start(config, &folder, &proxy)?;
         let (user, password) = proxy.credential();

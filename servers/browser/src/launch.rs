@@ -164,8 +164,7 @@ fn flags(config: &Config, program: &Path, profile: &Path, proxy: &ForwardProxy) 
 /// # Errors
 /// When it cannot be created.
 pub(crate) fn fresh_profile() -> Result<tempfile::TempDir, ToolError> {
-    tempfile::Builder::new()
-        .prefix("linchpin-browser-")
-        .tempdir()
-        .map_err(|e| ToolError::new(format!("No folder for the browser's profile can be created: {}", io_text(&e))))
+    tempfile::Builder::new().prefix("linchpin-browser-").tempdir().map_err(|e| {
+        ToolError::new(format!("The directory for the browser's profile cannot be created: {}", io_text(&e)))
+    })
 }

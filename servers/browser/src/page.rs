@@ -353,7 +353,7 @@ impl Page {
         let answer = self.cdp().call("Page.captureScreenshot", params).await.map_err(page_error)?;
         match answer["data"].as_str() {
             Some(data) if !data.is_empty() => Ok(data.to_owned()),
-            _ => Err(ToolError::new("The browser made no picture")),
+            _ => Err(ToolError::new("The browser returned no image")),
         }
     }
 

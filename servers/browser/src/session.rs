@@ -248,7 +248,7 @@ impl Session {
             context.browser().kill();
         }
         self.give_up(&context).await;
-        Err(late.hint("The page did not answer any more and was closed, with its cookies and tabs. Navigate again."))
+        Err(late.hint("The page stopped responding and was closed, with its cookies and tabs. Navigate again."))
     }
 
     /// Disposes of a context that is stuck.

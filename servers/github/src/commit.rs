@@ -48,7 +48,7 @@ async fn blob(rest: &Rest, args: &Args, path: &str) -> Result<Option<String>, To
         Ok(reply) => {
             let file = reply.json()?;
             let sha = file["sha"].as_str().filter(|_| file["type"] == "file").map(str::to_owned);
-            sha.map(Some).ok_or_else(|| ToolError::conflict(format!("{path} is there, and is not a file")))
+            sha.map(Some).ok_or_else(|| ToolError::conflict(format!("{path} exists and is not a file")))
         }
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
@@ -260,7 +260,7 @@ impl Tree<'_> {
             let tree = self.rest.send(ask.segment("sha", sha)).await?.json()?;
             let text = |entry: &Value, name: &str| entry[name].as_str().map(str::to_owned);
             let Some(entries) = tree["tree"].as_array().filter(|_| tree["truncated"] != true) else {
-                return Err(ToolError::new("GitHub did not tell all that is in the directory")
+                return Err(ToolError::new("GitHub did not list the whole directory")
                     .kind(ErrorKind::Upstream { status: None }));
             };
             let read = |entry: &Value| {

@@ -149,7 +149,7 @@ pub(crate) async fn download(rest: &Rest, args: Args) -> Result<Answer, ToolErro
         }
         let (next, begins) = bytes(rest, &file, Some((written, written + chunk))).await?;
         if begins != written {
-            return Err(ToolError::new("Google Drive sent another part than was asked for"));
+            return Err(ToolError::new("Google Drive sent a different part than the one requested"));
         }
         part = next;
     }

@@ -309,9 +309,9 @@ fn refuse_link(path: &Path) -> Result<(), ToolError> {
 /// The words of the authorization server are a block of their own.
 fn no_token(error: &Error) -> ToolError {
     let told = if error.is_refused_with("invalid_grant") {
-        ToolError::denied("Google does not accept the login any more: it has expired or was revoked").hint(LOG_IN)
+        ToolError::denied("Google no longer accepts the login: it has expired or was revoked").hint(LOG_IN)
     } else if error.is_unreachable() {
-        ToolError::new("No access token could be had")
+        ToolError::new("No access token could be obtained")
             .kind(ErrorKind::Upstream { status: None })
             .hint("Try again later.")
     } else {

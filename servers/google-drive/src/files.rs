@@ -82,7 +82,7 @@ impl File {
         let Some(kind) = own.strip_prefix("application/vnd.google-apps.") else {
             if let Some(format) = format {
                 let why = format!("{name} has one format only, {own}, and not {format}");
-                return Err(ToolError::invalid("The file cannot be had in that format")
+                return Err(ToolError::invalid("The file is not available in that format")
                     .detail(why)
                     .hint("Leave out format."));
             }
@@ -96,7 +96,7 @@ impl File {
         let Some((export, media_type)) = formats.iter().find(|(known, _)| format.is_none_or(|format| format == *known))
         else {
             let names: Vec<&str> = formats.iter().map(|(name, _)| *name).collect();
-            let error = ToolError::invalid(format!("A {kind} cannot be had in that format"));
+            let error = ToolError::invalid(format!("A {kind} is not available in that format"));
             return Err(error.hint(format!("Formats: {}.", names.join(", "))));
         };
         Ok(File { id, name, media_type: (*media_type).to_owned(), export: Some(export), size: None })

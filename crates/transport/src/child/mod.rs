@@ -196,4 +196,4 @@ impl fmt::Debug for Child {
     }
 }
 
-const UNKEPT: &str = "no watchdog could be started: the server may outlive this program when it is killed";
+const UNKEPT: &str = "cannot start a watchdog: the server may go on running if this program is killed";

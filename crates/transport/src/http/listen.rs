@@ -405,7 +405,8 @@ impl Http {
     }
 }
 
-const NO_GATE: &str = "this server demands scopes, but nobody would be authenticated: add a gate, `http(…).guard(…)`";
+const NO_GATE: &str =
+    "this server requires scopes, but nothing authenticates its clients: add a gate, `http(…).guard(…)`";
 
 /// Ends remaining connections and sessions, also when the serving future is dropped.
 struct End {
@@ -520,8 +521,8 @@ fn own_hosts(addr: SocketAddr) -> Vec<String> {
 
 fn unusable(addr: &str, error: io::Error) -> io::Error {
     let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it or take another port",
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges: take a higher one",
+        io::ErrorKind::AddrInUse => "; another program is listening there: stop it or use another port",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 require privileges: use a higher one",
         io::ErrorKind::InvalidInput => "; write it as host:port",
         _ => "",
     };

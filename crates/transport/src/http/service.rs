@@ -180,7 +180,7 @@ impl HttpService {
         self.end_listening();
         let limit = Duration::from_millis(shared.limits.calls.drain_ms_max);
         if tokio::time::timeout(limit, shared.calls.idle()).await.is_err() {
-            tracing::debug!("calls that still run are cancelled");
+            tracing::debug!("calls that are still running are cancelled");
         }
         // Includes calls that started after the drain.
         shared.calls.cancel();
@@ -600,7 +600,7 @@ impl Endpoint {
 const CLOSING: &str = "the server is shutting down; try again later";
 /// How long cancelled calls may take to end before the shutdown continues.
 const CANCEL_TIME: Duration = Duration::from_millis(100);
-const NO_SUCH_EVENT: &str = "the event of Last-Event-ID is not available any more; send the request again";
+const NO_SUCH_EVENT: &str = "the event of Last-Event-ID is no longer available; send the request again";
 
 /// Whether a request names a revision without sessions and has no session id: it can only be a POST.
 fn has_no_sessions(headers: &HeaderMap) -> bool {

@@ -174,7 +174,7 @@ impl Shared {
     /// Why the link is closed.
     fn gone(&self) -> TransportError {
         let why = self.in_flight.over();
-        TransportError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
+        TransportError::Closed(why.unwrap_or_else(|| "the server no longer accepts messages".into()))
     }
 
     /// Takes a line; when it is not `whole`, the stream has ended within it. Returns how many requests it has answered.
@@ -251,7 +251,7 @@ impl Shared {
         let limit = self.options.limits.messages.frame_bytes_max;
         let note = format!("a message longer than {limit} bytes is skipped");
         self.options.show(|| Traffic::Note(&note));
-        tracing::warn!(limit, "a message of the server is longer than the limit and is skipped");
+        tracing::warn!(limit, "skipped a message of the server that is longer than the limit");
         let head = partial_parse::by_head(head);
         if head.request {
             return true;

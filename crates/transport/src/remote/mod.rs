@@ -68,9 +68,9 @@ pub struct Remote {
 #[doc(alias = "StreamableHttpClientTransport")]
 pub fn remote(url: &str) -> io::Result<Remote> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-    let mut url = Url::parse(url.trim()).map_err(|e| wrong(format!("not a usable address: {e}")))?;
+    let mut url = Url::parse(url.trim()).map_err(|e| wrong(format!("invalid URL: {e}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong(format!("{}: is not an http:// or https:// URL", url.scheme())));
+        return Err(wrong(format!("expected an http:// or https:// URL, not {}:", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("the URL contains a user name or password; pass them in a header instead".to_owned()));
@@ -99,8 +99,8 @@ impl Remote {
                 value.set_sensitive(head::is_credential(&name));
                 self.headers.push((name, value));
             }
-            (Err(_), _) => self.mistake = Some("the name of a header is not usable".to_owned()),
-            (Ok(name), Err(_)) => self.mistake = Some(format!("the value of the header {name} is not usable")),
+            (Err(_), _) => self.mistake = Some("the name of a header is invalid".to_owned()),
+            (Ok(name), Err(_)) => self.mistake = Some(format!("the value of the header {name} is invalid")),
         }
         self
     }

@@ -81,7 +81,7 @@ impl Peer {
             return refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 None,
-                "too many messages wait on the session's stream; read them first",
+                "too many messages are waiting on the session's stream; read them first",
             );
         }
         let parts = match frame::read(body, &inner.limits) {

@@ -174,7 +174,7 @@ fn without_credentials_the_server_does_not_start_and_says_where_they_come_from()
     written(folder.path(), ".aws/config", &known);
     let keys = format!("[keys]\naws_access_key_id=K\naws_secret_access_key={KEY}\n[odd]\naws_access_key_id=K\n");
     written(folder.path(), ".aws/credentials", &keys);
-    let none = "No credentials of AWS are set\nHint: Set AWS_ACCESS_KEY_ID";
+    let none = "No AWS credentials are set\nHint: Set AWS_ACCESS_KEY_ID";
     let id = ("AWS_ACCESS_KEY_ID", "K");
     for (environment, profile, want) in [
         (vec![], None, none),
@@ -222,7 +222,7 @@ async fn credentials_that_cannot_be_had_are_an_error_and_the_metadata_service_is
         let config = config(&site, &environment).with(|config| config.instance_metadata = wanted);
         let connection = connected(config).await;
         let answer = call(&connection, "retrieve_from_aws_kb", arguments()).await;
-        assert!(answer.failed && answer.text.starts_with("No credentials of AWS can be used"), "{}", answer.result);
+        assert!(answer.failed && answer.text.starts_with("No AWS credentials can be used"), "{}", answer.result);
         assert_eq!(answer.kind, "denied");
         assert!(site.requests().is_empty());
         assert_eq!(metadata.requests().is_empty(), !wanted);

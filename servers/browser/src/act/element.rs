@@ -286,7 +286,7 @@ impl Element {
             State::Ready { x, y, area } => return Ok(Place { x, y, area }),
             State::Gone => return Err(gone()),
             State::Option => {
-                return Err(ToolError::invalid("An option of a select element is not clicked")
+                return Err(ToolError::invalid("An option of a select element cannot be clicked")
                     .hint("Use browser_select_option on the select element."));
             }
             State::Disabled => "is disabled",

@@ -217,7 +217,7 @@ impl Tab {
         let frame = page.target().to_string();
         let found = Element::query(page.cdp(), &frame, selector).await?;
         let element = found.ok_or_else(|| {
-            ToolError::not_found("No element of the page is what target says")
+            ToolError::not_found("No element of the page matches the target")
                 .hint("Use a reference of browser_snapshot such as e12, or a CSS selector that matches.")
                 .detail(selector)
         })?;

@@ -164,7 +164,7 @@ async fn authenticate(
     let host = connection.host.clone();
     let password = || {
         target.password(&host).ok_or_else(|| {
-            ToolError::new(format!("The server wants a password for {} and none is configured", target.user))
+            ToolError::new(format!("The server requires a password for {}, and none is configured", target.user))
                 .hint("Set PGPASSWORD, PGPASSWORD_FILE or ~/.pgpass, or put it into the URL.")
         })
     };
@@ -175,7 +175,7 @@ async fn authenticate(
             Message::AuthenticationOk if scram.is_none() => return Ok(()),
             Message::AuthenticationOk => {
                 return Err(ToolError::new("The server ended the login without proving that it knows the password")
-                    .hint("Somebody may be in between. Use sslmode=verify-full.")
+                    .hint("Somebody may be intercepting the connection. Use sslmode=verify-full.")
                     .into());
             }
             Message::AuthenticationCleartextPassword => {
@@ -199,7 +199,7 @@ async fn authenticate(
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().any(|mechanism| Ok(mechanism == sasl::SCRAM_SHA_256));
                 if !offered.map_err(|e| failed(e.into()))? {
-                    return Err(ToolError::new("The server offers no login that is spoken here")
+                    return Err(ToolError::new("The server offers no login method that is supported here")
                         .hint("Use scram-sha-256.")
                         .into());
                 }
@@ -223,9 +223,11 @@ async fn authenticate(
             }
             Message::ErrorResponse(body) => return Err(failed(WireError::Server(ServerError::new(body.fields())))),
             _ => {
-                return Err(ToolError::new("The server wants a login that is not spoken here (GSSAPI or SSPI)")
-                    .hint("Use scram-sha-256 or certificates in the server's pg_hba.conf.")
-                    .into());
+                return Err(ToolError::new(
+                    "The server requires a login method that is not supported here (GSSAPI or SSPI)",
+                )
+                .hint("Use scram-sha-256 or certificates in the server's pg_hba.conf.")
+                .into());
             }
         }
         .map_err(|e| failed(e.into()))?;

@@ -103,15 +103,15 @@ async fn credentials_do_not_go_to_other_machines_without_tls() {
 #[tokio::test]
 async fn mistakes_in_addresses_and_headers_are_told_without_what_they_hold() {
     for (url, want) in [
-        ("nonsense", "not a usable address: relative URL without a base"),
-        ("ftp://example.com/", "ftp: is not an http:// or https:// URL"),
+        ("nonsense", "invalid URL: relative URL without a base"),
+        ("ftp://example.com/", "expected an http:// or https:// URL, not ftp:"),
         ("https://me:hidden@example.com/", "the URL contains a user name or password; pass them in a header instead"),
     ] {
         assert_eq!(remote(url).unwrap_err().to_string(), want);
     }
     for (name, value, want) in [
-        ("x y", "hidden", "the name of a header is not usable"),
-        ("x-token", "hid\nden", "the value of the header x-token is not usable"),
+        ("x y", "hidden", "the name of a header is invalid"),
+        ("x-token", "hid\nden", "the value of the header x-token is invalid"),
     ] {
         let place = remote("https://example.com/mcp").unwrap().header(name, value);
         assert_eq!(open_fails(place, ClientLimits::default()).await.to_string(), want);

@@ -169,7 +169,7 @@ pub(crate) async fn screenshot(session: &Arc<Session>, args: Screenshot) -> Resu
             let mut made = answered(&page, page.cdp().call("Page.captureScreenshot", params)).await?;
             match made["data"].take() {
                 Value::String(data) if !data.is_empty() => Ok((shown(&page.url()), data)),
-                _ => Err(ToolError::new("The browser made no picture")),
+                _ => Err(ToolError::new("The browser returned no image")),
             }
         })
         .await?;
@@ -215,7 +215,7 @@ pub(crate) async fn pdf_save(session: &Arc<Session>, args: PdfSave) -> Result<To
             let mut made = answered(&page, page.cdp().call("Page.printToPDF", params)).await?;
             match made["data"].take() {
                 Value::String(data) if !data.is_empty() => Ok((shown(&page.url()), data)),
-                _ => Err(ToolError::new("The browser made no PDF document")),
+                _ => Err(ToolError::new("The browser returned no PDF document")),
             }
         })
         .await?;
