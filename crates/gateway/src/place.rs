@@ -267,12 +267,14 @@ impl Core {
 
     /// Lends this connection to the first call that waits for one, or keeps it for the next.
     fn hand_on(self: &Arc<Self>, instance: &Arc<Instance>, key: Box<str>) {
+        // First: a call that was chosen gets it.
+        let Some(lease) = Lease::new(&self.pool, instance.clone()) else { return };
         let call = {
             let mut all = lock(&self.lent);
             prune(&mut all);
             let Some(call) = all.get_mut(&key).and_then(|spare| next_call(&mut spare.calls)) else {
                 let spare = all.entry(key).or_default();
-                match spare.ready.len() < LENT_MAX.max(self.pool.options.warm) {
+                match spare.ready.len() < LENT_MAX.max(self.pool.options.warm.saturating_add(1)) {
                     true => spare.ready.push(instance.clone()),
                     false => instance.clone().close_later("it is no longer needed"),
                 }
@@ -280,10 +282,18 @@ impl Core {
             };
             call
         };
-        if let Some(lease) = Lease::new(&self.pool, instance.clone()) {
-            // If that call has left meanwhile, the connection comes back here.
-            let _ = call.send(Lent { core: self.clone(), lease, key, is_used: false });
-        }
+        // If that call has left meanwhile, the connection comes back here.
+        let _ = call.send(Lent { core: self.clone(), lease, key, is_used: false });
+    }
+
+    /// Whether a call waits for a connection of this kind.
+    fn is_wanted(&self, key: &str) -> bool {
+        lock(&self.lent).get(key).is_some_and(|spare| spare.calls.iter().any(|call| !call.is_closed()))
+    }
+
+    /// Whether each connection is for one call.
+    fn is_for_one_call(&self) -> bool {
+        matches!(self.pool.options.isolation, Isolation::Session | Isolation::Fresh)
     }
 
     /// Opens a connection to lend. If its call has another one by then, it is lent to the next one.
@@ -295,10 +305,13 @@ impl Core {
             let mut opening = pin!(open_for_calls(&core.pool, &who, &has_begun));
             let opened = tokio::select! {
                 biased;
-                () = done.closed() => match has_begun.load(Ordering::Relaxed) {
-                    true => opening.await,
-                    false => return,
-                },
+                () = done.closed() => {
+                    let is_needed = !core.is_for_one_call() || core.is_wanted(&key);
+                    match has_begun.load(Ordering::Relaxed) && is_needed {
+                        true => opening.await,
+                        false => return,
+                    }
+                }
                 opened = opening.as_mut() => opened,
             };
             let _ = done.send(opened.map(|lease| Lent { core: core.clone(), lease, key, is_used: false }));
@@ -339,29 +352,30 @@ impl Core {
         if std::mem::replace(&mut lock(&self.lent).entry(key.clone()).or_default().filling, true) {
             return;
         }
+        // One more for this call, which takes what is ready or opens its own.
+        let most = self.pool.options.warm.saturating_add(1);
         let core = Arc::downgrade(self);
         tokio::spawn(async move {
-            loop {
+            for _ in 0..most {
                 let Some(core) = core.upgrade() else { return };
-                {
+                let ready = {
                     let mut lent = lock(&core.lent);
                     let spare = lent.entry(key.clone()).or_default();
                     spare.ready.retain(|one| one.lost().is_none());
-                    // One for this call, which takes what is ready or opens its own.
-                    if spare.ready.len() > core.pool.options.warm || core.pool.is_full() {
-                        spare.filling = false;
-                        return prune(&mut lent);
-                    }
+                    spare.ready.len()
+                };
+                if ready >= most || core.pool.is_full() {
+                    break;
                 }
                 match open_for_calls(&core.pool, &who, &AtomicBool::new(false)).await {
                     Ok(lease) => core.hand_on(lease.instance(), key.clone()),
-                    Err(_) => {
-                        let mut lent = lock(&core.lent);
-                        lent.entry(key.clone()).or_default().filling = false;
-                        return prune(&mut lent);
-                    }
+                    Err(_) => break,
                 }
             }
+            let Some(core) = core.upgrade() else { return };
+            let mut lent = lock(&core.lent);
+            lent.entry(key).or_default().filling = false;
+            prune(&mut lent);
         });
     }
 }
@@ -446,8 +460,7 @@ impl Drop for Lent {
         if instance.lost().is_some() {
             return;
         }
-        let is_once = matches!(self.core.pool.options.isolation, Isolation::Session | Isolation::Fresh);
-        if is_once && self.is_used {
+        if self.is_used && self.core.is_for_one_call() {
             return instance.clone().close_later("it was opened for a single call");
         }
         if instance.is_spoiled() {

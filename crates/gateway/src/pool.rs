@@ -181,7 +181,11 @@ impl Pool {
             _ => match tokio::time::timeout_at(late, self.turns.acquire()).await {
                 Ok(Ok(turn)) => Some(turn),
                 Ok(Err(_)) => return Err(ended()),
-                Err(_) => return Err(self.full()),
+                Err(_) => {
+                    return Err(
+                        Refusal::unavailable("no connection to the upstream was free in time").retry_after(1_000)
+                    );
+                }
             },
         };
         self.open_before(late, Home::Client, who, has_begun).await
@@ -225,6 +229,11 @@ impl Pool {
                     tracing::debug!(revision = raw.agreed.features.revision.as_str(), "connected to the upstream");
                     instance.open(raw);
                     self.keep(&instance);
+                    // The others may have been closed before it was one of them.
+                    if self.end.is_closed() {
+                        instance.clone().close_later("the bridge is shutting down");
+                        return Err(ended());
+                    }
                     return Ok(instance);
                 }
                 Err(error) => {

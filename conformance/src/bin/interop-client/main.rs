@@ -17,6 +17,7 @@ use host::Host;
 use linchpin::client::Connection;
 use linchpin::prelude::*;
 use linchpin::transport::Child;
+use linchpin::types::version::Revision;
 use recording::Recording;
 use serde_json::json;
 use std::process::ExitCode;

@@ -248,6 +248,25 @@ async fn many_short_calls_at_once_open_few_connections() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_more_connections_are_opened_in_advance_than_was_said() {
+    for warm in [1, 4, 9] {
+        let count = Arc::<AtomicUsize>::default();
+        let server = Arc::new(in_process(curious().into_shared().unwrap()));
+        let mut client = client(bridge(Arc::new(Slow(server, count.clone())), |options| {
+            options.isolation = Isolation::Fresh;
+            options.warm = warm;
+            options.upstream = revisions(false);
+        }));
+        said(&mut client, &call(1, ABLE).replace(r#""t""#, r#""form""#)).await;
+        assert!(json_of(&mut client).await["result"]["inputRequests"].is_object());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let count = count.load(Ordering::SeqCst);
+        // One to learn the upstream's revision, one for the call, and those that wait.
+        assert!((warm + 2..=warm + 4).contains(&count), "{warm} in advance: {count} connections");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_take_turns_when_there_may_be_no_more_connections() {
     let count = forty(|options| options.instances_max = 2).await;
