@@ -1,8 +1,8 @@
 //! Puts a server behind another transport and another revision.
 //!
 //! A [`Bridge`] is a [`Service`](linchpin_core::Service) whose calls are calls of an *upstream*: any server that a
-//! [`Connector`](linchpin_core::Connector) reaches. It is served like a server, on any transport. Arguments and results are
-//! forwarded as the bytes that were received; ids and progress tokens are the bridge's own, so that those of different clients do
+//! [`Connector`](linchpin_core::Connector) reaches. It is served like a server, on any transport. Between
+//! sides of the same era, arguments and results are forwarded as the bytes that were received; ids and progress tokens are the bridge's own, so that those of different clients do
 //! not collide.
 //!
 //! ```no_run

@@ -22,13 +22,15 @@ pub enum Isolation {
     Auto,
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.
     Shared,
-    /// Like [`Isolation::Auto`], but each stateless request over HTTP has its own connection.
+    /// Like [`Isolation::Auto`], but each stateless request over HTTP has its own connection, except `server/discover` and
+    /// streams of changes, which share one; a client on a pipe always has one connection.
     Session,
     /// Clients of one principal share a connection; without authentication, all clients do. Requests of the upstream are sent
     /// to the client of the latest call.
     User,
-    /// Each call has its own connection, which is then reused for calls of clients with the same capabilities. Requests
-    /// that open a session, subscriptions and log levels share one connection.
+    /// Each call has its own connection, which is then reused for calls of the same principal with the same revision and
+    /// capabilities. Requests that open a session, `server/discover`, streams of changes, subscriptions and log levels share
+    /// one connection for each revision of clients.
     Call,
     /// Like [`Isolation::Call`], but connections are never reused: the next ones are opened in advance.
     Fresh,
@@ -56,13 +58,14 @@ pub struct BridgeOptions {
     /// meanwhile take whichever is free first: one that was opened, or one whose call has ended. Default 4. Without effect
     /// with [`Isolation::Session`] and [`Isolation::Fresh`], where no other call gets the connection.
     pub opening_max: usize,
-    /// The number of spare connections for each kind of client. Default 1. For [`Isolation::Fresh`] they are opened in advance.
+    /// The number of spare connections that [`Isolation::Fresh`] opens in advance for each kind of client. Default 1. Where
+    /// connections are reused, up to four of a kind, or `warm` + 1 if that is more, stay open between calls.
     pub warm: usize,
     /// How long a connection without a call and without a subscription stays open, in milliseconds. Default 600,000; 0 keeps
     /// it open.
     pub idle_stop_ms: u64,
-    /// The maximum memory of a child process and its descendants, in bytes. A process above it is stopped once it has no call,
-    /// and started again for the next call; while it has a call, a warning is logged. Checked every two seconds, on Linux.
+    /// The maximum memory of a child process and its descendants, in bytes. A process above it is stopped as soon as it has
+    /// no call, subscription or stream of changes, and started again for the next call; while it has a call, a warning is logged. Checked every two seconds, on Linux.
     /// Default 0: no limit.
     pub memory_bytes_max: u64,
     /// How long a call may take without progress or requests to the client, in milliseconds. Default 600,000; 0 means
