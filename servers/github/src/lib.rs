@@ -90,7 +90,7 @@ linchpin_kit::options! {
     pub struct Config: "MCP_GITHUB" then settle {
         /// Work with this repository only: `owner/name`. May be repeated.
         pub repositories: Vec<String> = Vec::new() => flag::repeated("OWNER/NAME", ',').named("repo"),
-        /// Leave out issues, pull requests and comments of users without push access to the repository.
+        /// Leave out issues, pull requests and comments of users who are not owners, members or collaborators.
         pub lockdown: bool = false => flag::switch(),
         /// Allow writing to public repositories after reading private ones in the same session.
         pub allow_cross_visibility: bool = false => flag::switch(),

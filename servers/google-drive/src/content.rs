@@ -153,6 +153,9 @@ pub(crate) async fn download(rest: &Rest, args: Args) -> Result<Answer, ToolErro
         }
         part = next;
     }
+    if let Some(size) = file.size.filter(|size| long && written < *size) {
+        return Err(ToolError::new(format!("Google Drive sent {written} of {size} bytes; try again")));
+    }
     unfinished.0 = None;
     Ok(json!({ "path": path.display().to_string(), "bytes": written, "mimeType": file.media_type }).into())
 }

@@ -277,13 +277,13 @@ impl Call {
         Call { spec: self.spec.destructive(), ..self }
     }
 
-    /// Says that a repeated call is another one, although it is a PUT or PATCH. It is never retried.
+    /// Says that a repeated call is another one, although it is a PUT or PATCH.
     #[must_use]
     pub const fn once(self) -> Call {
         Call { spec: ToolSpec { idempotent: false, ..self.spec }, ..self }
     }
 
-    /// Says that a repeated call adds nothing, although it is a POST. It is not retried.
+    /// Says that a repeated call adds nothing, although it is a POST.
     #[must_use]
     pub const fn again(self) -> Call {
         Call { spec: self.spec.idempotent(), ..self }

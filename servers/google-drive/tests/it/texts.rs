@@ -131,6 +131,18 @@ async fn a_long_file_is_downloaded_in_parts_under_a_name_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_file_that_ends_too_early_is_an_error_and_is_not_kept() {
+    let content: &'static [u8] = vec![7; 200_000].leak();
+    let about = json!({ "name": "short.bin", "mimeType": "application/zip", "size": "250000" });
+    let (site, _) = holding(about, content).await;
+    let config = suite().config(&site).with(|config| config.body_bytes_max = 60_000);
+    let connection = suite().connect(config).await;
+    let told = call(&connection, "gdrive_download", json!({ "file_id": "1Zip" })).await;
+    assert!(told.failed && told.text.contains("200000 of 250000 bytes"), "{}", told.text);
+    assert!(!DOWNLOADS.join("short.bin").exists());
+}
+
+#[tokio::test]
 async fn a_missing_scope_is_told_with_what_to_do() {
     let said = json!({ "error": { "code": 403, "message": "Insufficient", "errors": [{ "reason": "insufficientPermissions" }] } });
     let site = Site::saying(json(403, "", &said)).await;
