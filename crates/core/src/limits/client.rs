@@ -56,7 +56,7 @@ pub struct ClientMessageLimits {
     pub frame_bytes_max: usize,
     /// Deepest nesting of objects and arrays in a message, at most 127. Default 100.
     pub depth_max: usize,
-    /// Messages in one JSON-RPC batch (revision 2025-03-26 only). Default 64.
+    /// Messages in one JSON-RPC batch, which is accepted in every revision. Default 64.
     pub per_batch_max: usize,
     /// Notifications queued for a slow handler or stream. Default 1,024; beyond that, the oldest are dropped and
     /// counted.
@@ -88,7 +88,8 @@ pub struct ClientCallLimits {
     /// How long a host waits for the end of a task. Default 3,600,000 (an hour); 0 means no timeout. After the timeout the task
     /// continues to run.
     pub task_ms_max: u64,
-    /// Bytes of results kept in the response cache. Default 16 MiB.
+    /// Bytes of results kept in the response cache of a connection. Default 16 MiB. The cache is emptied for a result that no
+    /// longer fits.
     pub cache_bytes_max: usize,
 }
 
@@ -155,9 +156,9 @@ impl Default for ClientRoundTripLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientListLimits {
-    /// Pages fetched for a whole list. Default 1,000.
+    /// Pages fetched for a whole list. Default 1,000. A longer list is an error; a list of tasks is truncated.
     pub pages_max: usize,
-    /// Items collected for a whole list. Default 100,000.
+    /// Items collected for a whole list. Default 100,000. A longer list is an error; a list of tasks is truncated.
     pub items_max: usize,
 }
 

@@ -198,7 +198,8 @@ impl Default for ListLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {
-    /// Concurrent `subscriptions/listen` streams of the whole server. Default 8,192.
+    /// Default 8,192. The sum of this and [`SessionLimits::concurrent_max`] is the limit of `subscriptions/listen` streams and
+    /// sessions of the whole server together. The next stream is rejected.
     pub streams_max: usize,
     /// Concurrent `subscriptions/listen` streams of one pipe. Default 128. The next is rejected immediately. They do
     /// not count as calls.
@@ -252,8 +253,8 @@ impl Default for SessionLimits {
     }
 }
 
-/// The [`tasks`](Limits::tasks) of a server: how many, how long, and what each keeps. An owner is a principal, or all clients
-/// without one.
+/// The [`tasks`](Limits::tasks) of a server: how many, how long, and what each keeps. An owner is a principal; without
+/// authentication, all pipes together are one owner, and all HTTP clients together another.
 ///
 /// ```
 /// # use linchpin_core::limits::Limits;
@@ -272,14 +273,14 @@ pub struct TaskLimits {
     /// The longest time to live that a client may request (2025-11-25 only). Default 86,400,000 (a day). A longer one is
     /// reduced to it.
     pub ttl_ms_max: u64,
-    /// Running tasks of one owner. Default 32. Beyond that, a call that must become a task is rejected, and a call that may
-    /// become a task returns its result directly.
+    /// Running tasks of one owner in this process, and calls that may still become tasks. Default 32. Beyond that, a call that
+    /// must become a task is rejected, and a call that may become a task returns its result directly.
     pub running_per_owner_max: usize,
-    /// Running tasks of this process. Default 1,024.
+    /// The same for all owners together. Default 1,024.
     pub running_max: usize,
     /// Tasks of one owner that are kept, ended ones included. Default 1,000. Beyond that, the oldest ended task is deleted.
     pub kept_per_owner_max: usize,
-    /// Tasks that are kept in total. Default 10,000.
+    /// Tasks of all owners that are kept, as far as this process has made or found them. Default 10,000.
     pub kept_max: usize,
     /// Open input requests of one task. Default 16. The next is an error in the handler.
     pub input_requests_open_max: usize,
@@ -287,7 +288,8 @@ pub struct TaskLimits {
     pub answers_per_update_max: usize,
     /// Bytes of all input responses of one task. Default 4 MiB.
     pub answer_bytes_max: usize,
-    /// Steps of one task that are stored by `Cx::memoize`. Default 4,096. The task fails at the next one.
+    /// Steps of one task that are stored by `Cx::memoize`, and its input requests, each. Default 4,096. The task fails at the
+    /// next step; the next input request is an error in the handler.
     pub steps_max: usize,
     /// Bytes of the results of those steps. Default 4 MiB.
     pub step_bytes_max: usize,
@@ -297,7 +299,8 @@ pub struct TaskLimits {
     pub result_bytes_max: usize,
     /// How long a task waits for an answer before it is suspended. Default 60,000; 0 means never. A suspended task takes no
     /// memory: its handler is dropped, and started again once there is an answer. Only `resumable` tasks in a store that
-    /// outlives the process are suspended, between two steps, and not by the process that made them in a session.
+    /// outlives the process are suspended, between two steps, and not by the process that made them in a session. With
+    /// `Tasks::cancel_on_revoke`, none is.
     pub suspend_ms: u64,
     /// Longest `statusMessage`. Default 1 KiB. A longer one is truncated.
     pub status_bytes_max: usize,
