@@ -364,7 +364,7 @@ pub struct ConnectionLimits {
     /// request at a time, bodies and responses up to 16 KiB are not counted. Default 256 MiB. Beyond that, requests get
     /// status 503, and a stream ends if there is no room for its next message.
     pub memory_bytes_max: usize,
-    /// Largest size of a request's headers, in bytes. Default 32 KiB; at least 8 KiB.
+    /// Largest size of a request's headers, in bytes. Default 32 KiB.
     pub header_bytes_max: usize,
     /// Time to read a request's headers. Default 15,000.
     pub header_read_ms_max: u64,
