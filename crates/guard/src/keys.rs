@@ -142,6 +142,9 @@ impl Keys {
     pub fn file(path: impl Into<PathBuf>) -> Result<Keys, KeysError> {
         let path = path.into();
         let (keys, stamp) = read(&path)?;
+        if keys.is_empty() {
+            return Err(KeysError(format!("keys cannot be read from {}: {NO_KEY}", path.display())));
+        }
         let file = Watched { path, seen: Mutex::new((0, stamp)) };
         Ok(Keys(Arc::new(Inner { known: RwLock::new(Arc::new(keys)), file: Some(file) })))
     }
@@ -278,14 +281,22 @@ fn read(path: &Path) -> Result<(BTreeMap<String, Key>, Option<Stamp>), KeysError
     let failed = |error: &dyn fmt::Display| KeysError(format!("keys cannot be read from {}: {error}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|e| failed(&e))?;
     let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
-    Ok((parse(&text).map_err(|e| failed(&e))?, Some(stamp(&metadata))))
+    Ok((entries(&text).map_err(|e| failed(&e))?, Some(stamp(&metadata))))
 }
 
+const NO_KEY: &str = "there is no key in it; `linchpin auth key new NAME` makes one";
+
 fn parse(text: &str) -> Result<BTreeMap<String, Key>, KeysError> {
-    let entries: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| KeysError(e.message().to_owned()))?;
-    if entries.is_empty() {
-        return Err(KeysError("there is no key in it; `linchpin auth key new NAME` makes one".to_owned()));
+    let keys = entries(text)?;
+    if keys.is_empty() {
+        return Err(KeysError(NO_KEY.to_owned()));
     }
+    Ok(keys)
+}
+
+/// The keys in a file, which may have lost its last one.
+fn entries(text: &str) -> Result<BTreeMap<String, Key>, KeysError> {
+    let entries: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| KeysError(e.message().to_owned()))?;
     entries.into_iter().map(|(name, entry)| key(&name, &entry).map(|key| (name, key))).collect()
 }
 
@@ -416,6 +427,8 @@ mod tests {
         assert!(keys.find(b.token.expose(), 3).is_ok());
         std::fs::write(&path, format!("# only b\n{}", b.entry)).unwrap();
         assert!(keys.find(a.token.expose(), 4).is_err() && keys.find(b.token.expose(), 4).is_ok());
+        std::fs::write(&path, "# nobody any more\n").unwrap();
+        assert!(keys.find(b.token.expose(), 5).is_err());
     }
 
     proptest! {

@@ -37,7 +37,10 @@ pub(crate) async fn login(shared: &Shared, incoming: &Incoming) -> Answer {
     match check(shared, incoming, &name, password).await {
         Err(Away) => away(shared),
         Ok(false) => {
-            Entry { item: &name, ..Entry::new("login", "refused", incoming.from) }.write();
+            // A name that nobody has may be a password in the wrong field.
+            let is_known = shared.config.users_file().is_some_and(|file| file.users().has(&name));
+            let item = if is_known { &name } else { "" };
+            Entry { item, ..Entry::new("login", "refused", incoming.from) }.write();
             form_page(shared, &open, Some("Wrong name or password. Try again in a moment."))
         }
         Ok(true) => {

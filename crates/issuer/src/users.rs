@@ -231,6 +231,11 @@ impl UserTable {
         }))
     }
 
+    /// Whether there is a user of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.users.contains_key(name)
+    }
+
     /// Whether a password is that of a user. It takes as long for a name that nobody has.
     pub(crate) async fn knows(self: Arc<Self>, name: String, password: Secret) -> bool {
         let Ok(_turn) = TURNS.acquire().await else { return false };

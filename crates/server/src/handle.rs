@@ -261,7 +261,7 @@ impl fmt::Debug for Handle {
 macro_rules! kind {
     ($(#[$doc:meta])* $name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal
      $(#[$replace:meta])*) => {
-        #[doc = concat!("The ", $what, "s of a server. Changes take effect at once; subscribers are notified once.")]
+        #[doc = concat!("The ", $what, "s of a server. Changes take effect at once, and subscribers are notified.")]
         ///
         /// An unknown name is an error, [`ChangeError::Unknown`].
         ///

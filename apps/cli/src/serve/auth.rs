@@ -150,6 +150,17 @@ impl AuthArgs {
         }))
     }
 
+    /// Refuses scopes of tools, for a command that does not know its tools.
+    #[cfg(feature = "client")]
+    pub(crate) fn without_scopes(&self) -> Result<(), Failure> {
+        if self.scopes.is_none() && self.tool_scope.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::usage("--scopes and --tool-scope work with `linchpin serve` only").hint(
+            "here every key and every token may call every tool; --no-tools of `linchpin bridge` hides tools from all",
+        ))
+    }
+
     /// Returns the gate for a server at this address. `None` if everybody may use it.
     pub(crate) fn protection(
         &self,

@@ -34,6 +34,17 @@ fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
         let (code, out, err) = run(home.path(), &[&["serve", "memory"], words].concat());
         assert!(code == Some(2) && out.is_empty() && err.contains(says), "109: {words:?}: {code:?} {err}");
     }
+    std::fs::write(home.path().join("t.jsonl"), "").unwrap();
+    for command in [&["replay", "t.jsonl"][..], &["bridge", "http://127.0.0.1:1/mcp"]] {
+        for (words, says) in [
+            (&["--http", "0.0.0.0:0"][..], "--no-auth-i-know"),
+            (&["--http", "127.0.0.1:0", "--auth", "token", "--scopes", "auto"], "`linchpin serve` only"),
+            (&["--http", "127.0.0.1:0", "--auth", "token", "--tool-scope", "x=y"], "`linchpin serve` only"),
+        ] {
+            let (code, _, err) = run(home.path(), &[command, words].concat());
+            assert!(code == Some(2) && err.contains(says), "{command:?} {words:?}: {code:?} {err}");
+        }
+    }
     let mut open = command(program(), home.path());
     let open = open.args(["serve", "memory", "--http", "0.0.0.0:0", "--no-auth-i-know"]);
     assert!(Served::start(open).stopped().contains("without authentication"));

@@ -174,7 +174,10 @@ async fn write_end(live: &Live, end: &End, message: Option<&str>) -> Result<(), 
         }
         let change = match end {
             End::Result(_) => record.state.apply(&Event::Complete { tool_failed: failure.is_some() }, now),
-            End::Error(json) => record.state.apply(&Event::Fail(&error_parts(json.get()).1), now),
+            End::Error(json) => {
+                let why = error_parts(json.get()).1;
+                record.state.apply(&Event::Fail(cut(&why, live.storage.limits.tasks.status_bytes_max)), now)
+            }
         };
         if change == Change::Ended {
             record.end = Some(kept.clone());

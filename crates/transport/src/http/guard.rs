@@ -26,13 +26,14 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// `hosts`: `None` for the loopback names. `origins`: `None` for pages from the same machine.
+    /// `hosts`: `None` for the loopback names; `bound` are allowed too. `origins`: `None` for pages from the same machine.
     pub(crate) fn new(any_host: bool, hosts: Option<&[String]>, bound: &[String], origins: Option<&[String]>) -> Guard {
         let lower = |s: &String| s.trim().trim_end_matches('/').to_ascii_lowercase().into_boxed_str();
-        let hosts = (!any_host).then(|| match hosts {
+        let named = || match hosts {
             Some(list) => list.iter().map(lower).collect(),
-            None => LOOPBACK.iter().map(|s| Box::from(*s)).chain(bound.iter().map(lower)).collect(),
-        });
+            None => LOOPBACK.iter().map(|s| Box::from(*s)).collect::<Vec<_>>(),
+        };
+        let hosts = (!any_host).then(|| named().into_iter().chain(bound.iter().map(lower)).collect());
         Guard {
             hosts,
             origins: origins.unwrap_or_default().iter().map(lower).collect(),
@@ -206,6 +207,11 @@ mod tests {
         ] {
             assert_eq!(check(&guard, host, origin), fine, "Host {host:?}, Origin {origin:?}");
         }
+        // Names that are allowed are allowed besides the bound address.
+        let named = Guard::new(false, Some(&["mcp.example".into()]), &["192.168.0.9".into()], None);
+        assert!(
+            check(&named, "mcp.example", "") && check(&named, "192.168.0.9:1", "") && !check(&named, "localhost", "")
+        );
     }
 
     #[test]

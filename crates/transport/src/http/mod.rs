@@ -86,8 +86,8 @@ pub struct HttpOptions {
     /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`. A missing `/` at its
     /// beginning is added.
     pub path: Option<String>,
-    /// Hosts allowed in the `Host` header, with or without a port. Default `None`: `localhost`, `127.0.0.1`, `[::1]`, and
-    /// the bound address unless it is unspecified (such as `0.0.0.0`).
+    /// Hosts allowed in the `Host` header, with or without a port, besides the bound address (unless that is unspecified,
+    /// such as `0.0.0.0`). Default `None`: `localhost`, `127.0.0.1` and `[::1]`.
     pub allowed_hosts: Option<Vec<String>>,
     /// Allows any `Host`. Default `false`. Only for servers behind a proxy that checks the header.
     pub any_host: bool,

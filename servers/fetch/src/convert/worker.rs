@@ -5,7 +5,6 @@
 //! (`linchpin_process::Confined`), and the server survives whatever it does. Text and JSON are converted in the server.
 //!
 //! In both directions a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
-//! Both ways a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
 use super::job::{Caps, ELSEWHERE, Failure, FailureKind, Job, RAW, Rendered};
 use super::kind::Kind;

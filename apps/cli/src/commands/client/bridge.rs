@@ -217,6 +217,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     if let Some(why) = target.missing.as_ref().filter(|_| args.place.clients() != Clients::Parent) {
         return Err(Failure::new(format!("cannot connect: {why}")).exit(Exit::Unreachable));
     }
+    args.auth.without_scopes()?;
     args.place.guard(&args.auth)?;
     if args.upstream.isolation == Shares::User && args.place.is_public() {
         let why =

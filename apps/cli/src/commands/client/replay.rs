@@ -3,6 +3,7 @@
 use crate::fail::Failure;
 use crate::record::replay;
 use crate::record::transcript::Transcript;
+use crate::serve::auth::AuthArgs;
 use crate::serve::paste::Card;
 use crate::serve::place::PlaceArgs;
 use clap::Args;
@@ -16,9 +17,14 @@ pub(crate) struct ReplayArgs {
 
     #[command(flatten)]
     place: PlaceArgs,
+
+    #[command(flatten)]
+    auth: AuthArgs,
 }
 
-pub(crate) fn run(args: ReplayArgs) -> Result<(), Failure> {
+pub(crate) fn run(mut args: ReplayArgs) -> Result<(), Failure> {
+    args.auth.without_scopes()?;
+    args.place.guard(&args.auth)?;
     let service = replay::service(Transcript::read(&args.file)?)?;
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let file = std::fs::canonicalize(&args.file).unwrap_or(args.file).display().to_string();
