@@ -20,6 +20,8 @@ pub(crate) struct Cache {
 struct State {
     kept: HashMap<Key, Kept>,
     bytes: usize,
+    /// How often something was invalidated.
+    changes: u64,
 }
 
 /// The key of a result: the method and a cursor or URI.
@@ -47,8 +49,14 @@ impl Cache {
         state.kept.get(key).filter(|kept| kept.until > Instant::now()).map(|kept| kept.result.clone())
     }
 
-    /// Stores a result (its JSON text) for `ttl_ms`. Does nothing if it is too large.
-    pub(crate) fn put(&self, key: Key, result: &str, ttl_ms: u64) {
+    /// To be called before a result is asked for: see [`put`](Self::put).
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.state).changes
+    }
+
+    /// Stores a result (its JSON text) for `ttl_ms`. Does nothing if it is too large, or if something was invalidated since
+    /// there were so many changes: the result may be older.
+    pub(crate) fn put(&self, key: Key, result: &str, ttl_ms: u64, changes: u64) {
         // A copy, because a slice of the message would keep all of it alive.
         let size = result.len() + key.which.len() + 64;
         if ttl_ms == 0 || size > self.bytes_max {
@@ -56,6 +64,9 @@ impl Cache {
         }
         let now = Instant::now();
         let mut state = lock(&self.state);
+        if state.changes != changes {
+            return;
+        }
         state.remove(&key);
         if state.bytes + size > self.bytes_max {
             state.retain(|_, kept| kept.until > now);
@@ -71,6 +82,7 @@ impl Cache {
     /// Invalidates the results that a change affects.
     pub(crate) fn changed(&self, change: &Change) {
         let mut state = lock(&self.state);
+        state.changes += 1;
         if state.kept.is_empty() {
             return;
         }
@@ -84,11 +96,15 @@ impl Cache {
 
     /// Invalidates all results of a method.
     pub(crate) fn forget(&self, method: &str) {
-        lock(&self.state).retain(|key, _| key.method != method);
+        let mut state = lock(&self.state);
+        state.changes += 1;
+        state.retain(|key, _| key.method != method);
     }
 
     pub(crate) fn clear(&self) {
-        lock(&self.state).retain(|_, _| false);
+        let mut state = lock(&self.state);
+        state.changes += 1;
+        state.retain(|_, _| false);
     }
 }
 
@@ -116,10 +132,10 @@ mod tests {
     #[test]
     fn answers_are_kept_while_fresh_until_a_change_and_within_the_bytes() {
         let cache = Cache::new(1_000);
-        cache.put(key("tools/list", ""), "{1}", 60_000);
-        cache.put(key("tools/list", "c"), "{2}", 60_000);
-        cache.put(key("resources/read", "a:b"), "{3}", 60_000);
-        cache.put(key("prompts/list", ""), "{4}", 0);
+        cache.put(key("tools/list", ""), "{1}", 60_000, cache.changes());
+        cache.put(key("tools/list", "c"), "{2}", 60_000, cache.changes());
+        cache.put(key("resources/read", "a:b"), "{3}", 60_000, cache.changes());
+        cache.put(key("prompts/list", ""), "{4}", 0, cache.changes());
         let has = |method, which: &str| cache.get(&key(method, which)).is_some();
         assert!(has("tools/list", "") && has("tools/list", "c") && has("resources/read", "a:b"));
         assert!(!has("prompts/list", ""), "a lifetime of nothing");
@@ -127,12 +143,14 @@ mod tests {
         assert!(has("resources/read", "a:b"));
         cache.changed(&Change::Updated("a:b".into()));
         assert!(!has("resources/read", "a:b") && has("tools/list", ""));
+        let before = cache.changes();
         cache.changed(&Change::Tools);
+        cache.put(key("tools/list", ""), "{1}", 60_000, before);
         assert!(!has("tools/list", "") && !has("tools/list", "c"));
-        cache.put(key("resources/read", "big"), &"x".repeat(2_000), 60_000);
+        cache.put(key("resources/read", "big"), &"x".repeat(2_000), 60_000, cache.changes());
         assert!(!has("resources/read", "big"));
         for n in 0..100 {
-            cache.put(key("resources/read", &n.to_string()), &"x".repeat(100), 60_000);
+            cache.put(key("resources/read", &n.to_string()), &"x".repeat(100), 60_000, cache.changes());
             assert!(lock(&cache.state).bytes <= 1_000);
         }
         assert!(has("resources/read", "99"));

@@ -54,6 +54,11 @@ impl ConnectionState {
             self.restarts.store(n, Ordering::Relaxed);
         }
         let live = negotiate::open(self).await?;
+        if self.is_closed() {
+            // Closed meanwhile: nobody else closes this one.
+            live.link.close().await;
+            return Err(Error::closed());
+        }
         if again.is_some() {
             supervise::restore(self, &live).await;
         }

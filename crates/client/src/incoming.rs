@@ -194,8 +194,9 @@ fn custom(core: &ConnectionState, method: &str, message: &Message) {
 
 fn changed(core: &ConnectionState, change: Change, message: &Message) {
     let listen = number(message, message.params().claims.subscription);
+    // First: whoever hears of it reads anew.
+    report(core, change.clone());
     lock(&core.listeners).changed(&change, listen);
-    report(core, change);
 }
 
 /// A number of this side, in whatever spelling the server repeats it.

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::request_parts::Round;
 use crate::request_parts::{Options, RequestParts};
 use crate::result::unexpected;
+use linchpin_core::json::Scanner;
 use linchpin_types::prompt::Prompt;
 use linchpin_types::resource::{Resource, ResourceTemplate};
 use linchpin_types::tool::Tool;
@@ -194,6 +195,7 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
     }
     let limit = core.config.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
+    let changes = core.cache.changes();
     let response = core.exchange(&request, &options, &Round::default()).await;
     if cursor.is_some() && response.as_ref().is_err_and(|error| error.rpc().is_some()) {
         // The cursor is from a list that no longer exists, and so are the pages before it.
@@ -201,7 +203,7 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
     }
     let response = response?;
     let page = read(core, response.text())?;
-    core.cache.put(key, response.text(), response.ttl_ms());
+    core.cache.put(key, response.text(), response.ttl_ms(), changes);
     Ok(page)
 }
 
@@ -209,15 +211,23 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
 fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Raw {
+    struct Raw<'a> {
         #[serde(default)]
         next_cursor: Option<String>,
-        #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default)]
-        items: Vec<Box<RawValue>>,
+        #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default, borrow)]
+        items: Option<&'a RawValue>,
     }
-    let raw: Raw = serde_json::from_str(json).map_err(|e| unexpected(&format!("the answer to {}", T::METHOD), e))?;
-    let (mut items, mut refused) = (Vec::with_capacity(raw.items.len()), Vec::new());
-    for item in &raw.items {
+    let wrong = |e: serde_json::Error| unexpected(&format!("the answer to {}", T::METHOD), e);
+    let raw: Raw<'_> = serde_json::from_str(json).map_err(wrong)?;
+    let all = raw.items.map_or("[]", RawValue::get);
+    // Before anything is kept of them: the smallest take two bytes of the message.
+    let most = core.config.limits.lists.items_max;
+    if elements(all) > most {
+        return Err(too_many::<T>(most));
+    }
+    let all: Vec<&RawValue> = serde_json::from_str(all).map_err(wrong)?;
+    let (mut items, mut refused) = (Vec::with_capacity(all.len()), Vec::new());
+    for item in all {
         let read = serde_json::from_str::<T>(item.get()).map_err(|e| format!("it cannot be read: {e}"));
         match read.and_then(|item| item.learn(&Known(core))) {
             Ok(item) => items.push(item),
@@ -234,6 +244,21 @@ fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
     let empty_leads_on = core.latest().is_some_and(|live| live.agreed.features.empty_cursors);
     let next_cursor = raw.next_cursor.filter(|cursor| empty_leads_on || !cursor.is_empty());
     Ok(Page { items, refused, next_cursor })
+}
+
+/// How many elements an array has. Of something else, none.
+fn elements(json: &str) -> usize {
+    let mut count = 0;
+    let _ = Scanner::new(json, usize::MAX).array(&mut |element| {
+        count += 1;
+        element.value().map(drop)
+    });
+    count
+}
+
+fn too_many<T: Listed>(most: usize) -> Error {
+    let why = format!("{} goes on past {most} items (lists.items_max)", T::METHOD);
+    Error::new(ErrorKind::InvalidResponse, why)
 }
 
 /// The first of these members that it has.
@@ -255,9 +280,8 @@ pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listin
         number += 1;
         listing.items.extend(page.items);
         listing.refused.extend(page.refused);
-        if listing.items.len() > limits.lists.items_max {
-            let why = format!("{} goes on past {} items (lists.items_max)", T::METHOD, limits.lists.items_max);
-            return Err(Error::new(ErrorKind::InvalidResponse, why));
+        if listing.items.len() + listing.refused.len() > limits.lists.items_max {
+            return Err(too_many::<T>(limits.lists.items_max));
         }
         let Some(next) = page.next_cursor else { return Ok(listing) };
         if number >= limits.lists.pages_max || !seen.insert(next.clone()) {

@@ -93,14 +93,17 @@ fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
 pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter) -> Result<Changes> {
     let live = core.live().await?;
     let listener = listener(core, interests);
-    let limit = Duration::from_millis(core.config.limits.calls.run_ms_max.max(1));
+    let limit = core.config.limits.calls.run_ms_max;
     if live.agreed.features.listens {
         let key = lock(&core.listeners).add(&listener);
         let changes = Changes { core: core.clone(), key, listener: listener.clone() };
         start(core, key, &listener);
         let mut state = listener.state.subscribe();
         let settled = state.wait_for(|state| state.acknowledged || state.failed.is_some());
-        let settled = tokio::time::timeout(limit, settled).await.map_err(|_| Error::timeout(limit))?;
+        let settled = match Duration::from_millis(limit) {
+            Duration::ZERO => settled.await,
+            limit => tokio::time::timeout(limit, settled).await.map_err(|_| Error::timeout(limit))?,
+        };
         if let Some(why) = settled.ok().and_then(|state| state.failed.clone()) {
             return Err(why);
         }

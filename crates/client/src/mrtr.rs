@@ -58,6 +58,10 @@ pub(crate) async fn run(
                 }
             }
             Ok(response) if rounds && response.result_type == ResultType::InputRequired => {
+                // Nobody is asked for what is not sent any more.
+                if number == limit {
+                    break;
+                }
                 round = answer_all(core, &response).await?;
             }
             Ok(response) => return Ok((response, number)),

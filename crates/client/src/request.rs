@@ -249,11 +249,12 @@ impl<T: Received> Request<T> {
         if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
             return T::receive(ResultText::new(kept));
         }
+        let changes = core.cache.changes();
         let (response, rounds, task) = self.begin().await?;
         let Some(first) = task else {
             // Results that depend on input are never cached.
             if let Some(key) = self.cached.filter(|_| rounds == 0) {
-                core.cache.put(key, response.text(), response.ttl_ms());
+                core.cache.put(key, response.text(), response.ttl_ms(), changes);
             }
             return T::receive(response.into_text());
         };

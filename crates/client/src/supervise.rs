@@ -99,6 +99,7 @@ pub(crate) async fn restore(core: &Arc<ConnectionState>, live: &Arc<ActiveTransp
     let mut refused = Vec::new();
     for uri in uris {
         lock(&core.listeners).changed(&Change::Updated(uri.clone()), None);
+        report(core, Change::Updated(uri.clone()));
         let mut request = RequestParts::new("resources/subscribe");
         request.members.text("uri", &uri);
         if let Err(why) = listen::once(core, live, &request).await {

@@ -253,8 +253,16 @@ impl Config {
         Ok((url.origin().ascii_serialization(), url.path().trim_end_matches('/').to_owned()))
     }
 
-    /// Checks that rules say who may log in where anybody could.
+    /// Checks that rules say who may log in where anybody could, and reserve scopes that exist.
     pub(crate) fn check_rules(&self) -> Result<(), SetupError> {
+        // A mistyped scope would leave the one that was meant open to everybody.
+        let is_known = |scope: &&String| self.scopes.iter().any(|(known, _)| known == *scope);
+        if let Some(unknown) = self.grants.iter().flat_map(|(_, scopes)| scopes).find(|scope| !is_known(scope)) {
+            return Err(SetupError::new(format!(
+                "the scope {unknown} is reserved for some users (--grant), but is not one of this issuer's: \
+                 add it with scope(\"{unknown}\", …) (--scope), or correct it"
+            )));
+        }
         let Login::Upstream(upstream) = &self.login else { return Ok(()) };
         let place = upstream.place();
         match upstream.openness() {

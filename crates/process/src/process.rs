@@ -74,6 +74,15 @@ pub struct Process {
     secrets: Arc<Secrets>,
 }
 
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Once it has ended, what it left behind is seen to.
+        if self.exit.borrow().is_none() {
+            self.group.kill();
+        }
+    }
+}
+
 /// The exit status of a child process, or the error if it cannot be determined.
 ///
 /// # Example
@@ -263,4 +272,21 @@ pub fn exit_text(status: ExitStatus) -> String {
 #[cfg(not(unix))]
 pub fn exit_text(status: ExitStatus) -> String {
     status.code().map_or("has ended".to_owned(), |code| format!("exited with status {code}"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::Command;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_process_that_is_dropped_is_killed() {
+        let mut command = Command::new("sleep");
+        command.args.push("60".into());
+        let running = command.start(4096, |_| {}).unwrap();
+        let mut exit = running.process.exit.clone();
+        drop(running.process);
+        let ended = tokio::time::timeout(Duration::from_secs(20), exit.wait_for(Option::is_some)).await;
+        assert!(ended.is_ok_and(|ended| ended.is_ok()));
+    }
 }

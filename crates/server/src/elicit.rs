@@ -398,6 +398,8 @@ impl Cx {
         #[cfg(feature = "tasks")]
         if let Some(link) = self.link().filter(|link| link.mode != Mode::Later || link.task().is_some()) {
             let done = link.task().and_then(|task| task.step(key)).or_else(|| link.early_step(key));
+            // An earlier attempt may have been no task.
+            let done = done.or_else(|| self.round_trips().memos.get(key).cloned());
             if let Some(done) = done.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
                 return Ok(done);
             }

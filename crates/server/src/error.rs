@@ -280,7 +280,8 @@ impl Error {
                 let data = data.as_ref().map(Value::to_string);
                 out.error(*code, &self.to_string(), data.as_deref())
             }
-            _ => match self.downcast_ref::<ErrorObject>() {
+            // The cause of an internal error is nobody's business but the log's.
+            _ => match self.downcast_ref::<ErrorObject>().filter(|_| !matches!(self.kind(), Kind::Internal)) {
                 Some(object) => out.error(object.code, &object.message, object.data.as_deref().map(RawValue::get)),
                 None => out.error(code::INTERNAL_ERROR, &self.to_string(), None),
             },

@@ -539,6 +539,7 @@ impl Tools {
         self.registries.tools.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
+            next.target.name = to.into();
             next.hidden.push(name.into());
             next
         })?;
@@ -605,6 +606,7 @@ impl Prompts {
         self.registries.prompts.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
+            next.target.name = to.into();
             next.hidden.push(name.into());
             next
         })?;

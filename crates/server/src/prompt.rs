@@ -318,6 +318,9 @@ fn write(result: GetPromptResult, mut out: ResultWriter) -> Reply {
     if out.serialize(&messages).is_err() {
         return out.error(code::INTERNAL_ERROR, "the messages could not be written as JSON", None);
     }
+    if let Some(meta) = result.meta.and_then(|meta| serde_json::to_string(&meta).ok()) {
+        out.meta(meta[1..meta.len() - 1].as_bytes());
+    }
     out.finish(ReplyKind::Complete)
 }
 

@@ -265,6 +265,11 @@ impl<T: Item> Registry<T> {
         self.published.load()
     }
 
+    /// All items, the disabled ones included.
+    pub(crate) fn all(&self) -> Vec<Arc<Entry<T>>> {
+        self.lock().entries.values().map(|(entry, _)| entry.clone()).collect()
+    }
+
     fn publish(&self) {
         let working = self.lock();
         if !self.dirty.load(Ordering::Acquire) {

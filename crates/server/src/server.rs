@@ -712,7 +712,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// ```
     pub fn scopes_for_tools(self, scopes: impl Fn(&str, bool) -> Vec<String>) -> Self {
         let tools = &self.registries.tools;
-        for entry in &tools.snapshot().entries {
+        for entry in tools.all() {
             let def = &entry.item.def;
             let reads = def.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
             if !entry.item.access.has_scopes() {

@@ -170,8 +170,14 @@ impl AuthArgs {
         sse: bool,
     ) -> Result<Option<Protection>, Failure> {
         #[cfg(feature = "web")]
-        if self.issuer.store.is_given() && !self.auth.iter().any(|auth| matches!(auth, Auth::Login(_))) {
-            return Err(Failure::usage("--store and --key-file are for logins: add --auth login, or a provider"));
+        if !self.auth.iter().any(|auth| matches!(auth, Auth::Login(_))) {
+            if self.issuer.store.is_given() {
+                return Err(Failure::usage("--store and --key-file are for logins: add --auth login, or a provider"));
+            }
+            if self.issuer.has_rules() {
+                return Err(Failure::usage("--allow is for logins at a provider, and says nothing of tokens and keys")
+                    .hint("add the provider, for example --auth github; who gets tokens of --auth URL is up to that server"));
+            }
         }
         if self.auth.is_empty() {
             if clients == Clients::Anybody && !is_local(addr) && !self.no_auth_i_know {

@@ -66,6 +66,11 @@ pub(crate) struct IssuerArgs {
 }
 
 impl IssuerArgs {
+    /// Whether it was said who may log in.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.allow.is_empty()
+    }
+
     /// Returns the gate of a server at `url`, whose tools demand these scopes; `accept` says who else is let in.
     pub(crate) fn gate(
         &self,

@@ -439,3 +439,15 @@ async fn a_subscription_of_which_nothing_is_granted_is_an_error_that_names_it() 
         assert_eq!(heard.count("subscriptions/listen"), 1);
     }
 }
+
+#[tokio::test]
+async fn a_page_of_countless_items_is_refused_before_they_are_kept() {
+    for items in ["0,0,0,0", r#"{"name":"a","inputSchema":{"type":"object"}},0,0,[]"#] {
+        let client = modern().limits(|limits| limits.lists.items_max = 3);
+        let list = format!(r#"{{"resultType":"complete","tools":[{items}]}}"#);
+        let (c, _) = connect(client, opened(move |_, _| result(&list))).await;
+        let error = c.tools().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse);
+        assert!(error.to_string().contains("past 3 items (lists.items_max)"), "{error}");
+    }
+}

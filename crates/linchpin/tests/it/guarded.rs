@@ -236,11 +236,15 @@ async fn tools_get_scopes_by_what_they_do() {
         .tool(Tool::new("list", "").read_only(), || "")
         .tool("remove", || "")
         .tool(Tool::new("own", "").scopes(["own"]), || "")
-        .scopes_for_tools(|name, reads| vec![format!("{name}:{}", if reads { "read" } else { "write" })]);
+        .tool("later", || "");
+    server.tools().disable("later").unwrap();
+    let server =
+        server.scopes_for_tools(|name, reads| vec![format!("{name}:{}", if reads { "read" } else { "write" })]);
+    server.tools().enable("later").unwrap();
     let options = HttpOptions::default().with(|options| options.gate = Some(Arc::new(guard)));
     let service = server.into_service_with(options).unwrap();
     let mut caller = Caller::new(&service, MODERN, ada).await;
-    for (tool, scope) in [("list", "list:read"), ("remove", "remove:write"), ("own", "own")] {
+    for (tool, scope) in [("list", "list:read"), ("remove", "remove:write"), ("own", "own"), ("later", "later:write")] {
         let answer = caller.ask("tools/call", json!({ "name": tool })).await;
         assert_eq!(answer.body["error"]["data"]["requiredScopes"], json!([scope]), "{answer:?}");
     }

@@ -222,6 +222,10 @@ async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), F
     let Some(question) = state.input_requests.get(key) else {
         return Err(Failure::usage(format!("the task has no open input request `{key}`")).hint(open(&state)));
     };
+    if !args.talk.answers.answer.is_empty() {
+        return Err(Failure::usage("--answer is for requests that come during a call")
+            .hint(format!("write the fields behind the key: linchpin task answer … {key} FIELD=VALUE")));
+    }
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
     let done = if args.talk.answers.decline {
         task.answer(key, ElicitResult::decline()).await

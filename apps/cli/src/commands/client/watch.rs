@@ -25,7 +25,7 @@ pub(crate) struct WatchArgs {
     log_level: LoggingLevel,
 
     /// Stop after this many notifications.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Stop after this duration, for example 10 or 2m.

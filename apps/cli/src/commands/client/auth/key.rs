@@ -51,7 +51,9 @@ pub(super) fn run(args: KeyArgs) -> Result<(), Failure> {
             "--scopes: a scope is printable ASCII without spaces, quotes or backslashes, and named once",
         ));
     }
-    if new.file.exists() {
+    // Without a key it is as good as new.
+    if std::fs::read_to_string(&new.file).is_ok_and(|text| text.lines().any(|line| line.trim_start().starts_with('[')))
+    {
         let keys = Keys::file(&new.file).map_err(Failure::usage)?;
         if keys.list().iter().any(|(name, _)| *name == new.name) {
             let why = format!("{} has a key {} already", new.file.display(), new.name);
