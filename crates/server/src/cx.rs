@@ -28,8 +28,8 @@ use tokio::sync::Notify;
 /// Handlers of notifications and subscriptions take one too: their log messages, notifications and requests are sent on
 /// the session's stream. They cannot send requests to a client without a session.
 ///
-/// When a call is cancelled, exceeds its deadline or loses its stream, its future is dropped; [`Cx::cancelled`] is for work
-/// that the handler moved to other tasks.
+/// When a call is cancelled, exceeds its deadline or loses its client, its future is dropped; [`Cx::cancelled`] is for
+/// work that the handler moved to other tasks. A call of an HTTP session continues if only its stream is lost.
 ///
 /// ```
 /// # use linchpin_server::{Cx, Result};
@@ -166,7 +166,8 @@ impl Cx {
         self.report(done, total, None);
     }
 
-    /// Like [`Cx::progress`], with a message for the user (omitted for 2024-11-05, which has no messages).
+    /// Like [`Cx::progress`], with a message for the user (omitted for 2024-11-05, which has no messages). The message
+    /// is also the status message of a task, even if the client did not request progress.
     pub fn progress_with(&self, done: f64, total: Option<f64>, message: &str) {
         self.report(done, total, Some(message));
     }
@@ -280,10 +281,10 @@ impl Cx {
     /// Requires scopes that only some calls need, for example those with certain arguments. [`Tool::scopes`](crate::Tool::scopes)
     /// requires them for every call.
     ///
-    /// Return the error with `?`. Over HTTP the response is status 403 with a challenge that names all of these scopes,
-    /// so that the client can ask the user for them and call again; once progress or a log message has been sent, and
-    /// on other transports, it is a JSON-RPC error. Scopes are not checked on transports that only local users can
-    /// reach.
+    /// Return the error with `?`. Over HTTP the gate decides how to respond: by default with status 403 (401 without
+    /// authentication) and a challenge that names all of these scopes, so that the client can ask the user for them and
+    /// call again; once progress or a log message has been sent, in a task, and on other transports, it is a JSON-RPC
+    /// error. Scopes are not checked on transports that only local users can reach.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Result, Server};

@@ -104,8 +104,9 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
-    /// does not respond within `server_requests.response_ms_max`; or if [input is
+    /// If `T` is not such a struct; if the user declines or cancels; if the client does not support form elicitation;
+    /// if a client with a session responds with an error or with input that does not fit, or, outside of a task, does
+    /// not respond within `server_requests.response_ms_max`; or if [input is
     /// required](RequestErrorKind::InputRequired): return that error with `?`, from a handler with any error type. If a
     /// handler continues instead, its result is discarded: the client is asked for the input all the same, and the
     /// handler runs again with it. Dropping the future withdraws the elicitation.
@@ -369,7 +370,8 @@ impl Cx {
 
     /// Runs a step once per multi-round-trip request: retries reuse its result.
     ///
-    /// The result is stored in the encrypted `requestState`. With sessions there are no retries, and the step simply runs.
+    /// The result is stored in the encrypted `requestState`, or with the task that the call has become. With sessions
+    /// there are no retries, and outside of tasks the step simply runs.
     ///
     /// The state is bound to the principal, the method and its parameters, and expires; until then a client can replay
     /// it, so a step that must never happen twice needs a record on the server.
@@ -387,8 +389,8 @@ impl Cx {
     /// ```
     ///
     /// # Errors
-    /// The error of the step, which is not stored; or an error if its result cannot be serialized to JSON. Dropping the
-    /// future drops the step.
+    /// The error of the step, which is not stored; or an error if its result cannot be serialized to JSON or, in a
+    /// task, cannot be stored or exceeds a limit. Dropping the future drops the step.
     #[doc(alias = "once")]
     pub async fn memoize<T, F>(&self, key: &str, step: F) -> Result<T>
     where
@@ -428,8 +430,9 @@ impl Cx {
 
     /// Returns an error unless `has` is true: the client lacks the capability with this name and these settings.
     ///
-    /// This is useful for extensions, for example. The client receives the error that the specification defines for
-    /// this, which names the capability.
+    /// This is useful for extensions, for example. If the handler fails, a stateless client receives the error that the
+    /// specification defines for this, which names the capability; a client with a session receives the handler's
+    /// error.
     ///
     /// # Errors
     /// [`RequestErrorKind::Unsupported`] if `has` is false.

@@ -219,19 +219,19 @@ impl Handle {
         Handle { registries }
     }
 
-    /// Returns the tools.
+    /// Returns the tools. From then on the server declares that it has tools, even without any.
     pub fn tools(&self) -> Tools {
         self.registries.announced[0].store(true, Ordering::Relaxed);
         Tools { registries: self.registries.clone() }
     }
 
-    /// Returns the resources and templates.
+    /// Returns the resources and templates. From then on the server declares that it has resources, even without any.
     pub fn resources(&self) -> Resources {
         self.registries.announced[1].store(true, Ordering::Relaxed);
         Resources { registries: self.registries.clone() }
     }
 
-    /// Returns the prompts.
+    /// Returns the prompts. From then on the server declares that it has prompts, even without any.
     pub fn prompts(&self) -> Prompts {
         self.registries.announced[2].store(true, Ordering::Relaxed);
         Prompts { registries: self.registries.clone() }

@@ -25,7 +25,8 @@ where
     Arc::new(move |call, next| Box::pin(layer(call, next)))
 }
 
-/// A tool call, resource read or prompt request, as middleware receives it; in [`Server::layer_requests`], any request.
+/// A tool call, resource read, prompt request or custom method, as middleware receives it; in
+/// [`Server::layer_requests`], any request.
 ///
 /// [`Server::layer_requests`]: crate::Server::layer_requests
 ///
@@ -57,8 +58,8 @@ impl Call {
         self.cx.name()
     }
 
-    /// Returns the name of the registered tool or prompt, or the URI or template of the registered resource; `None` in
-    /// [`Server::layer_requests`], where the item has not been looked up yet.
+    /// Returns the name of the registered tool or prompt, the URI or template of the registered resource, or the name
+    /// of a custom method; `None` in [`Server::layer_requests`], where the item has not been looked up yet.
     ///
     /// Reads of `note://1` and `note://2` both have the item `note://{id}`, so that the number of counters is bounded
     /// when calls are counted per item.
@@ -102,8 +103,10 @@ impl Call {
         self.invocation.args.json()
     }
 
-    /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. This has no
-    /// effect on other methods, or on the functions of a [`LowLevelServer`](crate::LowLevelServer).
+    /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. In
+    /// `Server::layer` and in the layers of items, this also replaces the variables of a resource template; they and
+    /// the arguments of a prompt are then read as JSON, so a number must not be a string. This has no effect on other
+    /// methods, or on the functions of a [`LowLevelServer`](crate::LowLevelServer).
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }

@@ -116,8 +116,9 @@ impl LowLevelServer {
     }
 }
 
-/// Keeps everything of the server except its tools, resources, prompts and methods: its description, limits,
-/// notifications and hooks.
+/// Keeps everything of the server except its tools, resources, prompts and methods, with their layers, refreshes and
+/// tasks, and its extensions: what remains is, for example, its description, limits, notifications, hooks, and the
+/// layers of all requests.
 impl From<Server> for LowLevelServer {
     fn from(server: Server) -> LowLevelServer {
         LowLevelServer { server, low: LowLevel { capabilities: "{}".to_owned(), ..LowLevel::default() } }

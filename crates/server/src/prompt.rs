@@ -61,8 +61,9 @@ impl Prompt {
 
     /// Declares an argument that is known only at run time, for example that of a prompt read from a file.
     ///
-    /// The handler takes a map of strings with all arguments that were passed. If the handler's argument type has a field of
-    /// this name, this replaces its description. A second argument of the same name replaces the first.
+    /// The handler takes a map of strings with all arguments that were passed. If the handler's argument type has a
+    /// field of this name, this replaces what is derived from it: its title, its description and whether it is
+    /// required. A second argument of the same name replaces the first.
     ///
     /// ```
     /// # use linchpin_server::{Prompt, Server};

@@ -284,7 +284,8 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Markdown(pub String);
 
-/// The result of a resource handler. The requested URI and the definition's media type are filled in if missing.
+/// The result of a resource handler. The requested URI and the definition's media type are filled in if missing. An
+/// empty `Vec<ResourceContents>` means that the resource does not exist.
 ///
 /// ```
 /// # use linchpin_server::{Json, Server};

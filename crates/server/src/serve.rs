@@ -31,8 +31,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// are dropped. The hooks do not run in that case.
     ///
     /// # Errors
-    /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),
-    /// [`ServeError::Io`] if the transport fails, for example because the address is in use.
+    /// [`ServeError::Config`] if the configuration of the server is invalid (with source locations where they are
+    /// known), [`ServeError::Io`] if the transport fails, for example because the address is in use.
     pub async fn serve(self, place: impl Bind) -> Result<(), ServeError> {
         let service = self.into_shared()?;
         // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.

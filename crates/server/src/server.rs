@@ -279,8 +279,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// value that serializes to an object, `()`, or a `Result` of one of these; errors become JSON-RPC errors. Layers
     /// and the limits of calls apply.
     ///
-    /// The name consists of 1 to 128 printable ASCII characters and should have a prefix of your own. It is an error,
-    /// reported when the server starts, if the name is a method of the specification or was added twice.
+    /// The name consists of 1 to 128 printable ASCII characters, without spaces, quotes and backslashes, and should
+    /// have a prefix of your own. It is an error, reported when the server starts, if the name is a method of the
+    /// specification, begins with `notifications/`, or was added twice.
     ///
     /// ```
     /// # use linchpin_server::{Json, Server};
@@ -316,13 +317,15 @@ impl<S: Send + Sync + 'static> Server<S> {
         }
     }
 
-    /// Adds a handler for a notification from clients, whether it is part of the specification or not.
+    /// Adds a handler for a notification from clients, whether it is part of the specification or not. The only
+    /// exception is `notifications/cancelled`: with a handler for it, the server does not start.
     ///
     /// The handler is a function that takes any of `&S`, `&Cx` and one struct of parameters, in this order; the
     /// parameters are `params` without `_meta`. It returns `()` or a `Result` of `()`; an error is logged. Layers do
     /// not apply. A handler that completes at its first poll has finished before the next message is read; others run
-    /// concurrently, at most `calls.concurrent_max` of them, each for at most `calls.run_ms_max`. Several handlers of
-    /// one notification run one after the other, in the order in which they were added.
+    /// concurrently, at most `calls.concurrent_max` of them, each for at most `calls.run_ms_max`. While that many run,
+    /// further notifications are dropped. Several handlers of one notification run one after the other, in the order in
+    /// which they were added.
     ///
     /// Notifications that neither belong to a session nor describe their client in `_meta` are ignored.
     ///
@@ -469,6 +472,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     /// Returns the state of the handlers added next: in [`Register::register`], the value passed to [`Server::with`].
+    /// If the state is per session, each call returns a new one.
     ///
     /// ```
     /// # use linchpin_server::{Register, Server};
@@ -674,9 +678,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Adds a hook that runs after serving has ended and the remaining calls have been dropped, or one second after they were
     /// cancelled if they block their threads.
     ///
-    /// [`Server::serve`] waits for it before it returns, for at most one second. Tasks spawned by calls still run at
-    /// that time; usually the runtime ends right after. A service mounted in another program runs it in
-    /// `HttpService::shutdown`; a service that is only dropped does not run it.
+    /// [`Server::serve`] waits for all hooks before it returns, for at most one second together. They run one after the
+    /// other. Tasks spawned by calls still run at that time; usually the runtime ends right after. A service mounted in
+    /// another program runs them in `HttpService::shutdown`; a service that is only dropped does not run them.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::Arc;
@@ -700,8 +704,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Sets the scopes of every tool added so far without scopes. `scopes` is called with the tool's name and whether
-    /// the tool is read-only.
+    /// Sets the scopes of every enabled tool added so far without scopes. `scopes` is called with the tool's name and
+    /// whether the tool is read-only.
     ///
     /// ```
     /// # use linchpin_server::{Server, Tool};
@@ -727,7 +731,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Changes limits. Each has a safe default; see [`Limits`].
+    /// Changes limits. Each has a safe default; see [`Limits`]. `calls.problems_max` applies to the tools that are
+    /// added after this call.
     ///
     /// ```
     /// # use linchpin_server::Server;
@@ -775,17 +780,20 @@ impl<S: Send + Sync + 'static> Server<S> {
         Handle::new(self.registries.clone())
     }
 
-    /// Returns the tools, for changes while the server runs.
+    /// Returns the tools, for changes while the server runs. From then on the server declares that it has tools, even
+    /// without any.
     pub fn tools(&self) -> crate::handle::Tools {
         self.handle().tools()
     }
 
-    /// Returns the resources, for changes while the server runs.
+    /// Returns the resources, for changes while the server runs. From then on the server declares that it has
+    /// resources, even without any.
     pub fn resources(&self) -> crate::handle::Resources {
         self.handle().resources()
     }
 
-    /// Returns the prompts, for changes while the server runs.
+    /// Returns the prompts, for changes while the server runs. From then on the server declares that it has prompts,
+    /// even without any.
     pub fn prompts(&self) -> crate::handle::Prompts {
         self.handle().prompts()
     }

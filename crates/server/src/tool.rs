@@ -82,7 +82,7 @@ impl Tool {
         self
     }
 
-    /// Sets the display name (from 2025-06-18 on).
+    /// Sets the display name (from 2025-06-18 on; for 2025-03-26, it is the title of the annotations).
     pub fn title(mut self, title: impl Into<String>) -> Tool {
         self.def.title = Some(title.into());
         self
@@ -155,7 +155,8 @@ impl Tool {
 
     /// Sets the schema of the arguments, instead of the one derived from the handler.
     ///
-    /// It is sent to clients unchanged, and every call is checked against it.
+    /// It is sent to clients unchanged, and every call is checked against it. Without the feature `validate`, only
+    /// types, members, enumerations, bounds and lengths are checked, not other keywords such as `pattern`.
     ///
     /// ```
     /// # use linchpin_server::{Server, Tool}; use serde_json::{Map, Value, json};
@@ -283,7 +284,9 @@ impl Tool {
         self.of_mode(Mode::Must)
     }
 
-    /// Lets the handler decide when a call becomes a task, with [`Cx::become_task`](crate::Cx::become_task).
+    /// Lets the handler decide when a call becomes a task, with [`Cx::become_task`](crate::Cx::become_task). In
+    /// revision 2025-11-25 the client decides: a call that it requests as a task is one at once, others never become
+    /// one.
     #[cfg(feature = "tasks")]
     pub fn task_later(self) -> Tool {
         self.of_mode(Mode::Later)
@@ -314,14 +317,16 @@ impl Tool {
     /// `tasks.suspend_ms`: it is suspended, and restarted once the answer is there. Timers and other work that the
     /// handler awaits alongside the question are dropped then.
     ///
-    /// Without this option, a task whose process has died fails. The option requires tasks that outlive the process:
-    /// [`Tasks::at`](crate::Tasks::at).
+    /// Tasks of idempotent tools (`idempotentHint`) are restarted without this option, too, but never suspended. A task
+    /// of any other tool fails if its process has died, and so does one that was started three times. Restarts require
+    /// tasks that outlive the process: [`Tasks::at`](crate::Tasks::at).
     #[cfg(feature = "tasks")]
     pub fn resumable(self) -> Tool {
         self.of_task(|task| task.resumable = true)
     }
 
-    /// Sets how long tasks of the tool live, instead of `tasks.ttl_ms`.
+    /// Sets how long tasks of the tool live, instead of `tasks.ttl_ms`, unless the client requests another time
+    /// (2025-11-25 only).
     #[cfg(feature = "tasks")]
     pub fn task_ttl(self, ttl: std::time::Duration) -> Tool {
         self.of_task(|task| task.ttl = Some(ttl))

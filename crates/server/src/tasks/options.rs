@@ -40,8 +40,8 @@ impl Tasks {
     /// Keeps tasks in a store, for example a file: `Store::sqlite("tasks.db")?`.
     ///
     /// Everything is stored before it is sent to a client. If a process dies, another one, or the next one to start,
-    /// takes over its tasks: those of [`resumable`](crate::Tool::resumable) tools are restarted, others fail. Servers
-    /// with different names may share a store.
+    /// takes over its tasks: those of [`resumable`](crate::Tool::resumable) and idempotent tools are restarted, others
+    /// fail. Servers with different names may share a store.
     pub fn at(store: Store) -> Tasks {
         Tasks { store: Some(store), is_revoked: None }
     }
