@@ -390,12 +390,12 @@ impl ResultWriter {
         self.note.as_deref()
     }
 
-    /// Sets the media type of contents that do not name one.
+    /// Sets the media type of contents that do not name one, or the description of a prompt's result.
     pub fn annotate(&mut self, annotation: Option<Arc<str>>) {
         self.annotation = annotation;
     }
 
-    /// Returns the media type set by [`ResultWriter::annotate`].
+    /// Returns the text set by [`ResultWriter::annotate`].
     pub fn annotation(&self) -> Option<Arc<str>> {
         self.annotation.clone()
     }

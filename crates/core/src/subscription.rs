@@ -487,7 +487,7 @@ impl fmt::Debug for ChangeBus {
     }
 }
 
-/// An open subscription; dropping it closes it.
+/// An open subscription. Dropping it removes the subscription from the bus: it receives no more changes.
 ///
 /// ```
 /// use linchpin_core::ChangeBus;

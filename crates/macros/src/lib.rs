@@ -42,10 +42,10 @@ use proc_macro::TokenStream;
 ///   work as usual. `Option` makes an argument optional. Unknown members are ignored.
 ///
 /// *A single parameter is the struct of arguments if its type is a path whose last segment begins with an upper-case letter,
-/// is not a value type of the standard library (`String`, `Option`, `Vec`, `Box`, `Rc`, `Arc`, `Cow`, the maps and sets,
-/// `PathBuf`, `Duration`, `SystemTime`, IP and socket addresses, `NonZero`) or `Value`, and the parameter has no doc comment,
-/// `#[serde]` or `#[schemars]`. All other parameters are loose.* To take a single argument of your own type, for example an
-/// enum, give it a doc comment.
+/// is not a value type of the standard library (`String`, `Option`, `Vec`, `VecDeque`, `Box`, `Rc`, `Arc`, `Cow`, the
+/// maps and sets, `PathBuf`, `Duration`, `SystemTime`, `IpAddr`, `Ipv4Addr`, `Ipv6Addr`, `SocketAddr`, `NonZero`) or
+/// `Value`, and the parameter has no doc comment, `#[serde]` or `#[schemars]`. All other parameters are loose.* To take
+/// a single argument of another type, for example an enum of your own or a `NonZeroU32`, give it a doc comment.
 ///
 /// Arguments are owned values: `String`, not `&str`. A type parameter of the `impl` gets the bounds `Send + Sync + 'static`;
 /// it can be used in a struct of arguments, but not in a loose parameter. `#[cfg]` on a method also applies to its
@@ -73,7 +73,7 @@ use proc_macro::TokenStream;
 /// | `task` | a call may become a task, for clients that support tasks |
 /// | `task = "required"` | every call is a task at once (`Tool::task_required`) |
 /// | `task = "later"` | the handler decides when, with `Cx::become_task` (`Tool::task_later`) |
-/// | `resumable` | a task may be restarted from the beginning after the process that ran it has died |
+/// | `resumable` | a task may be suspended, or restarted from the beginning after the process that ran it has died |
 /// | `task_ttl = …` | how long its tasks live, a `Duration` |
 /// | `meanwhile = "…"` | a text for the model to read while a task runs (2025-11-25 only) |
 ///
@@ -90,8 +90,8 @@ use proc_macro::TokenStream;
 /// | `name = "…"`, `title = …`, `description = …`, `layer = …`, `scopes = …`, `visible_to = …`, `icon = …`, `meta = …` | as for tools |
 /// | `complete(argument = path, …)` | completion functions for arguments |
 ///
-/// The variables of a template and the arguments of a prompt arrive as strings and are parsed into the parameter's type:
-/// numbers and booleans are supported.
+/// The variables of a template and the arguments of a prompt arrive as strings and are parsed into the parameter's
+/// type: text, numbers, booleans and enums are supported.
 ///
 /// # Errors
 ///

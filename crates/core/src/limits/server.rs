@@ -278,9 +278,10 @@ pub struct TaskLimits {
     pub running_per_owner_max: usize,
     /// The same for all owners together. Default 1,024.
     pub running_max: usize,
-    /// Tasks of one owner that are kept, ended ones included. Default 1,000. Beyond that, the oldest ended task is deleted.
+    /// Tasks of one owner that are kept, ended ones included. Default 1,000. Beyond that, the oldest ended task is
+    /// deleted; if none has ended, no task is made, as with `running_per_owner_max`.
     pub kept_per_owner_max: usize,
-    /// Tasks of all owners that are kept, as far as this process has made or found them. Default 10,000.
+    /// The same for all owners together, as far as this process has made or found the tasks. Default 10,000.
     pub kept_max: usize,
     /// Open input requests of one task. Default 16. The next is an error in the handler.
     pub input_requests_open_max: usize,
