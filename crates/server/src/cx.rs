@@ -31,6 +31,9 @@ use tokio::sync::Notify;
 /// When a call is cancelled, exceeds its deadline or loses its client, its future is dropped; [`Cx::cancelled`] is for
 /// work that the handler moved to other tasks. A call of an HTTP session continues if only its stream is lost.
 ///
+/// Once a call has become a task, its progress, log messages and notifications are sent on the session's stream.
+/// Without a session they are dropped; only the message of the progress is kept, as the status message of the task.
+///
 /// ```
 /// # use linchpin_server::{Cx, Result};
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Import { files: Vec<String> }
