@@ -40,7 +40,7 @@ const WITHOUT_TTL: Duration = Duration::from_secs(30 * 86_400);
 pub struct BookedTask {
     /// The identifier of the task.
     pub id: String,
-    /// The name of the server's connector.
+    /// The server: the key of its connector, or its name if it has no key.
     pub target: String,
     /// The tool that was called, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

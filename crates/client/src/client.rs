@@ -126,7 +126,8 @@ impl Client {
 
     /// Sets the callback for sampling requests, and declares the capability.
     ///
-    /// If the callback fails, the error's message is sent to the server; its sources are not.
+    /// If the callback fails, the error's message is sent to the server, but not its sources. In the revision without
+    /// sessions, nothing is sent: the call that caused the request fails.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -199,12 +200,14 @@ impl Client {
         self
     }
 
-    /// Adds a handler for requests from servers with this method, if the method has no callback of its own.
+    /// Adds a handler for requests from servers with this method. If the method has a callback of its own, connecting
+    /// fails.
     ///
-    /// In the revision without sessions, it handles input requests with this method. A request whose parameters cannot
-    /// be decoded is rejected. If the handler fails with an [`ErrorObject`], that is the response; any other error
-    /// becomes an internal error, of which the message is sent to the server, but not its sources. Requests without a
-    /// handler are rejected.
+    /// In the revision without sessions, it handles input requests with this method. A request whose parameters
+    /// cannot be decoded is rejected. If the handler fails with an [`ErrorObject`], its code and message are sent to
+    /// the server, but not its data; any other error becomes an internal error, of which the message is sent, but not
+    /// its sources. Requests without a handler are rejected. In the revision without sessions, nothing is sent when a
+    /// request is rejected or its handler fails: the call that caused it fails.
     ///
     /// ```
     /// # use linchpin_client::Client;
@@ -231,7 +234,8 @@ impl Client {
         self
     }
 
-    /// Adds a handler for notifications from servers with this name, if the name has no callback of its own.
+    /// Adds a handler for notifications from servers with this name. If the client handles the name itself, connecting
+    /// fails.
     ///
     /// Notifications arrive in order, including those for [`Client::on_log`] and [`Client::on_change`]. Notifications whose
     /// parameters cannot be decoded are ignored.
@@ -264,8 +268,9 @@ impl Client {
 
     /// Declares an extension with its settings as JSON, in each request or, for servers with sessions, in `initialize`.
     ///
-    /// A result whose `resultType` is neither `complete` nor `input_required` is an error unless an extension is
-    /// declared; then the host receives the result and checks its type.
+    /// A result with another `resultType` than `complete`, `input_required` and, for calls of tools, `task` is an error
+    /// unless an extension is declared; then the host receives the result and checks its type. A `task` in response to
+    /// another request is always an error.
     pub fn extension(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Client {
         let settings = RawValue::from_string(settings.to_string()).unwrap_or_default();
         self.config.extensions.push((name.into(), settings));
@@ -314,7 +319,7 @@ impl Client {
         self
     }
 
-    /// Sets whether results are cached for as long as the server allows (`ttlMs`). Default: yes.
+    /// Sets whether results are cached for as long as the server allows (`ttlMs`), at most a day. Default: yes.
     ///
     /// The cache is never shared between connections.
     pub fn cache(mut self, on: bool) -> Client {
@@ -322,8 +327,9 @@ impl Client {
         self
     }
 
-    /// Continues the current trace at the server: `current` is called within the span of each request
-    /// (`linchpin::client`, level `info`), and its result is sent in the request's `_meta`.
+    /// Continues the current trace at the server: `current` is called within the span of each `Request`
+    /// (`linchpin::client`, level `info`), and its result is sent in the request's `_meta`. Lists, subscriptions and
+    /// the requests about a running task have no span and are sent without it.
     ///
     /// A tracing library provides the current trace; [`crate::Request::trace`] continues another one.
     #[doc(alias = "traceparent")]
@@ -362,8 +368,9 @@ impl Client {
     ///
     /// The directory is created if necessary, accessible only by this user (0700, its files 0600). An entry contains
     /// the identifier, the server and the tool, but no arguments or results. It is written before the call continues,
-    /// and removed when the task ends, or 10 minutes after its time to live has expired. At most 1,000 entries are
-    /// kept. By default, a client and its clones remember their tasks in memory.
+    /// and removed when the task ends, or 10 minutes after its time to live has expired; without a time to live, after
+    /// 30 days. At most 1,000 entries are kept: beyond that, the oldest is removed. By default, a client and its clones
+    /// remember their tasks in memory.
     ///
     /// ```
     /// # async fn resume(transport: impl linchpin_core::Connector) -> linchpin_client::Result<()> {
@@ -392,8 +399,11 @@ impl Client {
     /// Cancel-safe: dropping the future undoes everything, a child process included.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Connect`] if the server cannot be reached, does not respond within `connections.open_ms_max`, or
-    /// shares no revision; [`crate::ErrorKind::Unauthorized`] if it requires a login.
+    /// [`crate::ErrorKind::Connect`] if the server cannot be reached, does not respond within `connections.open_ms_max`
+    /// (`child.open_ms_max` for a child that keeps writing to standard error), or shares no revision;
+    /// [`crate::ErrorKind::Unauthorized`] if it requires a login; `InvalidRequest` if a handler of `on_request` or
+    /// `on_notification` is for something that the client handles itself; `Book` if the directory of `Client::book`
+    /// cannot be created.
     pub async fn connect(&self, connector: impl Connector) -> Result<Connection> {
         self.connect_to(Arc::new(connector)).await
     }

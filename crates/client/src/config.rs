@@ -41,7 +41,8 @@ pub(crate) struct ClientConfig {
     pub(crate) known: Arc<Known>,
 }
 
-/// When and how often a lost connection is reopened.
+/// When and how often a lost connection is reopened. A call does not wait for the delay: it reopens the connection at
+/// once, which counts as an attempt. After the last attempt, the connection stays lost, and all calls fail.
 ///
 /// ```
 /// # use linchpin_client::{Client, ReconnectPolicy};

@@ -45,7 +45,8 @@ impl ElicitForm {
     /// Submits the form. `content` must serialise to an object whose members are the fields; missing fields get their
     /// defaults.
     ///
-    /// Content that does not match the form is an error for the server and for the call.
+    /// Content that does not match the form is an error for the server or, in the revision without sessions, for the
+    /// call.
     pub fn accept<T: Serialize>(&self, content: T) -> ElicitResult {
         let content =
             serde_json::to_value(content).and_then(serde_json::from_value::<BTreeMap<String, Option<ElicitValue>>>);

@@ -182,7 +182,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns whether a call or the opening of the connection timed out.
+    /// Returns whether a call, the opening of the connection, or the host's answer to an input request timed out.
     pub fn is_timeout(&self) -> bool {
         let elapsed = matches!(&self.0.cause, Cause::Other(error) if error.is::<tokio::time::error::Elapsed>());
         self.0.kind == ErrorKind::Timeout || elapsed

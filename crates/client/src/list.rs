@@ -143,7 +143,7 @@ pub struct Listing<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The name of the definition, if it has one.
+    /// The name of the definition, otherwise its URI or URI template, otherwise `(no name)`; at most 120 characters.
     pub name: String,
     /// The reason.
     pub why: String,

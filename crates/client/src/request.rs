@@ -167,7 +167,7 @@ impl<T: Received> Request<T> {
     /// Continues this trace at the server: sends `traceparent`, `tracestate` and `baggage` in `_meta`. For example, a handler
     /// that calls another server passes on the trace of its own request.
     ///
-    /// [`crate::Client::trace_context`] does so for all requests.
+    /// [`crate::Client::trace_context`] does so for every `Request`.
     pub fn trace(mut self, trace: &TraceContext) -> Request<T> {
         if let Ok(request) = &mut self.request {
             request.trace(trace);

@@ -79,7 +79,7 @@ impl RawCallToolResult {
 
     /// Returns the text blocks of the content, joined by line feeds.
     ///
-    /// Other and malformed blocks are omitted.
+    /// Other blocks are omitted. The text is empty if a block is malformed.
     pub fn text(&self) -> String {
         #[derive(Deserialize)]
         struct Block {
@@ -97,7 +97,7 @@ impl RawCallToolResult {
     /// Returns the content.
     ///
     /// # Errors
-    /// If a block has an unknown type.
+    /// If a block has an unknown type or is malformed.
     pub fn content(&self) -> Result<Vec<ContentBlock>> {
         let Some(span) = self.content else { return Ok(Vec::new()) };
         serde_json::from_str(span.of(&self.text)).map_err(|e| unexpected("the content of the result", e))

@@ -258,8 +258,9 @@ impl Connection {
         Task::known(self, id)
     }
 
-    /// Returns the tasks that the server lists for this client (2025-11-25) or, in revisions without such a list, the tasks
-    /// recorded by the client that this server still knows; see [`crate::Client::book`].
+    /// Returns the tasks that the server lists for this client (2025-11-25, if it supports that) or, without such a
+    /// list, the tasks recorded by the client that this server still knows; see [`crate::Client::book`]. A list is
+    /// truncated at `lists.pages_max` and `lists.items_max`.
     ///
     /// # Errors
     /// [`Error`]; [`ErrorKind::Book`] if the record cannot be read.
