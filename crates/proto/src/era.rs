@@ -8,7 +8,8 @@ use linchpin_core::Features;
 use linchpin_core::method::Method;
 use linchpin_types::version::Revision;
 
-/// Returns the revision for an `initialize` that requests this version: the newest with sessions if it is unknown.
+/// Returns the revision for an `initialize` that requests this version: the newest with sessions if it is unknown or
+/// has no sessions.
 pub fn negotiated(asked: &str) -> &'static Features {
     Features::of(legacy::negotiate(asked))
 }

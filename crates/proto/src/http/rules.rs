@@ -1,9 +1,9 @@
 //! Which POST of Streamable HTTP is answered how, decided from the message and its headers alone.
 //!
 //! One endpoint serves both eras. A POST is stateless when anything about it says so: its body claims a version in
-//! `_meta`, its `MCP-Protocol-Version` names a revision without sessions, or names an unknown one while there is no
-//! session and the method is not `initialize`. Everything else belongs to a session, and its headers are not compared
-//! with its body.
+//! `_meta`; its method is not `initialize` and its `MCP-Protocol-Version` names a revision without sessions; or,
+//! while there is no session, that header names an unknown revision or only revisions without sessions have the
+//! method. Everything else belongs to a session, and its headers are not compared with its body.
 //!
 //! Checks of a stateless request, in this order, so that each mistake gets its own code:
 //!

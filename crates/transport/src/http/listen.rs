@@ -150,7 +150,8 @@ impl Http {
 
     /// Accepts requests from pages of this origin, for example `https://app.example`, and sends them CORS headers.
     ///
-    /// The first call replaces the default rule (loopback pages); name those origins too if you still need them.
+    /// The first call replaces the default rule (pages of the same host, and loopback pages); name those origins too if
+    /// you still need them.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Http {
         self.options.allowed_origins.get_or_insert_default().push(origin.into());
         self
@@ -331,7 +332,8 @@ impl fmt::Debug for Http {
 }
 
 impl Bind for Http {
-    /// Listens and serves until shutdown. Returns an error if the address cannot be bound.
+    /// Listens and serves until shutdown. Returns an error if the address cannot be bound, if the gate is
+    /// misconfigured, or if the server requires scopes and there is no gate.
     fn serve(self, service: Arc<dyn linchpin_core::Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(self.run(service))
     }

@@ -11,7 +11,7 @@
 //! | OPTIONS from a page of an allowed origin (a CORS preflight) | 204 |
 //!
 //! If `Accept` lists `text/event-stream` before `application/json`, a complete response is sent as a stream of one
-//! event; errors remain JSON.
+//! event; one with another status than 200 remains JSON.
 //!
 //! This module handles bytes, statuses, connections, sessions and replay. `linchpin_proto` decides which message is allowed
 //! where, and this module acts on the result.
@@ -92,8 +92,8 @@ pub struct HttpOptions {
     /// Allows any `Host`. Default `false`. Only for servers behind a proxy that checks the header.
     pub any_host: bool,
     /// Origins whose pages may send requests, for example `https://app.example`; they get the CORS headers they need.
-    /// Default `None`: pages of the same host, including any loopback page if the request was sent to a loopback name.
-    /// Requests without `Origin` do not come from web pages and are always allowed.
+    /// Default `None`: pages of the same host, including any loopback page if the request was sent to a loopback name;
+    /// no pages with `any_host`. Requests without `Origin` do not come from web pages and are always allowed.
     pub allowed_origins: Option<Vec<String>>,
     /// Allows pages of every origin. Default `false`: any page that a user visits could call the server.
     pub any_origin: bool,

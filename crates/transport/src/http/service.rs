@@ -52,8 +52,8 @@ use tokio::sync::OnceCell;
 /// ```
 ///
 /// A layer in front that authenticates clients inserts a [`Principal`] into the extensions of the request: handlers
-/// read it with `cx.principal()`, and sessions belong to it. A layer that knows the client's address inserts it as a
-/// [`SocketAddr`].
+/// read it with `cx.principal()`, and sessions belong to it. It is ignored if the options have a gate. A layer that
+/// knows the client's address inserts it as a [`SocketAddr`].
 ///
 /// ```
 /// use linchpin_core::Principal;

@@ -100,7 +100,8 @@ impl Tls {
         Ok(Tls { acceptor: Arc::new(config).into(), shared: Arc::new(shared) })
     }
 
-    /// Reads the files again now, for example on SIGHUP. Returns `false` if they have not changed.
+    /// Reads the files again now, for example on SIGHUP. Returns `false` if they have not changed, are pipes, or do not
+    /// exist because the certificate is from `Tls::from_pem`.
     ///
     /// This blocks the thread for as long as the files take to read.
     ///

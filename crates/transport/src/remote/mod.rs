@@ -88,7 +88,8 @@ pub fn remote(url: &str) -> io::Result<Remote> {
 }
 
 impl Remote {
-    /// Sends a header with every request. Headers of the protocol cannot be replaced.
+    /// Sends a header with every request, in place of an earlier one of the same name. Headers of the protocol cannot
+    /// be replaced. If the name or the value is invalid, connecting returns an error.
     ///
     /// If the name suggests a credential (`authorization`, `cookie`, or a name that contains `token`, `secret`, `key`,
     /// `auth` or the like), the value is never shown.
