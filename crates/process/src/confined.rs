@@ -61,8 +61,8 @@ pub struct Limits {
     /// The maximum memory in bytes: heap and stacks, but not mapped files. Linux only, see [`Limits::MEMORY_ENFORCED`].
     /// Default: 256 MiB.
     pub memory: u64,
-    /// The maximum processor time, rounded up to seconds. It also ends a program whose parent was killed. Linux only.
-    /// Default: 30 s.
+    /// The maximum processor time: its whole seconds, and one more. It also ends a program whose parent was
+    /// killed. Linux only. Default: 30 s, so that a program ends after 31 s.
     pub cpu: Duration,
     /// The maximum time from start to end. Default: 30 s.
     pub wall_clock: Duration,

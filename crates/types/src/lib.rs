@@ -6,8 +6,8 @@
 //! (a nested object, the value of a form field) have the shortest descriptive name.
 //!
 //! **Scope.** This crate has no I/O, no clock, no threads, no sessions and no handlers, and it does not know the
-//! revision of a connection. `linchpin-proto` leaves out fields that an older peer would not understand. The only
-//! dependencies are `serde`, `serde_json` and `base64`.
+//! revision of a connection. `linchpin-server` and `linchpin-client` leave out fields that an older peer would not
+//! understand. The only dependencies are `serde`, `serde_json` and `base64`.
 //!
 //! **Deserialization is lenient, serialization is exact.** When a type is deserialized, unknown fields are ignored, and
 //! optional fields that are absent or `null` become `None` or empty. With few exceptions, a missing required

@@ -1,6 +1,6 @@
 //! The revisions of the protocol, by date.
 //!
-//! Only the names live here. Questions such as "does this revision have sessions?" belong to `linchpin-proto`, so that
+//! Only the names live here. Questions such as "does this revision have sessions?" belong to `linchpin-core`, so that
 //! every such decision is made in one place.
 
 use std::fmt;

@@ -10,10 +10,12 @@ impl Web {
     /// Sends a GET and follows at most `hops_max` redirects.
     ///
     /// Every hop is checked like the first, and a redirect from `https` to `http` is rejected. Headers that carry
-    /// credentials (the usual ones, and values marked sensitive) are dropped when the origin changes.
+    /// credentials (the usual ones, and values marked sensitive) are dropped when the origin changes. A redirect
+    /// without a target is returned as it is. The client's timeout applies to each hop, not to all together.
     ///
     /// # Errors
-    /// Those of [`Web::send`]; also if a redirect is not allowed or has no target.
+    /// Those of [`Web::send`]; also if a redirect is not allowed, leads to something other than an http:// or https://
+    /// URL, or is one too many.
     pub async fn follow(&self, uri: &http::Uri, headers: HeaderMap, hops_max: u32) -> Result<WebResponse, WebError> {
         let mut url = error::parsed(&uri.to_string())?;
         let mut headers = headers;

@@ -67,8 +67,9 @@ struct Shared {
 }
 
 impl ForwardProxy {
-    /// Starts a proxy on a free port, with the rules of this client. `refused` is called with each refused URL and the reason.
-    /// Must be called within a tokio runtime.
+    /// Starts a proxy on a free port, with the rules of this client. `refused` is called with each URL that is refused
+    /// or whose host cannot be resolved, and the reason; for `CONNECT`, the URL is `https://host:port/`. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
     /// If there is no loopback interface, or the random number generator fails.

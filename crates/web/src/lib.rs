@@ -78,7 +78,8 @@ pub struct WebOptions {
     /// The maximum size of a response's headers in bytes. Default 64 KiB. Over HTTP/1.1, up to about 400 KiB are read
     /// before the limit applies.
     pub header_bytes_max: usize,
-    /// Whether to use the proxies named by the environment. Default `true`.
+    /// Whether to use the proxies named by the environment and, on macOS and Windows, by the system's settings. Default
+    /// `true`.
     pub proxies: bool,
     /// A proxy instead of those of the environment. Default: `None`.
     pub proxy: Option<Proxy>,

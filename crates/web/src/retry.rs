@@ -13,8 +13,9 @@ impl Web {
     /// Redirects are not followed (see [`WebResponse::next`]). A request that gets status 429, 502, 503 or 504 is
     /// retried, at most [`retries_max`](super::WebOptions::retries_max) times, after the delay of `Retry-After` (in
     /// seconds or as a date) or an increasing one with jitter. All attempts, the response's body included, share the
-    /// timeout [`request_ms_max`](super::WebOptions::request_ms_max). If the server requests more than half of the
-    /// remaining time, or more than five seconds without a timeout, its response is returned as it is.
+    /// timeout [`request_ms_max`](super::WebOptions::request_ms_max). If the delay is more than half of the remaining
+    /// time, or more than five seconds without a timeout, or `Retry-After` is invalid, the response is returned as
+    /// it is.
     ///
     /// Cancel-safe: dropping the future drops the request.
     ///
