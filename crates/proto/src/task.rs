@@ -187,7 +187,7 @@ pub enum Event<'a> {
     Cancel,
     /// The time to live is looked at.
     Expire,
-    /// The handler is started once more, after the node that ran it has died.
+    /// The handler is started once more: the node that ran it has died, or there is an answer for a suspended task.
     Restart,
 }
 
