@@ -117,8 +117,8 @@ impl KnownServer {
     /// Requests new tokens. The result contains a new refresh token only if the server rotates them.
     ///
     /// # Errors
-    /// If no client is set, or if the server is unreachable or rejects the request, with the code `invalid_grant` once
-    /// the token is revoked.
+    /// If the server is unreachable or rejects the request, with the code `invalid_grant` once the token is revoked.
+    /// Without a client, the request is sent nevertheless, and names none.
     pub async fn refresh(&self, refresh_token: &Secret) -> Result<Tokens, Error> {
         let client = self.registered()?;
         let mut form = Form::new("refresh_token");

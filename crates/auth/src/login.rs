@@ -47,7 +47,8 @@ use std::time::Duration;
 /// ```
 pub trait Login: Send + Sync + 'static {
     /// Returns the redirect URI of the next login. Called before each [`Login::authorize`], because a listener may use
-    /// a different port each time.
+    /// a different port each time. It must be `https`, or `http` on the loopback interface: a login with any other one
+    /// fails.
     ///
     /// # Errors
     /// If no listener can be opened.

@@ -244,7 +244,8 @@ impl OAuth {
 
     /// Removes every token and registration for a server, and returns how many there were.
     ///
-    /// If the authorization server supports it, the refresh token is revoked; a failure to revoke it is ignored.
+    /// If the authorization server supports it, the refresh token (without one, the access token) is revoked; a failure
+    /// to revoke it is ignored.
     ///
     /// # Errors
     /// If the URL is invalid or the store cannot be read or written.

@@ -246,8 +246,9 @@ impl Guard {
 
     /// Returns a tower layer with this guard, for services outside Linchpin or mounted without options.
     ///
-    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies,
-    /// so [`Dpop::Profile`] requires the guard to be used as a gate.
+    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies:
+    /// with [`Dpop::Profile`], the digest of the body is not checked, and this is not an error. Use the guard as a gate
+    /// for that.
     ///
     /// # Errors
     /// If the configuration is incomplete or invalid. The message says what is missing.

@@ -27,7 +27,8 @@ pub struct GuardLayer {
 }
 
 impl GuardLayer {
-    /// Creates a layer from any gate.
+    /// Creates a layer from a gate whose pages need no request bodies, as those of a `Guard`: the layer passes none to
+    /// them. The forms of an authorization server would always arrive empty.
     pub fn new(gate: Arc<dyn Gate>) -> GuardLayer {
         GuardLayer { gate }
     }

@@ -152,6 +152,9 @@ impl Admin {
     /// Revokes the login with this [`Grant::id`], or all logins of a principal, including their access tokens. Returns
     /// the number of revoked logins.
     ///
+    /// Issuers with the same store reject the access tokens. Servers elsewhere that verify tokens with the issuer's
+    /// keys accept them until they expire.
+    ///
     /// # Errors
     /// If the store is unavailable.
     pub async fn revoke(&self, id_or_principal: &str) -> Result<usize, AdminError> {

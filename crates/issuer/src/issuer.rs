@@ -136,7 +136,8 @@ impl Issuer {
         self.with(|options| (options.login, options.machines) = (Login::Nobody, true))
     }
 
-    /// Admits users who match a rule. With several rules, a user must match one of them. See [`Allow`].
+    /// Admits users who match a rule. With several rules, a user must match one of them; with Entra's `common`, one of
+    /// the rules `tenant:` and one of the others. See [`Allow`].
     #[must_use]
     pub fn allow(self, rule: &str) -> Issuer {
         self.with(|options| match rule.parse() {
@@ -256,8 +257,8 @@ impl Issuer {
         self.with(|options| options.schemes.push(scheme.into()))
     }
 
-    /// Sets the lifetime of access tokens: 15 minutes by default, at most one day. Each refresh checks again whether
-    /// the user is admitted.
+    /// Sets the lifetime of access tokens: 15 minutes by default. More than a day is shortened to a day. Each refresh
+    /// checks again whether the user is admitted.
     #[must_use]
     pub fn access_life(self, life: Duration) -> Issuer {
         self.with(|options| options.access_life = life.min(Duration::from_secs(86_400)))

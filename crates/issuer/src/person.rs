@@ -70,11 +70,13 @@ impl Person {
     }
 }
 
-/// A rule that decides which users may log in. If there are several rules, a user must match one of them.
+/// A rule that decides which users may log in. If there are several rules, a user must match one of them. Where users
+/// of any tenant can log in (Entra with the tenant `common`), a user must match one of the rules `tenant:` and, if
+/// there are others, also one of these.
 ///
 /// | text | users |
 /// |---|---|
-/// | `@example.com` | whose account belongs to the domain, or who have a verified email address there |
+/// | `@example.com` | with an account of the domain, or, if the provider names no domains, a verified email address there |
 /// | `user:ada` | with this login name, verified email address or subject, of which only the subject never changes |
 /// | `org:acme` | in this organization |
 /// | `group:staff` | in this group, or with this role |

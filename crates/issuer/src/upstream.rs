@@ -192,7 +192,8 @@ pub(crate) struct Return<'a> {
 }
 
 impl Upstream {
-    /// Uses GitHub. With a rule `org:`, the scope `read:org` is requested.
+    /// Uses GitHub. With a rule `org:` or `group:`, or a function as a rule, the scope `read:org` is requested; without
+    /// one, the organizations of users are not known.
     pub fn github(id: impl Into<String>, secret: impl Into<Secret>) -> Upstream {
         Upstream::new(Kind::GitHub(github::GitHub::new("https://github.com", "https://api.github.com")), id, secret)
     }

@@ -208,7 +208,7 @@ impl UserTable {
     /// Sets the password of a user. The user is added if they do not exist.
     ///
     /// # Errors
-    /// If the name or the password is empty.
+    /// If the name or the password is empty, or the name is longer than 128 bytes.
     pub fn set_password(&mut self, name: &str, password: &Secret) -> Result<&mut User, SetupError> {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || password.is_empty() {
             return Err(SetupError::new("a user needs a name and a password"));

@@ -55,7 +55,7 @@ impl JwkSet {
         self.keys.iter()
     }
 
-    /// Returns the reasons why keys were skipped, one per key.
+    /// Returns the reasons why keys were skipped, one per key; none for those beyond `KEYS_MAX`.
     pub fn skipped(&self) -> &[JwkError] {
         &self.skipped
     }

@@ -145,7 +145,8 @@ impl LoadedSkill {
     ///
     /// # Errors
     /// [`Error::Unlisted`] if the entry does not list the file; [`Error::Unverified`] if the file differs from the
-    /// entry; [`Error::Request`] if the request failed.
+    /// entry; `Error::Invalid` if the response is not this file, or the files of a skill without digests are larger
+    /// than 16 MiB; [`Error::Request`] if the request failed.
     pub async fn file(&self, path: &str) -> Result<Bytes> {
         let uri = self.resolve(path).ok_or_else(|| Error::Unlisted(clip(path)))?;
         if let Some(kept) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).files.get(&uri) {

@@ -26,8 +26,8 @@ use std::sync::Arc;
 /// contains each `SKILL.md`.
 ///
 /// Skills are served from consistent snapshots, so that lists, digests and files match each other. A skill that
-/// violates the format is skipped, and the reason is logged. Hidden files, and links that lead outside of the
-/// directory, are not served.
+/// violates the format is skipped, and the reason is logged. Hidden files, links to directories, and links that lead
+/// outside of the directory are not served.
 ///
 /// Limits: 512 files and 16 MiB per skill; 1,000 skills and 64 MiB in total.
 ///
@@ -59,8 +59,9 @@ type Maker = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<SkillFiles>> + Send + S
 impl Skills {
     /// Serves the skills below a directory, or the directory itself if it contains a `SKILL.md`.
     ///
-    /// The skills are read immediately. While requests arrive, the directory is checked every two seconds. After it has
-    /// changed and settled, a new snapshot replaces the previous one as a whole, and clients are notified.
+    /// The skills are read immediately. From the first request on, the directory is checked every two seconds, or less
+    /// often if that takes long. After it has changed and settled, a new snapshot replaces the previous one as a whole,
+    /// and clients are notified.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -123,7 +124,8 @@ impl Skills {
     }
 
     /// Sets whether a skill that violates the format prevents the server from starting. By default such a skill is
-    /// skipped, except for [`Skills::embedded`].
+    /// skipped, except for [`Skills::embedded`]. It has no effect on `Skills::dynamic`, nor on changes of a directory
+    /// after the start.
     pub fn strict(mut self, on: bool) -> Skills {
         self.strict = on;
         self
@@ -145,7 +147,7 @@ impl Skills {
         self
     }
 
-    /// Returns what was skipped and why, one sentence each.
+    /// Returns what was skipped and why, one sentence each. Empty for `Skills::dynamic`.
     pub fn problems(&self) -> Vec<String> {
         self.fixed().map(|snapshot| snapshot.problems.clone()).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 /// |---|---|
 /// | `> {…}` | is sent to the server unchanged |
 /// | `< {…}` | must be the next message of the server |
-/// | `<< {…}` | must arrive from the server before the next `>` or the end; several of these may arrive in any order |
+/// | `<< {…}` | must arrive before the next line of another kind or the end; several of these may arrive in any order |
 /// | `= 250` | no message may arrive for this many milliseconds |
 /// | `# …` | a comment |
 ///

@@ -87,7 +87,7 @@ const TIMEOUT_MS_MAX: u64 = 24 * 3_600 * 1_000;
 const REDIRECTS_MAX: usize = 5;
 
 impl Rest {
-    /// Signs requests in this way. Before the server is cloned.
+    /// Signs requests in this way. Has no effect once the server has been cloned.
     #[must_use]
     pub fn authorize(mut self, authorize: impl Authorize) -> Rest {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
@@ -96,7 +96,7 @@ impl Rest {
         self
     }
 
-    /// Keeps this rule. Before the server is cloned.
+    /// Keeps this rule. Has no effect once the server has been cloned.
     #[must_use]
     pub fn guard(mut self, guard: impl Guard) -> Rest {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {

@@ -55,8 +55,8 @@ impl ManualLogin {
         ManualLogin { show: Arc::new(show), read: Arc::new(read), redirect_uri: PASTE_REDIRECT_URI.to_owned() }
     }
 
-    /// Sets the redirect URI, for example the one that a client is registered with. The default is an unused port of
-    /// 127.0.0.1.
+    /// Sets the redirect URI, for example the one that a client is registered with. The default is
+    /// `http://127.0.0.1:41718/callback`, where nothing listens.
     #[must_use]
     pub fn back_to(mut self, redirect_uri: impl Into<String>) -> ManualLogin {
         self.redirect_uri = redirect_uri.into();
