@@ -437,7 +437,7 @@ impl View {
         acts
     }
 
-    /// Notifies the page that the call of its tool was cancelled.
+    /// Notifies the page that the call of its tool was cancelled. Has no effect after `tell_result`.
     pub fn tell_cancelled(&mut self, reason: &str) -> Vec<Act> {
         if std::mem::replace(&mut self.result, true) {
             return Vec::new();

@@ -76,7 +76,7 @@ impl Person {
 ///
 /// | text | users |
 /// |---|---|
-/// | `@example.com` | with an account of the domain, or, if the provider names no domains, a verified email address there |
+/// | `@example.com` | with an account of the domain, or, if the provider names none, a verified email address there |
 /// | `user:ada` | with this login name, verified email address or subject, of which only the subject never changes |
 /// | `org:acme` | in this organization |
 /// | `group:staff` | in this group, or with this role |

@@ -258,8 +258,8 @@ impl Call {
         Call { form: true, ..self }
     }
 
-    /// Says that it only reads, although it is not a GET: a search whose question is a body. Undoes what methods before it
-    /// have said of the tool, such as `needs`: call it first.
+    /// Says that it only reads, although it is not a GET: a search whose question is a body. Undoes what methods before
+    /// it have said of the tool, such as `needs`: call it first.
     #[must_use]
     pub const fn reads(self) -> Call {
         let ToolSpec { name, title, description, toolset, .. } = self.spec;
