@@ -320,7 +320,7 @@ fn write(result: GetPromptResult, mut out: ResultWriter) -> Reply {
         return out.error(code::INTERNAL_ERROR, "the messages could not be written as JSON", None);
     }
     if let Some(meta) = result.meta.and_then(|meta| serde_json::to_string(&meta).ok()) {
-        out.meta(meta[1..meta.len() - 1].as_bytes());
+        out.meta(&meta.as_bytes()[1..meta.len() - 1]);
     }
     out.finish(ReplyKind::Complete)
 }

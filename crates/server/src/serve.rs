@@ -1,6 +1,7 @@
-//! From a built server to one that runs.
+//! From a built server to one that runs, and can be changed then.
 
 use crate::custom_method;
+use crate::handle::{Handle, Prompts, Resources, Tools};
 use crate::running_server::RunningServer;
 use crate::seal::{Keyring, SealKey};
 use crate::serve_error::ServeError;
@@ -18,6 +19,38 @@ use std::task::{Context, Poll};
 use tokio::task::{JoinError, JoinHandle};
 
 impl<S: Send + Sync + 'static> Server<S> {
+    /// Returns a handle for changes while the server runs.
+    ///
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("news", "1.0");
+    /// let handle = server.handle();
+    /// handle.tools().insert(("latest", "Returns the latest headline."), || "none yet")?;
+    /// assert_eq!(handle.tools().names(), ["latest"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.registries.clone())
+    }
+
+    /// Returns the tools, for changes while the server runs. From then on the server declares that it has tools, even
+    /// without any.
+    pub fn tools(&self) -> Tools {
+        self.handle().tools()
+    }
+
+    /// Returns the resources, for changes while the server runs. From then on the server declares that it has
+    /// resources, even without any.
+    pub fn resources(&self) -> Resources {
+        self.handle().resources()
+    }
+
+    /// Returns the prompts, for changes while the server runs. From then on the server declares that it has prompts,
+    /// even without any.
+    pub fn prompts(&self) -> Prompts {
+        self.handle().prompts()
+    }
+
     /// Serves at `place` until the peer disconnects or `place` is shut down.
     ///
     /// `place` is a transport, for example `stdio()` or `http("127.0.0.1:8931")`.

@@ -2,7 +2,7 @@
 
 use crate::custom_method::{self, Method};
 use crate::error;
-use crate::handle::{Handle, Registries};
+use crate::handle::Registries;
 use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 use crate::hooks::Hooks;
 use crate::invocation::Bound;
@@ -704,8 +704,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Sets the scopes of every enabled tool added so far without scopes. `scopes` is called with the tool's name and
-    /// whether the tool is read-only.
+    /// Sets the scopes of every tool added so far without scopes, disabled ones included. `scopes` is called with the
+    /// tool's name and whether the tool is read-only.
     ///
     /// ```
     /// # use linchpin_server::{Server, Tool};
@@ -764,38 +764,6 @@ impl<S: Send + Sync + 'static> Server<S> {
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.keys.push(key);
         self
-    }
-
-    /// Returns a handle for changes while the server runs.
-    ///
-    /// ```
-    /// # use linchpin_server::Server;
-    /// let server = Server::new("news", "1.0");
-    /// let handle = server.handle();
-    /// handle.tools().insert(("latest", "Returns the latest headline."), || "none yet")?;
-    /// assert_eq!(handle.tools().names(), ["latest"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn handle(&self) -> Handle {
-        Handle::new(self.registries.clone())
-    }
-
-    /// Returns the tools, for changes while the server runs. From then on the server declares that it has tools, even
-    /// without any.
-    pub fn tools(&self) -> crate::handle::Tools {
-        self.handle().tools()
-    }
-
-    /// Returns the resources, for changes while the server runs. From then on the server declares that it has
-    /// resources, even without any.
-    pub fn resources(&self) -> crate::handle::Resources {
-        self.handle().resources()
-    }
-
-    /// Returns the prompts, for changes while the server runs. From then on the server declares that it has prompts,
-    /// even without any.
-    pub fn prompts(&self) -> crate::handle::Prompts {
-        self.handle().prompts()
     }
 }
 
