@@ -181,5 +181,5 @@ fn a_port_that_is_taken_is_explained_once() {
     let served = Served::start(command(program(), home.path()).args(["serve", "time", "--http", "127.0.0.1:0"]));
     let (code, _, err) = run(home.path(), &["serve", "time", "--http", served.address()]);
     assert_eq!(code, Some(1), "{err}");
-    assert_eq!(err.matches("another program listens there").count(), 1, "{err}");
+    assert_eq!(err.matches("another program is listening there").count(), 1, "{err}");
 }

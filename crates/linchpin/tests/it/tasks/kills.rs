@@ -191,7 +191,10 @@ async fn pause_one(folder: &Path) -> bool {
     // In the middle of a step.
     common::until("it has begun", || counts(folder, "effects").len() == 1).await;
     paused.signal("STOP");
-    let store = Store::sqlite(folder.join("tasks.db")).expect("a store");
+    let Ok(store) = Store::sqlite(folder.join("tasks.db")) else {
+        paused.signal("CONT");
+        return false;
+    };
     let write = async move { store.kv().put("probe/a", "1".into(), Expect::Any, Duration::from_secs(9)).await };
     if !matches!(tokio::time::timeout(Duration::from_millis(300), write).await, Ok(Ok(_))) {
         paused.signal("CONT");
