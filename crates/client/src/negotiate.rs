@@ -22,9 +22,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How far apart the responses to the probe and to the handshake may be of a server that read both at once.
-const TOGETHER: Duration = Duration::from_millis(100);
-
 pub(crate) async fn connect(config: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Arc<ConnectionState>> {
     if config.accepted.is_empty() {
         return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
@@ -343,14 +340,18 @@ async fn attempt_on<O: Opening>(
     let Some(session) = target.accepted().iter().copied().find(|features| features.has_sessions) else {
         return ProbeOutcome::of(attempt, work.await);
     };
-    // No response yet: slow, or an old revision. The first response decides.
+    // No response yet: slow, or an old revision. If the handshake succeeds, it decides: some servers of both eras answer the
+    // probe too, and speak in sessions only from then on.
     let handshake = Attempt::Initialize(session);
     current.asks(handshake);
     let mut hello = std::pin::pin!(link.exchange(target.render(handshake)));
     tokio::select! {
         biased;
         outcome = &mut work => match outcome {
-            Ok(answer) if is_result(&answer) => ProbeOutcome::Answer(attempt, answer),
+            Ok(answer) if is_result(&answer) => match tokio::time::timeout(probe, hello).await {
+                Ok(Ok(opened)) if is_result(&opened) => ProbeOutcome::Answer(handshake, opened),
+                _ => ProbeOutcome::Answer(attempt, answer),
+            },
             Err(why) => ProbeOutcome::Failed(why),
             // A late error: only the handshake can succeed now.
             Ok(_) => ProbeOutcome::of(handshake, hello.await),
@@ -363,22 +364,9 @@ async fn attempt_on<O: Opening>(
                     Err(_) => ProbeOutcome::Answer(handshake, answer),
                 }
             }
-            // A server that was slow to start answers both at once, in any order.
-            Ok(answer) => match tokio::time::timeout(TOGETHER.min(probe), work).await {
-                Ok(Ok(first)) if settles(target, attempt, &first) => ProbeOutcome::Answer(attempt, first),
-                _ => ProbeOutcome::Answer(handshake, answer),
-            },
-            Err(why) => ProbeOutcome::Failed(why),
+            other => ProbeOutcome::of(handshake, other),
         },
     }
-}
-
-/// Whether this answer to the probe is all that is needed.
-fn settles<O: Opening>(target: &O, attempt: Attempt, answer: &Answer) -> bool {
-    let Kind::Response { outcome: Ok(result), .. } = &answer.message.kind else { return false };
-    let mut alone = Negotiation::new(target.accepted().to_vec(), None);
-    alone.at(attempt);
-    matches!(alone.took(Outcome::Result(answer.message.text(*result))), Verdict::Agreed(_))
 }
 
 fn is_result(answer: &Answer) -> bool {

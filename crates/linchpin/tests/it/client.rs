@@ -186,26 +186,34 @@ async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
     assert!(error.kind() == ErrorKind::InvalidResponse && error.to_string().contains("asks for input"), "{error:?}");
 }
 
-/// A server of both eras that reads the probe and the handshake before it answers either, and answers the handshake first.
+/// A server that reads the probe and the handshake before it answers either, in the order of the variable `ORDER`. Without
+/// `OLD` it refuses the handshake.
 #[cfg(unix)]
 const SLOW_TO_START: &str = r#"
-import json, sys, time
+import json, os, sys, time
 probe, hello = (json.loads(sys.stdin.readline()) for _ in range(2))
-opened = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'x', 'version': '1'}}
-print(json.dumps({'jsonrpc': '2.0', 'id': hello['id'], 'result': opened}), flush=True)
-time.sleep(0.02)
-found = {'resultType': 'complete', 'supportedVersions': ['2026-07-28'], 'capabilities': {}}
-print(json.dumps({'jsonrpc': '2.0', 'id': probe['id'], 'result': found}), flush=True)
+opened = {'result': {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'x', 'version': '1'}}}
+if 'OLD' not in os.environ: opened = {'error': {'code': -32601, 'message': 'unknown'}}
+found = {'result': {'resultType': 'complete', 'supportedVersions': ['2026-07-28'], 'capabilities': {}}}
+answers = [{'jsonrpc': '2.0', 'id': probe['id'], **found}, {'jsonrpc': '2.0', 'id': hello['id'], **opened}]
+for n in os.environ['ORDER']:
+    print(json.dumps(answers[int(n)]), flush=True)
+    time.sleep(0.02)
 sys.stdin.read()
 "#;
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_server_that_was_slow_to_start_is_spoken_to_in_its_newest_revision() {
-    let server = linchpin::transport::Child::new("python3").args(["-c", SLOW_TO_START]);
-    let client = Client::new("h", "1").limits(|limits| limits.connections.probe_ms_max = 100);
-    let c = client.connect(server).await.unwrap();
-    assert_eq!(c.revision(), Revision::V2026_07_28);
+async fn a_server_that_was_slow_to_start_is_spoken_to_in_a_session_if_it_opens_one() {
+    for (opens, revision) in [(true, Revision::V2025_11_25), (false, Revision::V2026_07_28)] {
+        for order in ["01", "10"] {
+            let server = linchpin::transport::Child::new("python3").args(["-c", SLOW_TO_START]).env("ORDER", order);
+            let server = if opens { server.env("OLD", "1") } else { server };
+            let client = Client::new("h", "1").limits(|limits| limits.connections.probe_ms_max = 300);
+            let c = client.connect(server).await.unwrap();
+            assert_eq!(c.revision(), revision, "{order}");
+        }
+    }
 }
 
 /// A server that sends 1,000 requests at once during a call, and returns how many were refused.
