@@ -188,8 +188,8 @@ pub struct ClientConnectionLimits {
     pub open_ms_max: u64,
     /// How long connecting may take, name lookup and TLS included. Default 10,000.
     pub connect_ms_max: u64,
-    /// How long a program may take to respond to `server/discover` before `initialize` is tried. Default 1,500; a slow
-    /// program is not mistaken for an old one, because a late response still counts.
+    /// How long a program may take to respond to `server/discover` before `initialize` is sent too. Default 1,500. If a slow
+    /// program then opens a session, that is used; otherwise its late response to `server/discover` counts.
     pub probe_ms_max: u64,
     /// Largest size of a response's headers, in bytes. Default 64 KiB.
     pub header_bytes_max: usize,
