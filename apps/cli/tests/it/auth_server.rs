@@ -133,6 +133,7 @@ fn what_is_missing_or_wrong_is_said_before_anything_starts() {
         (with(&["--auth", "login:none.toml"]), "none.toml"),
         (with(&["--store", "auth.db"]), "expected memory, sqlite:FILE"),
         (with(&["--grant", "admins=x", "--auth", "login"]), "group:NAME"),
+        (with(&["--scope", "read", "--grant", "group:admins=raed", "--auth", "login"]), "the scope raed"),
         (with(&["--auth", "github"]), "LINCHPIN_CLIENT_ID"),
         (with(&["--tls-cert", "a.pem"]), "--tls-key"),
         (
@@ -150,6 +151,10 @@ fn what_is_missing_or_wrong_is_said_before_anything_starts() {
         ([&["client", "add", "a", "--own-scope", "x", "--keys", "private.json"], &store[..]].concat(), "private.json"),
         (vec!["audit", "none.jsonl"], "none.jsonl"),
         (vec!["serve", "memory", "--http", "127.0.0.1:0", "--auth", "token", "--store", "memory"], "--auth login"),
+        (
+            vec!["serve", "memory", "--http", "127.0.0.1:0", "--auth", "token", "--allow", "@a.example"],
+            "--allow is for logins",
+        ),
     ];
     for (words, says) in rows {
         let (code, out, err) = run(home.path(), &words);

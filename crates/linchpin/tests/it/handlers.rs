@@ -671,3 +671,20 @@ async fn a_session_can_be_told_something_after_its_call_is_over() {
     let all = peers.lock().unwrap().len();
     assert_eq!(all, 1);
 }
+
+#[tokio::test]
+async fn the_meta_of_a_prompt_is_sent_and_the_cause_of_an_internal_error_is_not() {
+    use linchpin::types::error::ErrorObject;
+    let server = Server::new("x", "1")
+        .prompt("told", |_: NoArgs| async {
+            GetPromptResult::new([PromptMessage::user("hello")]).with_meta(json!({ "a.example/n": 1 }))
+        })
+        .prompt("broken", |_: NoArgs| async {
+            Err::<String, _>(Error::internal(ErrorObject::new(-32099, "/srv/secret")))
+        });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    let told = peer.ask("prompts/get", json!({ "name": "told" })).await;
+    assert_eq!(told["result"]["_meta"]["a.example/n"], 1, "{told}");
+    let broken = peer.ask("prompts/get", json!({ "name": "broken" })).await;
+    assert!(code(&broken) == -32603 && !broken.to_string().contains("secret"), "{broken}");
+}
