@@ -269,7 +269,8 @@ pub struct ToolChoice {
     /// Tool sets to enable; empty means all but the tools that are [`on_request`](ToolSpec::on_request) or
     /// [`superseded`](ToolSpec::superseded), unless `enable` names tools (`--toolsets`). `all` is every set.
     pub toolsets: Vec<String>,
-    /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`).
+    /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`), and those
+    /// whose flags are set.
     pub published: bool,
     /// Disables every tool that writes (`--read-only`).
     pub read_only: bool,
@@ -341,6 +342,13 @@ impl ToolChoice {
         now.or_else(|| service.tools.iter().find(|tool| tool.aliases.iter().any(|alias| is(alias.name))))
     }
 
+    /// The exposed name of the tool that is named like this in the operator's options, see [`ToolChoice::split`].
+    /// `None` if the service has no such tool.
+    #[must_use]
+    pub fn exposed(&self, service: &Service, wanted: &str) -> Option<String> {
+        self.find(service, wanted).map(|tool| self.prefix.of(service.name, tool))
+    }
+
     /// The enabled tools in the order of the service, each with its exposed name.
     ///
     /// # Errors
@@ -369,7 +377,12 @@ impl ToolChoice {
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
         let chosen = all.iter().filter(|tool| {
             let in_set = self.toolsets.iter().any(|set| set == "all" || tool.toolsets().any(|own| own == set));
-            let usual = !tool.on_request && !if self.published { tool.extra } else { tool.superseded };
+            let usual = !tool.on_request
+                && match self.published {
+                    // Whoever sets its flag wants it.
+                    true => !tool.extra || tool.needs.is_some(),
+                    false => !tool.superseded,
+                };
             (in_set || named(tool) || everything && usual)
                 && !disable.iter().any(|one| one.name == tool.name)
                 && !(self.read_only && tool.writes)
@@ -564,6 +577,41 @@ mod tests {
         ] {
             let choice = ToolChoice { published, ..choice(enable, "", sets) };
             assert_eq!(names(&choice, &BOTH).join(" "), expected, "{choice:?}");
+        }
+    }
+
+    #[test]
+    fn a_flag_enables_its_tool_under_the_published_name_too() {
+        const EXTRA: Service = Service {
+            name: "fs",
+            tools: &[
+                ToolSpec::reads("read", "", "read", ""),
+                ToolSpec::writes("delete", "", "write", "").extra().needs("--allow-delete"),
+                ToolSpec::writes("copy", "", "write", "").extra(),
+            ],
+        };
+        for (given, expected) in [(false, "read"), (true, "read delete")] {
+            let mut choice = ToolChoice { published: true, ..ToolChoice::default() };
+            choice.grant("--allow-delete", given);
+            assert_eq!(names(&choice, &EXTRA).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn exposed_names_are_found_by_every_form() {
+        for (prefix, wanted, expected) in [
+            (ToolPrefix::None, "git_log", Some("git_log")),
+            (ToolPrefix::None, "add", Some("get-sum")),
+            (ToolPrefix::Auto, "get-sum", Some("calc_get-sum")),
+            (ToolPrefix::Auto, "calc.get-sum", Some("calc_get-sum")),
+            (ToolPrefix::Auto, "calc_add", Some("calc_get-sum")),
+            (ToolPrefix::Text("my_".to_owned()), "my_get-sum", Some("my_get-sum")),
+            (ToolPrefix::Text("my_".to_owned()), "calc_get-sum", Some("my_get-sum")),
+            (ToolPrefix::Auto, "zebra", None),
+        ] {
+            let service = if expected == Some("git_log") { &GIT } else { &CALC };
+            let choice = ToolChoice { prefix, ..ToolChoice::default() };
+            assert_eq!(choice.exposed(service, wanted).as_deref(), expected, "{wanted}");
         }
     }
 
