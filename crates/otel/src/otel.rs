@@ -61,7 +61,7 @@ pub struct OtelBuilder {
 
 impl Otel {
     /// Sets up traces and metrics for a program with this name (`service.name`), and installs the process's `tracing`
-    /// subscriber, for spans at level `info`.
+    /// subscriber, for spans at level `info`. The variable `OTEL_SERVICE_NAME` takes precedence over the name.
     ///
     /// # Errors
     /// If a subscriber is already installed (then use [`OtelBuilder::build`] and [`Otel::layer`]), the endpoint is invalid, or
@@ -70,7 +70,8 @@ impl Otel {
         Otel::builder(service).install()
     }
 
-    /// Returns a builder with the default settings for a program with this name.
+    /// Returns a builder with the default settings for a program with this name. The variable `OTEL_SERVICE_NAME` takes
+    /// precedence over it.
     pub fn builder(service: impl Into<String>) -> OtelBuilder {
         OtelBuilder { service: service.into(), endpoint: None }
     }
@@ -135,7 +136,8 @@ impl OtelBuilder {
         let runtime = Handle::try_current().map_err(|e| OtelError(format!("cannot send telemetry: {e}")))?;
         let sender = Sender::new(runtime);
         let failed = |e: opentelemetry_otlp::ExporterBuildError| OtelError(format!("cannot send telemetry: {e}"));
-        let resource = Resource::builder().with_service_name(self.service).build();
+        let variable = std::env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
+        let resource = Resource::builder().with_service_name(variable.unwrap_or(self.service)).build();
         let place =
             |signal: &str| self.endpoint.as_deref().map(|url| format!("{}/v1/{signal}", url.trim_end_matches('/')));
         let mut traces = SpanExporter::builder().with_http().with_http_client(sender.clone());

@@ -128,6 +128,27 @@ async fn without_a_collector_calls_go_on_and_the_end_comes_soon() {
     tokio::time::timeout(Duration::from_secs(30), otel.shutdown()).await.unwrap();
 }
 
+/// A variable cannot be set for one test: the test runs itself again with it.
+#[tokio::test]
+async fn the_variable_of_the_service_name_takes_precedence() {
+    const NAME: &str = "of-the-operator";
+    if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "exported::the_variable_of_the_service_name_takes_precedence"]);
+        let output = again.env("OTEL_SERVICE_NAME", NAME).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let collector = collector().await;
+    let otel = Otel::builder("test").endpoint(&collector.url).build().unwrap();
+    let connection = Client::new("c", "1.0").connect(in_process(server().observe(otel.observer()))).await.unwrap();
+    connection.call("works", json!({})).await.unwrap();
+    otel.shutdown().await;
+    let received = collector.received.lock().unwrap();
+    assert!(received.services.iter().all(|name| name == NAME) && !received.services.is_empty());
+}
+
 #[test]
 fn what_is_missing_is_told() {
     let error = Otel::builder("test").build().unwrap_err().to_string();
