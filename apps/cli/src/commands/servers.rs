@@ -5,13 +5,34 @@ use crate::fail::Failure;
 use crate::serve::ENTRIES;
 use crate::show::out::Out;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServersArgs {
     /// Print JSON: names, tools, arguments and keys of each server.
     #[arg(long)]
     json: bool,
+}
+
+/// `serve skills`, which is no built-in server: it has no tools, and replaces nothing.
+fn skills() -> Value {
+    let directory = json!({
+        "name": "directory",
+        "variable": null,
+        "about": "The directory of skills, each a directory with a SKILL.md",
+        "kind": "directory",
+        "repeated": false,
+        "secret": false,
+    });
+    json!({
+        "name": SKILLS,
+        "title": "Skills",
+        "about": ABOUT_SKILLS,
+        "replaces": null,
+        "arguments": [directory],
+        "variables": [],
+        "tools": [],
+    })
 }
 
 pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
@@ -34,6 +55,7 @@ pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
                     "tools": tools.collect::<Vec<_>>(),
                 })
             })
+            .chain([skills()])
             .collect();
         out.json(&json!({ "servers": servers }))?;
         return Ok(out.flush()?);
