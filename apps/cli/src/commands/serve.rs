@@ -162,5 +162,5 @@ impl Environment {
 fn go(server: Server, serving: ServingArgs, name: &str, words: Vec<String>, read: Environment) -> Result<(), Failure> {
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let command = [program, "serve".to_owned()].into_iter().chain(words).collect();
-    serving.run(server, &Card { name, command, variables: read.names.into_inner().into_iter().collect() })
+    serving.run(server, Card { name, command, variables: read.names.into_inner().into_iter().collect() })
 }

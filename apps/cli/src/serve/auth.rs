@@ -7,11 +7,14 @@ use super::url::{host, origin};
 use crate::fail::Failure;
 use crate::shell;
 use clap::Args;
+#[cfg(feature = "client")]
+use clap::{ArgMatches, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin::guard::{Guard, Keys, Scopes, TrustedIssuer};
 #[cfg(feature = "web")]
 use linchpin::issuer::Issuer;
 use linchpin::transport::Gate;
+use linchpin_kit::{Service, ToolChoice};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -77,7 +80,7 @@ pub(crate) struct AuthArgs {
     #[arg(long, value_name = "auto", value_parser = ["auto"], requires = "auth")]
     scopes: Option<String>,
 
-    /// Require this scope for a tool. May be repeated.
+    /// Require this scope for a tool, named as in --enable-tools. May be repeated.
     #[arg(long = "tool-scope", value_name = "TOOL=SCOPE", value_parser = tool_scope, requires = "auth")]
     tool_scope: Vec<(String, String)>,
 
@@ -93,6 +96,35 @@ pub(crate) struct AuthArgs {
     #[cfg(feature = "web")]
     #[command(flatten)]
     issuer: IssuerArgs,
+}
+
+/// The same for a command that does not know its tools: those that set scopes of tools are hidden, and refused by
+/// [`AuthArgs::without_scopes`].
+#[cfg(feature = "client")]
+#[derive(Debug)]
+pub(crate) struct ToollessAuthArgs(pub(crate) AuthArgs);
+
+#[cfg(feature = "client")]
+impl Args for ToollessAuthArgs {
+    fn augment_args(command: Command) -> Command {
+        let command = AuthArgs::augment_args(command);
+        command.mut_arg("scopes", |arg| arg.hide(true)).mut_arg("tool_scope", |arg| arg.hide(true))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+#[cfg(feature = "client")]
+impl FromArgMatches for ToollessAuthArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ToollessAuthArgs, clap::Error> {
+        AuthArgs::from_arg_matches(matches).map(ToollessAuthArgs)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 fn tool_scope(text: &str) -> Result<(String, String), String> {
@@ -135,6 +167,11 @@ impl AuthArgs {
             return Ok(server);
         }
         let names = server.tools().names();
+        if names.is_empty() {
+            return Err(Failure::usage(
+                "--scopes and --tool-scope are for tools, and this server has none: leave them out",
+            ));
+        }
         if let Some((tool, _)) = self.tool_scope.iter().find(|(tool, _)| !names.contains(tool)) {
             return Err(Failure::usage(format!("--tool-scope: there is no tool {tool}"))
                 .hint(format!("tools: {}", names.join(", "))));
@@ -148,6 +185,23 @@ impl AuthArgs {
                 false => own,
             }
         }))
+    }
+
+    /// Replaces the names of tools by those under which they are listed. Names of no tool are left to [`AuthArgs::scoped`].
+    pub(super) fn find_tools(&mut self, servers: &[(&Service, &ToolChoice)]) -> Result<(), Failure> {
+        for (tool, _) in &mut self.tool_scope {
+            let found = servers.iter().filter_map(|(service, choice)| choice.exposed(service, tool));
+            let found: Vec<String> = found.collect();
+            match found.as_slice() {
+                [one] => tool.clone_from(one),
+                [_, _, ..] if !found.contains(tool) => {
+                    return Err(Failure::usage(format!("--tool-scope: several servers have a tool named {tool}"))
+                        .hint(format!("use one of: {}", found.join(", "))));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Refuses scopes of tools, for a command that does not know its tools.
@@ -172,7 +226,7 @@ impl AuthArgs {
         #[cfg(feature = "web")]
         if !self.auth.iter().any(|auth| matches!(auth, Auth::Login(_))) {
             if self.issuer.store.is_given() {
-                return Err(Failure::usage("--store and --key-file are for logins: add --auth login, or a provider"));
+                return Err(Failure::usage("--store and its options are for logins: add --auth login, or a provider"));
             }
             if self.issuer.has_rules() {
                 return Err(Failure::usage("--allow is for logins at a provider, and says nothing of tokens and keys")

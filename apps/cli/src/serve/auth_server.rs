@@ -53,8 +53,8 @@ pub(crate) struct AuthServerArgs {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 
-    /// Lifetime of access tokens [default: 15m].
-    #[arg(long, value_name = "TIME", value_parser = crate::duration::read)]
+    /// Lifetime of access tokens, at most 24h [default: 15m].
+    #[arg(long, value_name = "TIME", value_parser = access_life)]
     access_life: Option<Duration>,
 
     /// Disable dynamic registration: only clients with a metadata document, and those of `linchpin client add`.
@@ -98,6 +98,12 @@ pub(crate) struct AuthServerArgs {
 
     #[command(flatten)]
     store: StoreArgs,
+}
+
+fn access_life(text: &str) -> Result<Duration, String> {
+    let life = crate::duration::read(text)?;
+    let is_fine = (Duration::from_secs(1)..=Duration::from_secs(86_400)).contains(&life);
+    if is_fine { Ok(life) } else { Err("expected 1s to 24h".to_owned()) }
 }
 
 fn workload(text: &str) -> Result<Workload, String> {

@@ -76,7 +76,7 @@ impl Entry {
         vars: Vars<'_>,
         offered: Tools,
     ) -> Result<Alone, Failure> {
-        let serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
+        let mut serving = ServingArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
         // A host that starts it is told nothing.
         let words = if serving.tells() { self.words(&self.own_command(), &matches) } else { Vec::new() };
         let part = self.part(&matches, vars, &[])?;
@@ -84,6 +84,7 @@ impl Entry {
         let mut tools = part.tools.clone();
         tools.published = matches!(offered, Tools::Published);
         tell_long_name([(&part.service, &tools)])?;
+        serving.find_tools(&[(&part.service, &tools)])?;
         let server = part.add_to((self.introduce)(server), tools, serving.clients())?;
         Ok(Alone { server, serving, words })
     }

@@ -3,6 +3,7 @@
 use super::auth::AuthArgs;
 use super::paste::Card;
 use super::place::{Clients, PlaceArgs};
+use super::words::in_full;
 use crate::fail::Failure;
 use crate::log;
 use crate::show::out;
@@ -10,6 +11,7 @@ use clap::{Args, ValueHint};
 use linchpin::Server;
 use linchpin::middleware::{Audit, Metrics, RateLimit};
 use linchpin::skills::Skills;
+use linchpin_kit::{Service, ToolChoice};
 use std::path::{Path, PathBuf};
 
 /// The flags of `linchpin serve` that are the same for all servers.
@@ -29,12 +31,12 @@ pub(crate) struct ServingArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Operation")]
 struct OperationArgs {
-    /// Refuse what a client calls more often than this, for each tool: 10/s, 60/min, 1000/h.
+    /// Refuse calls of a client beyond this rate, for each tool, resource and prompt: 10/s, 60/min, 1000/h or 5000/day.
     #[arg(long, value_name = "RATE")]
     rate_limit: Option<RateLimit>,
 
-    /// Append a line of JSON for each call and each login to this file (- for standard error). Calls have a digest of their
-    /// arguments. `linchpin audit FILE` shows it.
+    /// Append a line of JSON for each tool call, resource read, prompt and login to this file (- for standard error). Calls
+    /// have a digest of their arguments. `linchpin audit FILE` shows it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     audit: Option<PathBuf>,
 
@@ -58,9 +60,15 @@ impl ServingArgs {
         self.place.tells()
     }
 
+    /// Accepts the tools of `--tool-scope` under all names that `--enable-tools` accepts.
+    pub(super) fn find_tools(&mut self, servers: &[(&Service, &ToolChoice)]) -> Result<(), Failure> {
+        self.auth.find_tools(servers)
+    }
+
     /// Serves until end of input or a termination signal.
-    pub(crate) fn run(self, mut server: Server, card: &Card<'_>) -> Result<(), Failure> {
+    pub(crate) fn run(self, mut server: Server, mut card: Card<'_>) -> Result<(), Failure> {
         let ServingArgs { mut place, auth, operation } = self;
+        card.command.extend(operation.words());
         server = auth.scoped(server)?;
         place.guard(&auth)?;
         if let Some(directory) = &operation.skills {
@@ -80,7 +88,24 @@ impl ServingArgs {
             server = server.observe(metrics.clone());
             place.metrics = Some(metrics);
         }
-        place.run(server, card)
+        place.run(server, &card)
+    }
+}
+
+impl OperationArgs {
+    /// The options that have an effect on standard input and output too, as words of a command line.
+    fn words(&self) -> Vec<String> {
+        let OperationArgs { rate_limit, audit, skills, metrics: _ } = self;
+        let path = |path: &PathBuf| match path.to_string_lossy() {
+            stderr if stderr == "-" => stderr.into_owned(),
+            path => in_full(&path),
+        };
+        let words = [
+            ("--rate-limit", rate_limit.as_ref().map(RateLimit::to_string)),
+            ("--audit", audit.as_ref().map(path)),
+            ("--skills", skills.as_ref().map(path)),
+        ];
+        words.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
     }
 }
 

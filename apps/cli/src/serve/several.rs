@@ -66,7 +66,7 @@ impl Several {
     }
 
     /// Configures and opens all of them, and puts them on one server.
-    pub(crate) fn open(self, vars: Vars<'_>) -> Result<Together, Failure> {
+    pub(crate) fn open(mut self, vars: Vars<'_>) -> Result<Together, Failure> {
         if self.servers.is_empty() {
             let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
             return Err(Failure::usage("no server given")
@@ -88,7 +88,9 @@ impl Several {
         let shares = over_all.split(&services).map_err(shared)?;
         let choices: Vec<ToolChoice> = parts.iter().zip(shares).map(|(part, share)| both(part, share)).collect();
         unlike(&parts, &choices)?;
-        tell_long_name(parts.iter().map(|part| &part.service).zip(&choices))?;
+        let named: Vec<_> = parts.iter().map(|part| &part.service).zip(&choices).collect();
+        self.serving.find_tools(&named)?;
+        tell_long_name(named)?;
         words.extend(self.tool_words);
         let (name, title) = match parts.as_slice() {
             [one] if single => (wanted[0].entry.name.to_owned(), one.title),

@@ -21,12 +21,12 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 
-    /// Use a Redis server that may evict keys when its memory is full.
+    /// With Redis, accept a server that may evict keys when its memory is full.
     #[cfg(feature = "redis")]
     #[arg(long)]
     redis_may_evict: bool,
 
-    /// Which master it is, where the URL is that of a Sentinel that watches several.
+    /// With Redis, the name of the master, where the URL is that of a Sentinel that watches several.
     #[cfg(feature = "redis")]
     #[arg(long, value_name = "NAME")]
     redis_master: Option<String>,
@@ -53,7 +53,30 @@ fn is_redis(text: &str) -> bool {
 impl StoreArgs {
     /// Whether one of the options was given.
     pub(super) fn is_given(&self) -> bool {
-        self.store.is_some() || self.key_file.is_some()
+        self.store.is_some() || self.key_file.is_some() || self.is_for_redis()
+    }
+
+    #[cfg(feature = "redis")]
+    fn is_for_redis(&self) -> bool {
+        self.redis_may_evict || self.redis_master.is_some()
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn is_for_redis(&self) -> bool {
+        false
+    }
+
+    /// Refuses options that this store has no use for.
+    fn check(&self, place: Option<&str>) -> Result<(), Failure> {
+        if self.key_file.is_some() && place.is_none_or(|place| place == "memory") {
+            let why = "--key-file is for a store that outlives the process: add --store sqlite:FILE or redis://HOST";
+            return Err(Failure::usage(why));
+        }
+        if self.is_for_redis() && !place.is_some_and(is_redis) {
+            let why = "--redis-may-evict and --redis-master are for a store in Redis: add --store redis://HOST";
+            return Err(Failure::usage(why));
+        }
+        Ok(())
     }
 
     /// Gives an authorization server its store. Nodes that share one in Redis remember each other's DPoP proofs.
@@ -66,7 +89,9 @@ impl StoreArgs {
 
     /// Opens the store of a server; without one, memory.
     fn open_or_memory(&self) -> Result<Store, Failure> {
-        match self.place()? {
+        let place = self.place()?;
+        self.check(place.as_deref())?;
+        match place {
             Some(place) => self.open(&place, true),
             None => Ok(Store::builder().memory()),
         }
@@ -79,6 +104,7 @@ impl StoreArgs {
                 .hint("the server must have the same --store and --key-file")
         };
         let place = self.place()?.filter(|place| place != "memory").ok_or_else(missing)?;
+        self.check(Some(&place))?;
         match place.strip_prefix("sqlite:") {
             Some(file) if exists && !Path::new(file).is_file() => {
                 Err(Failure::usage(format!("there is no store at {file}"))

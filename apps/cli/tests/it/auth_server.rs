@@ -4,6 +4,7 @@
 
 use crate::common::{Served, command, program, run};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -140,6 +141,10 @@ fn what_is_missing_or_wrong_is_said_before_anything_starts() {
             vec!["auth-server", "--http", "127.0.0.1:0", "--issuer", "http://a.example", "--resource", "https://b/mcp"],
             "https",
         ),
+        (with(&["--access-life", "25h"]), "expected 1s to 24h"),
+        (with(&["--access-life", "0"]), "expected 1s to 24h"),
+        (with(&["--key-file", "auth.key"]), "--key-file is for a store that outlives the process"),
+        (with(&["--key-file", "auth.key", "--store", "memory"]), "--key-file is for a store that outlives the process"),
         (vec!["client", "list"], "--store"),
         (vec!["client", "list", "--store", "memory"], "--store"),
         ([&["client", "list"], &store[..]].concat(), "there is no store at auth.db"),
@@ -156,11 +161,37 @@ fn what_is_missing_or_wrong_is_said_before_anything_starts() {
             "--allow is for logins",
         ),
     ];
+    #[cfg(feature = "redis")]
+    let rows = rows.into_iter().chain([
+        (with(&["--redis-may-evict"]), "are for a store in Redis"),
+        (with(&["--redis-master", "m", "--store", "sqlite:auth.db"]), "are for a store in Redis"),
+        ([&["client", "list", "--redis-may-evict"], &store[..]].concat(), "are for a store in Redis"),
+        (
+            vec!["serve", "memory", "--http", "127.0.0.1:0", "--auth", "token", "--redis-may-evict"],
+            "--store and its options are for logins",
+        ),
+    ]);
     for (words, says) in rows {
         let (code, out, err) = run(home.path(), &words);
         assert!(code == Some(2) && out.is_empty() && err.contains(says), "{words:?}: {code:?} {err}");
     }
-    assert!(!home.path().join("auth.db").exists(), "nothing was made");
+    assert!(!home.path().join("auth.db").exists() && !home.path().join("auth.key").exists(), "nothing was made");
+}
+
+/// The help of `audit --event` names every event that an authorization server records.
+#[test]
+fn the_events_of_an_audit_log_are_in_its_help() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, help, err) = run(home.path(), &["audit", "--help"]);
+    assert_eq!(code, Some(0), "{err}");
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let known = help.split("Only this event: ").nth(1).unwrap().split(", or the method").next().unwrap();
+    let known: BTreeSet<&str> = known.split(", ").collect();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/issuer/src");
+    let sources = std::fs::read_dir(sources).unwrap().map(|file| file.unwrap().path());
+    let sources: String = sources.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    let events = sources.split("Entry::new(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    assert_eq!(known, events.collect());
 }
 
 #[test]

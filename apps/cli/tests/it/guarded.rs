@@ -35,6 +35,11 @@ fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
         assert!(code == Some(2) && out.is_empty() && err.contains(says), "109: {words:?}: {code:?} {err}");
     }
     std::fs::write(home.path().join("t.jsonl"), "").unwrap();
+    let skills = ["serve", "skills", ".", "--http", "127.0.0.1:0", "--auth", "token"];
+    for scopes in [["--scopes", "auto"], ["--tool-scope", "x=y"]] {
+        let (code, _, err) = run(home.path(), &[&skills[..], &scopes].concat());
+        assert!(code == Some(2) && err.contains("are for tools, and this server has none"), "{code:?} {err}");
+    }
     for command in [&["replay", "t.jsonl"][..], &["bridge", "http://127.0.0.1:1/mcp"]] {
         for (words, says) in [
             (&["--http", "0.0.0.0:0"][..], "--no-auth-i-know"),
@@ -44,6 +49,10 @@ fn a_server_does_not_start_open_to_other_machines_unless_that_is_meant() {
             let (code, _, err) = run(home.path(), &[command, words].concat());
             assert!(code == Some(2) && err.contains(says), "{command:?} {words:?}: {code:?} {err}");
         }
+    }
+    for command in ["replay", "bridge"] {
+        let (_, help, _) = run(home.path(), &[command, "--help"]);
+        assert!(help.contains("--auth") && !help.contains("--scopes") && !help.contains("--tool-scope"), "{help}");
     }
     let mut open = command(program(), home.path());
     let open = open.args(["serve", "memory", "--http", "0.0.0.0:0", "--no-auth-i-know"]);
@@ -85,6 +94,32 @@ fn the_token_of_a_run_and_keys_of_a_file_let_in_and_nothing_else_does() {
     assert!(refused.contains("write"), "the key may only read: {refused}");
     assert_ne!(call("lp_laptop_guessed", "read_graph").0, Some(0));
     assert_ne!(run(home.path(), &["call", &served.url, "read_graph"]).0, Some(0));
+}
+
+/// The names of `--enable-tools`, in all forms.
+#[cfg(feature = "time")]
+#[test]
+fn a_scope_is_for_a_tool_by_any_of_its_names() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: [(&[&str], &str, &str); 5] = [
+        (&["memory"], "memory.read_graph", "read_graph"),
+        (&["memory"], "memory_read_graph", "read_graph"),
+        (&["memory:", "time"], "read_graph", "memory_read_graph"),
+        (&["memory:", "time"], "memory.read_graph", "memory_read_graph"),
+        (&["a=memory:a.jsonl", "b=memory:b.jsonl"], "a.read_graph", "a_read_graph"),
+    ];
+    let (code, key, err) = run(home.path(), &["auth", "key", "new", "laptop"]);
+    assert_eq!(code, Some(0), "{err}");
+    for (servers, name, tool) in rows {
+        let mut start = command(program(), home.path());
+        start.arg("serve").args(servers).args(["--http", "127.0.0.1:0", "--auth", "keys:keys.toml"]);
+        let served = Served::start(start.args(["--tool-scope", &format!("{name}=special")]));
+        let (code, _, err) = run(home.path(), &["call", &served.url, tool, "--bearer", key.trim()]);
+        assert!(code != Some(0) && err.contains("special"), "{name}: {code:?} {err}");
+    }
+    let two = ["serve", "a=memory:a.jsonl", "b=memory:b.jsonl", "--http", "127.0.0.1:0", "--auth", "token"];
+    let (code, _, err) = run(home.path(), &[&two[..], &["--tool-scope", "read_graph=x"]].concat());
+    assert!(code == Some(2) && err.contains("use one of: a_read_graph, b_read_graph"), "{err}");
 }
 
 #[test]

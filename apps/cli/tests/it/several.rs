@@ -476,6 +476,33 @@ fn what_is_to_be_pasted_names_every_server_with_paths_in_full() {
     assert!(served.said.contains("\"everything:\",\n        \"memory\""), "{}", served.said);
 }
 
+/// What limits, records and adds to a server goes with it.
+#[test]
+fn what_is_to_be_pasted_has_the_options_of_all_servers() {
+    let home = home();
+    let real = home.path().canonicalize().unwrap();
+    for servers in [&["everything"][..], &["everything:", "memory"], &["skills", "one"]] {
+        let mut flags = vec!["--rate-limit", "60/min", "--audit", "audit.jsonl", "--http", "127.0.0.1:0", "--metrics"];
+        if servers[0] != "skills" {
+            flags.extend(["--skills", "one"]);
+        }
+        let served = Served::start(command(program(), home.path()).arg("serve").args(servers).args(flags));
+        let audit = format!("\"--audit\",\n        \"{}\"", real.join("audit.jsonl").display());
+        let skills = match servers[0] {
+            "skills" => format!("\"skills\",\n        \"{}\"", real.join("one").display()),
+            _ => format!("\"--skills\",\n        \"{}\"", real.join("one").display()),
+        };
+        for part in ["\"--rate-limit\",\n        \"60/min\"", &audit, &skills] {
+            assert!(served.said.contains(part), "{servers:?}: {part} in {}", served.said);
+        }
+        // It is for HTTP only.
+        assert!(!served.said.contains("--metrics"), "{}", served.said);
+    }
+    let words = ["serve", "everything", "--audit", "-", "--http", "127.0.0.1:0"];
+    let served = Served::start(command(program(), home.path()).args(words));
+    assert!(served.said.contains("\"--audit\",\n        \"-\""), "{}", served.said);
+}
+
 /// Two of a kind have tools, prompts and resources of their own.
 #[cfg(all(feature = "sqlite", feature = "memory"))]
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,8 @@ pub(crate) struct AuditArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Only this event: login, consent, code, token, refresh, register, revoke, device, or the method of a call.
+    /// Only this event: authorize, callback, login, consent, code, token, refresh, assertion, device, register, revoke, or
+    /// the method of a call.
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
 

@@ -30,7 +30,9 @@ enum What {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Revoke logins. Running servers reject their tokens within a second.
+    /// Revoke logins. A server that logs users in itself, with --auth login or a provider, rejects their tokens within a
+    /// second. Servers behind `linchpin auth-server` accept access tokens until they expire, after 15 minutes or
+    /// --access-life.
     Revoke {
         /// The id of a login, or a principal to revoke all of its logins: see `linchpin token list`.
         which: String,

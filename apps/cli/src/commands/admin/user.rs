@@ -25,7 +25,8 @@ enum What {
         #[command(flatten)]
         password: Password,
     },
-    /// Disable a user. Clients that they authorized lose access within a quarter of an hour.
+    /// Disable a user. Clients that they authorized lose access when their access tokens expire, after 15 minutes or
+    /// --access-life.
     Disable(Which),
     /// Enable a user again.
     Enable(Which),

@@ -8,7 +8,7 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace};
 use crate::record::transcript::Recorder;
-use crate::serve::auth::AuthArgs;
+use crate::serve::auth::ToollessAuthArgs;
 use crate::serve::paste::Card;
 use crate::serve::place::{Change, Clients, PlaceArgs, Ready};
 use crate::show::out::{Style, note};
@@ -35,7 +35,7 @@ pub(crate) struct BridgeArgs {
     pub(crate) place: PlaceArgs,
 
     #[command(flatten)]
-    pub(crate) auth: AuthArgs,
+    pub(crate) auth: ToollessAuthArgs,
 
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
@@ -58,9 +58,9 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "N")]
     pub(crate) instances: Option<usize>,
 
-    /// With --isolation call or fresh, number of connections kept open for the next calls.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) warm: usize,
+    /// With --isolation call or fresh, number of connections kept open for the next calls [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) warm: Option<usize>,
 
     /// Close a connection that has been idle for this long [default: 10m; on standard input and output: never].
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
@@ -79,8 +79,8 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "ERA", alias = "protocol-era", default_value = "auto", value_parser = ["auto", "legacy", "modern"])]
     pub(crate) era: String,
 
-    /// Forward this header of clients to the server. May be repeated.
-    #[arg(long, value_name = "NAME", value_parser = forwarded)]
+    /// Forward this header of clients to a server with a URL. May be repeated.
+    #[arg(long, value_name = "NAME", requires = "http", value_parser = forwarded)]
     pub(crate) forward_header: Vec<String>,
 
     /// Offer only tools that match this name, with * and ?. May be repeated.
@@ -125,7 +125,7 @@ pub(crate) struct ClientArgs {
     pub(crate) serve_era: String,
 
     /// With sealed, sessions survive a restart of the bridge. With off there are none: every request counts as a new client.
-    #[arg(long, value_name = "HOW", default_value = "sealed", value_parser = ["sealed", "off"])]
+    #[arg(long, value_name = "HOW", requires = "http", default_value = "sealed", value_parser = ["sealed", "off"])]
     pub(crate) sessions: String,
 
     /// Allow browser requests from this origin, or from any (*). May be repeated.
@@ -217,8 +217,9 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     if let Some(why) = target.missing.as_ref().filter(|_| args.place.clients() != Clients::Parent) {
         return Err(Failure::new(format!("cannot connect: {why}")).exit(Exit::Unreachable));
     }
-    args.auth.without_scopes()?;
-    args.place.guard(&args.auth)?;
+    args.upstream.check(&target.kind)?;
+    args.auth.0.without_scopes()?;
+    args.place.guard(&args.auth.0)?;
     if args.upstream.isolation == Shares::User && args.place.is_public() {
         let why =
             "--isolation user needs to know its users: without authentication all clients would share a connection";
@@ -254,7 +255,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
         options.memory_bytes_max = upstream.memory_max.unwrap_or_default();
         options.call_ms_max = ms(upstream.call_timeout);
         options.forward_headers = upstream.forward_header.into_iter().map(String::into_boxed_str).collect();
-        options.warm = upstream.warm;
+        options.warm = upstream.warm.unwrap_or(1);
         options.tools = upstream.tools.into_iter().map(String::into_boxed_str).collect();
         options.hidden_tools = upstream.no_tools.into_iter().map(String::into_boxed_str).collect();
         options.upstream = of_era(&upstream.era);
@@ -343,6 +344,23 @@ fn ms(time: Duration) -> u64 {
 type OneTap = Option<Arc<dyn Tap>>;
 
 impl UpstreamArgs {
+    /// Refuses options that have no effect with these others, or on a server of this kind.
+    fn check(&self, kind: &Kind) -> Result<(), Failure> {
+        let refused = match kind {
+            _ if self.warm.is_some() && !matches!(self.isolation, Shares::Call | Shares::Fresh) => {
+                "--warm is for connections of calls: add --isolation call or fresh"
+            }
+            Kind::Web(..) | Kind::Socket if self.memory_max.is_some() => {
+                "--memory-max is for a server that a command starts: leave it out"
+            }
+            Kind::Command(_) | Kind::Socket if !self.forward_header.is_empty() => {
+                "--forward-header is for a server with a URL: leave it out"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::usage(refused))
+    }
+
     /// What sees the messages to and from the server, and those from and to clients.
     fn taps(&self, target: &str, redactor: &Arc<Redactor>) -> Result<(OneTap, OneTap), Failure> {
         let mut client: OneTap = None;

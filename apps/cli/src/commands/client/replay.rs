@@ -3,7 +3,7 @@
 use crate::fail::Failure;
 use crate::record::replay;
 use crate::record::transcript::Transcript;
-use crate::serve::auth::AuthArgs;
+use crate::serve::auth::ToollessAuthArgs;
 use crate::serve::paste::Card;
 use crate::serve::place::PlaceArgs;
 use clap::Args;
@@ -19,12 +19,12 @@ pub(crate) struct ReplayArgs {
     place: PlaceArgs,
 
     #[command(flatten)]
-    auth: AuthArgs,
+    auth: ToollessAuthArgs,
 }
 
 pub(crate) fn run(mut args: ReplayArgs) -> Result<(), Failure> {
-    args.auth.without_scopes()?;
-    args.place.guard(&args.auth)?;
+    args.auth.0.without_scopes()?;
+    args.place.guard(&args.auth.0)?;
     let service = replay::service(Transcript::read(&args.file)?)?;
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let file = std::fs::canonicalize(&args.file).unwrap_or(args.file).display().to_string();
