@@ -17,7 +17,7 @@ linchpin_kit::options! {
         /// Instead of the two for tool and prompt.
         pub user_agent: Option<String> = None => flag::text("TEXT"),
         /// Use the User-Agent header of the published server.
-        pub legacy_ua: bool = false => flag::switch(),
+        pub legacy_ua: bool = false => flag::switch().excludes(&["user-agent"]),
         /// Ignore robots.txt.
         pub ignore_robots_txt: bool = false => flag::switch(),
         /// Proxy for all requests.

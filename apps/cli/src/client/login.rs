@@ -16,6 +16,54 @@ pub(crate) struct LoginArgs {
     #[arg(long)]
     pub(crate) no_browser: bool,
 
+    #[command(flatten)]
+    pub(crate) client: RegisteredArgs,
+
+    /// Request this scope instead of all that the server supports, beside those that it demands. May be repeated.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+
+    /// Get tokens with the client credentials grant, with the client's id and secret and without a user.
+    #[arg(long, requires = "client_id", requires = "client_secret_env", conflicts_with = "no_browser")]
+    pub(crate) client_credentials: bool,
+
+    /// Timeout of a login in the browser [default: 5m].
+    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read, conflicts_with_all = NO_BROWSER)]
+    pub(crate) login_timeout: Option<std::time::Duration>,
+
+    /// Local port of the redirect URI [default: a free one].
+    #[arg(long, value_name = "PORT", conflicts_with_all = NO_BROWSER)]
+    pub(crate) callback_port: Option<u16>,
+
+    /// Host of the redirect URI, 127.0.0.1 or localhost [default: 127.0.0.1].
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_parser = ["127.0.0.1", "localhost"],
+        hide_possible_values = true,
+        conflicts_with_all = NO_BROWSER
+    )]
+    pub(crate) callback_host: Option<String>,
+
+    /// Path of the redirect URI [default: /callback].
+    #[arg(long, value_name = "PATH", value_parser = path, conflicts_with_all = NO_BROWSER)]
+    pub(crate) callback_path: Option<String>,
+
+    /// A user is there to log in, although there is no terminal.
+    #[arg(skip)]
+    pub(crate) opens_browser: bool,
+
+    #[command(flatten)]
+    pub(crate) stored: StoredArgs,
+}
+
+/// What an option about the login in a browser conflicts with: there is no browser then.
+const NO_BROWSER: [&str; 2] = ["no_browser", "client_credentials"];
+
+/// Which client this program is, where it was registered.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct RegisteredArgs {
     /// Client ID pre-registered with the server's authorization server.
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
@@ -27,42 +75,45 @@ pub(crate) struct LoginArgs {
     /// URL of the client ID metadata document.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     pub(crate) client_metadata_url: Option<String>,
+}
 
-    /// Request this scope instead of those the server names. May be repeated.
-    #[arg(long, value_name = "SCOPE")]
-    pub(crate) scope: Vec<String>,
-
-    /// Get tokens with the client credentials grant, with the client's id and secret and without a user.
-    #[arg(long, requires = "client_id", requires = "client_secret_env")]
-    pub(crate) client_credentials: bool,
-
-    /// Timeout of a login [default: 5m].
-    #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
-    pub(crate) login_timeout: Option<std::time::Duration>,
-
-    /// Local port of the redirect URI [default: a free one].
-    #[arg(long, value_name = "PORT")]
-    pub(crate) callback_port: Option<u16>,
-
-    /// Host of the redirect URI, 127.0.0.1 or localhost [default: 127.0.0.1].
-    #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost"], hide_possible_values = true)]
-    pub(crate) callback_host: Option<String>,
-
-    /// Path of the redirect URI [default: /callback].
-    #[arg(long, value_name = "PATH", value_parser = path)]
-    pub(crate) callback_path: Option<String>,
-
-    /// A user is there to log in, although there is no terminal.
-    #[arg(skip)]
-    pub(crate) opens_browser: bool,
-
+/// Where tokens are.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct StoredArgs {
     /// Store tokens in the keyring of the operating system, not in a file.
     #[cfg(feature = "keyring")]
     #[arg(long)]
     pub(crate) keyring: bool,
 }
 
+impl StoredArgs {
+    fn is_keyring(&self) -> bool {
+        #[cfg(feature = "keyring")]
+        let is_keyring = self.keyring;
+        #[cfg(not(feature = "keyring"))]
+        let is_keyring = false;
+        is_keyring
+    }
+}
+
 impl LoginArgs {
+    /// Each option, and whether it was given. `--client-secret-env` is never alone.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 10] {
+        [
+            ("--no-browser", self.no_browser),
+            ("--client-id", self.client.client_id.is_some()),
+            ("--client-metadata-url", self.client.client_metadata_url.is_some()),
+            ("--scope", !self.scope.is_empty()),
+            ("--client-credentials", self.client_credentials),
+            ("--login-timeout", self.login_timeout.is_some()),
+            ("--callback-port", self.callback_port.is_some()),
+            ("--callback-host", self.callback_host.is_some()),
+            ("--callback-path", self.callback_path.is_some()),
+            ("--keyring", self.stored.is_keyring()),
+        ]
+    }
+
     /// Returns the authorizer of requests to this URL; `None` without TLS to other machines, where tokens are never sent.
     pub(crate) fn authorizer(&self, url: &str) -> Result<Option<OAuth>, Failure> {
         if !(url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) || is_this_machine(url)) {
@@ -76,8 +127,8 @@ impl LoginArgs {
     /// Returns the authorization with stored tokens, and with login where there is a user.
     pub(crate) fn oauth(&self, person: bool) -> Result<OAuth, Failure> {
         let mut oauth = self.stored(OAuth::new().client_name("Linchpin"));
-        if let Some(id) = &self.client_id {
-            let credential = match &self.client_secret_env {
+        if let Some(id) = &self.client.client_id {
+            let credential = match &self.client.client_secret_env {
                 None => Credential::None,
                 Some(variable) => std::env::var(variable)
                     .map_err(|_| Failure::usage(format!("the environment variable {variable} is not set")))?
@@ -89,7 +140,7 @@ impl LoginArgs {
                 false => oauth.pre_registered(None, id, credential),
             };
         }
-        if let Some(url) = &self.client_metadata_url {
+        if let Some(url) = &self.client.client_metadata_url {
             oauth = oauth.client_metadata_url(url);
         }
         if !self.scope.is_empty() {
@@ -130,7 +181,7 @@ impl LoginArgs {
 
     fn stored(&self, oauth: OAuth) -> OAuth {
         #[cfg(feature = "keyring")]
-        if self.keyring {
+        if self.stored.keyring {
             return oauth.store(linchpin::auth::store::KeyringStore::standard());
         }
         match FileStore::standard() {

@@ -59,11 +59,11 @@ pub(crate) struct TargetArgs {
     pub(crate) header_file: Option<PathBuf>,
 
     /// Bearer token. Other users of this machine can see command lines: prefer --bearer-env.
-    #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_env")]
+    #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_env", conflicts_with_all = OF_A_LOGIN)]
     pub(crate) bearer: Option<String>,
 
     /// Environment variable with the bearer token.
-    #[arg(long, value_name = "VAR")]
+    #[arg(long, value_name = "VAR", conflicts_with_all = OF_A_LOGIN)]
     pub(crate) bearer_env: Option<String>,
 
     /// Transport: auto, http, sse (HTTP+SSE of 2024-11-05 only), or stdio.
@@ -77,6 +77,9 @@ pub(crate) struct TargetArgs {
     #[command(flatten)]
     pub(crate) login: login::LoginArgs,
 }
+
+/// Options of a login that a token replaces.
+const OF_A_LOGIN: [&str; 4] = ["client_id", "client_metadata_url", "client_credentials", "scope"];
 
 /// See `--transport`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,8 +165,47 @@ impl TargetArgs {
         vec![words.remove(at)]
     }
 
-    /// Returns the target that `words` or the options select.
+    /// Returns the target that `words` or the options select. Options that it has no use for are refused.
     pub(crate) fn resolve(&self, words: Vec<String>) -> Result<Target, Failure> {
+        let target = self.found(words)?;
+        self.check(&[&target])?;
+        Ok(target)
+    }
+
+    /// Refuses options that none of these targets has a use for.
+    pub(crate) fn check(&self, targets: &[&Target]) -> Result<(), Failure> {
+        let first =
+            |options: &[(&'static str, bool)]| options.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
+        let of_commands =
+            [("--cwd", self.cwd.is_some()), ("--env", !self.env.is_empty()), ("--inherit-env", self.inherit_env)];
+        let of_urls = [
+            ("--header", !self.header.is_empty()),
+            ("--header-file", self.header_file.is_some()),
+            ("--bearer", self.bearer.is_some()),
+            ("--bearer-env", self.bearer_env.is_some()),
+            ("--transport", matches!(self.transport, Transport::Http | Transport::Sse)),
+            ("--allow-plain-http", self.allow_plain_http),
+        ];
+        let is_any = |fits: fn(&Kind) -> bool| targets.iter().any(|target| fits(&target.kind));
+        if let Some(flag) = first(&of_commands)
+            && !is_any(|kind| matches!(kind, Kind::Command(_)))
+        {
+            let why =
+                format!("{flag} is for a server that a command starts: leave it out, or end with `-- COMMAND ARGS…`");
+            return Err(Failure::usage(why));
+        }
+        if let Some(flag) = first(&of_urls).or_else(|| first(&self.login.given()))
+            && !is_any(|kind| matches!(kind, Kind::Web(..)))
+        {
+            let why =
+                format!("{flag} is for a server with a URL: leave it out for a command, a socket or a transcript");
+            return Err(Failure::usage(why));
+        }
+        Ok(())
+    }
+
+    /// Returns the target, whatever other options there are.
+    pub(crate) fn found(&self, words: Vec<String>) -> Result<Target, Failure> {
         if self.is_said() && !words.is_empty() {
             return Err(Failure::usage(format!("server given twice: `{}`", words.join(" "))));
         }
@@ -281,7 +323,7 @@ impl TargetArgs {
             }
             place = place.header(name, value);
         }
-        if sse || self.transport == Transport::Sse {
+        if self.transport == Transport::Sse || (sse && self.transport == Transport::Auto) {
             place = place.sse();
         }
         if self.allow_plain_http {

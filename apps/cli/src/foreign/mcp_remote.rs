@@ -67,14 +67,14 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
         [] => return Err(Failure::usage("the URL of the server is missing")),
         [_, _, word, ..] => return Err(Failure::usage(format!("unexpected argument `{word}`"))),
     };
-    if let Some(port) = port {
+    let no_login = given.iter().any(|(name, _)| *name == "--client-credentials");
+    if let Some(port) = port.filter(|_| !no_login) {
         made.flag("--callback-port", port);
     }
     let (mut era, mut interval) = ("legacy", None);
     let (mut host, mut path) = ("localhost", "/oauth/callback");
     // Whether the client may be registered with the address that a login comes back to.
     let mut registered = port.is_some();
-    let no_login = given.iter().any(|(name, _)| *name == "--client-credentials");
     for (name, values) in given {
         let value = values.first().copied().unwrap_or_default();
         match name {
@@ -89,6 +89,7 @@ pub(super) fn translated(words: &[String]) -> Result<Made, Failure> {
             "--host" if ["127.0.0.1", "localhost"].contains(&value) => (host, registered) = (value, true),
             "--host" => made.remark(name, "a login comes back to localhost or 127.0.0.1"),
             "--callback-path" => (path, registered) = (value, true),
+            "--auth-timeout" if no_login => made.remark(name, "nobody logs in"),
             "--auth-timeout" => made.flag("--login-timeout", value),
             "--header-file" => made.flag(name, value),
             "--client-metadata-url" => {

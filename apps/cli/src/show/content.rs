@@ -1,7 +1,7 @@
 //! Shows content: text unchanged, everything else described or saved.
 
 use crate::fail::Failure;
-use crate::show::out::Out;
+use crate::show::out::{Out, note};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linchpin::types::content::{ContentBlock, ResourceContents};
@@ -13,6 +13,8 @@ pub(crate) struct ContentPrinter<'a> {
     folder: Option<&'a Path>,
     stem: String,
     saved: usize,
+    /// Whether the whole result is printed as JSON: then data is only saved.
+    by_json: bool,
 }
 
 impl<'a> ContentPrinter<'a> {
@@ -28,15 +30,22 @@ impl<'a> ContentPrinter<'a> {
             folder,
             stem: stem.trim_matches('_').chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect(),
             saved: 0,
+            by_json: false,
         })
+    }
+
+    /// Only saves data, for a result that is printed as JSON: what is said about it goes to standard error.
+    pub(crate) fn beside_json(self, by_json: bool) -> ContentPrinter<'a> {
+        ContentPrinter { by_json, ..self }
     }
 
     pub(crate) fn show(&mut self, out: &mut Out, block: &ContentBlock) -> Result<(), Failure> {
         match block {
-            ContentBlock::Text(text) => shown_text(out, &text.text)?,
+            ContentBlock::Text(text) if !self.by_json => shown_text(out, &text.text)?,
             ContentBlock::Image(image) => self.binary(out, "image", &image.data, Some(&image.mime_type))?,
             ContentBlock::Audio(audio) => self.binary(out, "audio", &audio.data, Some(&audio.mime_type))?,
             ContentBlock::Resource(embedded) => self.contents(out, &embedded.resource)?,
+            _ if self.by_json => {}
             ContentBlock::ResourceLink(link) => {
                 let more = link.mime_type.as_deref().map_or(String::new(), |m| format!(", {m}"));
                 out.line(format!("-> {}  ({}{more})", link.uri, link.name))?;
@@ -50,6 +59,7 @@ impl<'a> ContentPrinter<'a> {
     /// Shows a resource's contents.
     pub(crate) fn contents(&mut self, out: &mut Out, contents: &ResourceContents) -> Result<(), Failure> {
         match contents {
+            ResourceContents::Text(_) if self.by_json => {}
             ResourceContents::Text(text) => out.text(&text.text)?,
             ResourceContents::Blob(blob) => self.binary(out, "data", &blob.blob, blob.mime_type.as_deref())?,
         }
@@ -68,7 +78,11 @@ impl<'a> ContentPrinter<'a> {
         })?;
         let path = self.free(folder, ending(mime.unwrap_or_default()));
         std::fs::write(&path, bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-        out.line(format!("[{what}{kind}, saved as {}]", path.display()))?;
+        let said = format!("[{what}{kind}, saved as {}]", path.display());
+        match self.by_json {
+            true => note(said),
+            false => out.line(said)?,
+        }
         Ok(())
     }
 

@@ -45,6 +45,8 @@ fn skills_of_a_directory_are_served_listed_verified_printed_and_written() {
             (&["skill", "skill://refund/SKILL.md"][..], 2, "did you mean skill://refunds/SKILL.md?"),
             (&["skill", uri, "--file", "../../etc/passwd"], 4, "is not a file of the skill"),
             (&["skill", uri, "--out", directory], 2, "is not empty"),
+            // The name that other commands have for it.
+            (&["skill", uri, "--save", directory], 2, "is not empty"),
             (&["skill"], 2, "expected one URI"),
         ] {
             let (found, out, err) = run(args);

@@ -4,7 +4,7 @@ mod check;
 mod key;
 
 use crate::client::in_flags;
-use crate::client::login::LoginArgs;
+use crate::client::login::{LoginArgs, RegisteredArgs, StoredArgs};
 use crate::client::session::{block_on, web_hint};
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -24,7 +24,14 @@ enum What {
     /// Log in to a server and store its tokens for all commands.
     Login(Where),
     /// Revoke and delete the tokens of a server.
-    Logout(Where),
+    Logout {
+        /// The server's URL.
+        url: String,
+        #[command(flatten)]
+        client: RegisteredArgs,
+        #[command(flatten)]
+        stored: StoredArgs,
+    },
     /// Check a server's authorization as a client would, and report problems.
     Check(check::CheckArgs),
     /// Create keys for `linchpin serve --auth keys:FILE`.
@@ -35,7 +42,7 @@ enum What {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        login: LoginArgs,
+        stored: StoredArgs,
     },
 }
 
@@ -69,17 +76,19 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
             }
             Ok(())
         }),
-        What::Logout(place) => block_on(async {
-            let forgotten = place.login.oauth(false)?.logout(&place.url).await.map_err(|e| refused(&e))?;
+        What::Logout { url, client, stored } => block_on(async {
+            let login = LoginArgs { client, stored, ..LoginArgs::default() };
+            let forgotten = login.oauth(false)?.logout(&url).await.map_err(|e| refused(&e))?;
             match forgotten {
-                0 => note(format!("no stored login for {}", place.url)),
-                _ => note(format!("logged out of {}", place.url)),
+                0 => note(format!("no stored login for {url}")),
+                _ => note(format!("logged out of {url}")),
             }
             Ok(())
         }),
         What::Check(args) => block_on(check::run(&args)),
         What::Key(args) => key::run(args),
-        What::Status { json, login } => block_on(async {
+        What::Status { json, stored } => block_on(async {
+            let login = LoginArgs { stored, ..LoginArgs::default() };
             let all = login.oauth(false)?.status().await.map_err(|e| Failure::new(&e))?;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             let mut out = Out::new();

@@ -255,14 +255,14 @@ pub(crate) fn show(result: &RawCallToolResult, name: &str, json: bool, save: Opt
         out.json(&exact::read(result.as_json()).unwrap_or_default())?;
     }
     if !json || save.is_some() {
-        let mut quiet = ContentPrinter::new(save, name)?;
+        let mut printer = ContentPrinter::new(save, name)?.beside_json(json);
         let content = match result.content() {
             Ok(content) => content,
             Err(e) => return Err(Failure::new(e).exit(Exit::Protocol).hint("--json shows the raw result")),
         };
         let text = content.iter().any(|block| block.as_text().is_some_and(|text| !text.is_empty()));
-        for block in content.iter().filter(|block| !json || block.as_text().is_none()) {
-            quiet.show(&mut out, block)?;
+        for block in &content {
+            printer.show(&mut out, block)?;
         }
         // Without text content, the structured content is shown as JSON.
         if !text && !json {

@@ -1,7 +1,7 @@
 //! `linchpin diff`: compares two servers or transcripts.
 
 use crate::client::session::{self, TalkArgs};
-use crate::client::target::{Target, TargetArgs};
+use crate::client::target::{Kind, Target, TargetArgs};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::record::diff::{self, Picture};
@@ -25,17 +25,23 @@ pub(crate) struct DiffArgs {
 }
 
 pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
-    let words = |target: &TargetArgs, word: &String| target.resolve(vec![word.clone()]);
+    let words = |target: &TargetArgs, word: &String| target.found(vec![word.clone()]);
     let plain = TargetArgs { command: Vec::new(), config: None, server: None, url: None, ..args.target.clone() };
     let (a, b) = match (args.words.as_slice(), args.target.is_said()) {
         ([a, b], false) => (words(&plain, a)?, words(&plain, b)?),
-        ([a], true) => (words(&plain, a)?, args.target.resolve(Vec::new())?),
+        ([a], true) => (words(&plain, a)?, args.target.found(Vec::new())?),
         _ => {
             return Err(Failure::usage("expected two servers").hint(
                 "for example: linchpin diff before.jsonl -- COMMAND, or linchpin diff 'npx -y old' 'npx -y new'",
             ));
         }
     };
+    // Each option is for one of them at least.
+    args.target.check(&[&a, &b])?;
+    if args.talk.record.is_some() && (a.kind == Kind::Transcript) == (b.kind == Kind::Transcript) {
+        return Err(Failure::usage("--record is for the comparison of one server with a transcript")
+            .hint("record each server with `linchpin inspect --record FILE`, and compare the files"));
+    }
     session::block_on(async {
         let (left, right) = (picture(&args.talk, a).await?, picture(&args.talk, b).await?);
         let found = diff::compare(&left, &right);
@@ -64,6 +70,9 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
 }
 
 async fn picture(talk: &TalkArgs, target: Target) -> Result<Picture, Failure> {
+    // A transcript is not recorded again.
+    let record = talk.record.clone().filter(|_| target.kind != Kind::Transcript);
+    let talk = &TalkArgs { record, ..talk.clone() };
     let session = session::connect(talk, target, Vec::new(), |client| client).await?;
     let picture = busy(&format!("listing what {} has", session.target), Picture::of(&session)).await;
     session.connection.close().await;

@@ -1,5 +1,6 @@
 //! The words and arguments of a tool's call.
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// The target, a tool's name and its arguments.
@@ -43,6 +44,10 @@ impl FromArgMatches for Input {
         let object = matches.indices_of(WORDS).into_iter().flatten().position(|at| Some(at) == behind);
         let object = object.filter(|at| words[*at].trim_start().starts_with('{'));
         if let Some(at) = object {
+            if json.is_some() {
+                let why = "the arguments are given twice, with --args-json and --json: leave one of them out\n";
+                return Err(Error::raw(ErrorKind::ArgumentConflict, why));
+            }
             json = Some(words.remove(at));
         }
         Ok(Input { words, json, by_json: object.is_some() })

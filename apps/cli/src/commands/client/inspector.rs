@@ -45,7 +45,7 @@ pub(crate) struct InspectorArgs {
     #[arg(long, value_name = "JSON", conflicts_with = "tool_arg", requires = "method")]
     tool_args_json: Option<String>,
 
-    /// The resource to read.
+    /// The resource to read or subscribe to, or the skill to get.
     #[arg(long, value_name = "URI", requires = "method")]
     uri: Option<String>,
 
@@ -70,7 +70,7 @@ pub(crate) struct InspectorArgs {
     metadata: Vec<String>,
 
     /// text: indented JSON; json: {"result":…} on one line.
-    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text", requires = "method")]
     format: String,
 
     /// Print only the result.
@@ -104,6 +104,7 @@ impl InspectorArgs {
             };
             return Err(Failure::usage(format!("{method} takes no --params: {why}")));
         }
+        self.check(method)?;
         let target = plain.resolve()?;
         session::run_with(&plain.talk, target, skills::declared, async |session| {
             let asked = async {
@@ -125,6 +126,28 @@ impl InspectorArgs {
             out.flush()?;
             if failed { Err(Failure::silent(Exit::Failed)) } else { Ok(()) }
         })
+    }
+
+    /// Refuses options of other requests.
+    fn check(&self, method: &str) -> Result<(), Failure> {
+        let given = [
+            ("--tool-name", self.tool_name.is_some(), OF_TOOLS),
+            ("--tool-arg", !self.tool_arg.is_empty(), OF_TOOLS),
+            ("--tool-args-json", self.tool_args_json.is_some(), OF_TOOLS),
+            ("--uri", self.uri.is_some(), OF_URIS),
+            ("--prompt-name", self.prompt_name.is_some(), OF_PROMPTS),
+            ("--prompt-args", !self.prompt_args.is_empty(), OF_PROMPTS),
+            ("--task", self.task.is_some(), OF_TASKS),
+            ("--log-level", self.log_level.is_some(), OF_LOGS),
+        ];
+        let other = given.iter().find(|(_, is_given, methods)| *is_given && !methods.contains(&method));
+        if let Some((flag, _, methods)) = other {
+            return Err(Failure::usage(format!("{flag} is for {}: leave it out for {method}", methods.join(", "))));
+        }
+        if !self.metadata.is_empty() && NO_META.contains(&method) {
+            return Err(Failure::usage(format!("{method} is sent without --metadata: leave it out")));
+        }
+        Ok(())
     }
 
     /// Sends a single request.
@@ -174,13 +197,12 @@ impl InspectorArgs {
             }
             Ok(())
         };
-        match method {
-            "resources/read" | "resources/directory/read" | "skills/get" => add("uri", self.uri.as_ref(), "--uri")?,
-            "prompts/get" => add("name", self.prompt_name.as_ref(), "--prompt-name")?,
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => {
-                add("taskId", self.task.as_ref(), "--task")?;
-            }
-            _ => {}
+        if OF_URIS.contains(&method) {
+            add("uri", self.uri.as_ref(), "--uri")?;
+        } else if OF_PROMPTS.contains(&method) {
+            add("name", self.prompt_name.as_ref(), "--prompt-name")?;
+        } else if OF_TASKS.contains(&method) {
+            add("taskId", self.task.as_ref(), "--task")?;
         }
         let arguments = texts(&self.prompt_args)?.into_iter().map(|(key, text)| (key, Value::String(text)));
         let meta = self.meta()?;
@@ -246,6 +268,15 @@ const LISTS: &[(&str, &str)] = &[
     ("tasks/list", "tasks"),
     ("skills/list", "skills"),
 ];
+// The methods that an option is for.
+const OF_TOOLS: &[&str] = &["tools/call"];
+const OF_URIS: &[&str] =
+    &["resources/read", "resources/directory/read", "resources/subscribe", "resources/unsubscribe", "skills/get"];
+const OF_PROMPTS: &[&str] = &["prompts/get"];
+const OF_TASKS: &[&str] = &["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
+const OF_LOGS: &[&str] = &["logging/setLevel"];
+/// What is sent without `--metadata`.
+const NO_META: &[&str] = &["initialize", "server/discover", "logging/setLevel"];
 /// What is not sent with `--params`.
 const TAKE_NONE: &[&str] = &["initialize", "server/discover", "logging/setLevel", "tools/call"];
 /// Maximum number of pages.

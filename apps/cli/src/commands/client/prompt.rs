@@ -62,7 +62,9 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
         let mut printer = args.wanted.printer(&name)?;
         for message in &result.messages {
             let who = if message.role == Role::User { "user:" } else { "assistant:" };
-            out.line(out.style.bold(who))?;
+            if !args.wanted.talk.json {
+                out.line(out.style.bold(who))?;
+            }
             printer.show(&mut out, &message.content)?;
         }
         Ok(out.flush()?)

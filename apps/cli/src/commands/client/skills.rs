@@ -1,6 +1,5 @@
 //! `linchpin skills` and `linchpin skill`: lists skills, loads one, and verifies what is read.
 
-use super::wanted::WantedArgs;
 use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
@@ -41,15 +40,18 @@ pub(crate) struct SkillArgs {
     words: Vec<String>,
 
     /// Print this file of the skill, by its path below the skill's directory.
-    #[arg(long, value_name = "PATH", conflicts_with = "out")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["out", "json"])]
     file: Option<String>,
 
     /// Write all verified files below this directory, which must be new or empty.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, alias = "save", conflicts_with = "json")]
     out: Option<PathBuf>,
 
     #[command(flatten)]
-    wanted: WantedArgs,
+    target: TargetArgs,
+
+    #[command(flatten)]
+    talk: TalkArgs,
 }
 
 /// Servers of revisions with sessions tell of skills to those who declare them.
@@ -114,11 +116,11 @@ async fn verify(loaded: Result<LoadedSkill, Error>) -> Result<(), Error> {
 }
 
 pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
-    let target = args.wanted.target(&mut args.words)?;
+    let target = args.target.restrict_to(&mut args.words)?;
     let [uri] = args.words.as_slice() else {
         return Err(Failure::usage("expected one URI").hint("`linchpin skills` lists the skills"));
     };
-    session::run_with(&args.wanted.talk, target, declared, async |session| {
+    session::run_with(&args.talk, target, declared, async |session| {
         let skill = match session.connection.skill(uri).await {
             Ok(skill) => skill,
             Err(error) => {
@@ -139,7 +141,7 @@ pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
             out::note(format!("{} below {}", count(written, "verified file"), directory.display()));
             return Ok(());
         }
-        if args.wanted.talk.json {
+        if args.talk.json {
             out.json(loaded.entry())?;
         } else if let Some(path) = &args.file {
             let bytes = loaded.file(path).await.map_err(|e| failed(session, e))?;

@@ -29,11 +29,12 @@ pub(crate) struct TaskArgs {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// Maximum time to wait, for example 30 or 10m; 0 disables the limit [default: 1h]. The task itself continues.
+    /// With wait and watch, maximum time to wait, for example 30 or 10m; 0 disables the limit [default: 1h]. The task itself
+    /// continues.
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     wait: Option<Duration>,
 
-    /// Save images, audio and other data to this directory.
+    /// With wait and result, save images, audio and other data to this directory.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 
@@ -74,6 +75,12 @@ pub(crate) fn run(mut args: TaskArgs) -> Result<(), Failure> {
     }
     if most > 0 && args.words.is_empty() {
         return Err(Failure::usage("missing identifier of the task").hint("`linchpin task list` lists them"));
+    }
+    if args.wait.is_some() && !matches!(args.action, Action::Wait | Action::Watch) {
+        return Err(Failure::usage("--wait is for `linchpin task wait` and `linchpin task watch`: leave it out"));
+    }
+    if args.save.is_some() && !matches!(args.action, Action::Wait | Action::Result) {
+        return Err(Failure::usage("--save is for `linchpin task wait` and `linchpin task result`: leave it out"));
     }
     session::run_with(&args.talk, target, session::with_book, async |session| {
         if args.action == Action::List {

@@ -30,17 +30,17 @@ impl WantedArgs {
         self.target.restrict_to(words)
     }
 
-    /// Prints the raw result with `--json`; returns whether it did.
+    /// Prints the raw result with `--json`; returns whether that is all, with nothing to save.
     pub(super) fn print_json(&self, out: &mut Out, result: &str) -> Result<bool, Failure> {
         if self.talk.json {
             out.json(&exact::read(result).unwrap_or_default())?;
         }
-        Ok(self.talk.json)
+        Ok(self.talk.json && self.save.is_none())
     }
 
     /// Returns a [`ContentPrinter`] whose file names begin like `about`.
     pub(super) fn printer(&self, about: &str) -> Result<ContentPrinter<'_>, Failure> {
-        ContentPrinter::new(self.save.as_deref(), about)
+        Ok(ContentPrinter::new(self.save.as_deref(), about)?.beside_json(self.talk.json))
     }
 }
 
