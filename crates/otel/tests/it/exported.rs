@@ -141,7 +141,7 @@ async fn the_variable_of_the_service_name_takes_precedence() {
         return;
     }
     let collector = collector().await;
-    let otel = Otel::builder("test").endpoint(&collector.url).build().unwrap();
+    let otel = Otel::builder("test").endpoint(&collector.url).install().unwrap();
     let connection = Client::new("c", "1.0").connect(in_process(server().observe(otel.observer()))).await.unwrap();
     connection.call("works", json!({})).await.unwrap();
     otel.shutdown().await;
