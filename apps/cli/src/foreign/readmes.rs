@@ -274,6 +274,12 @@ fn the_command_lines_of_mcp_remote() {
                 ),
             ),
             (
+                r#"https://example.com/mcp 9696 --auth-timeout 60 --client-credentials --static-oauth-client-info '{"client_id":"c","client_secret":"${S}"}'"#,
+                Ours(
+                    "--client-credentials --client-id c --client-secret-env S --era legacy --url https://example.com/mcp",
+                ),
+            ),
+            (
                 r#"https://example.com/mcp --client-credentials --token-endpoint https://auth.example.com/oauth/token --static-oauth-client-info '{"client_id":"c","client_secret":"${S}"}'"#,
                 Stops("--token-endpoint"),
             ),
