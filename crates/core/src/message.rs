@@ -115,11 +115,12 @@ impl std::fmt::Display for MethodName {
 /// use linchpin_core::message::Params;
 ///
 /// let text = r#"{"name":"add","arguments":{"a":1}}"#;
-/// let params = Params { name: Some(Span::new(8, 13)), ..Params::default() };
+/// let params = Params::default().with(|params| params.name = Some(Span::new(8, 13)));
 /// assert_eq!(params.name.unwrap().of(text), r#""add""#);
 /// assert_eq!(params.cursor, None);
 /// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Params {
     /// All of `params`.
     pub all: Option<Span>,
@@ -176,6 +177,13 @@ impl Params {
         request_id: None,
         progress_token: None,
     };
+
+    /// Returns these spans, changed by a closure.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Params)) -> Params {
+        change(&mut self);
+        self
+    }
 }
 
 /// The spans of the members of a `result`, each of the whole JSON value including quotes. They are only read for the
@@ -276,11 +284,12 @@ impl ResultMembers {
 /// use linchpin_core::message::Claims;
 ///
 /// let meta = r#"{"progressToken":null}"#;
-/// let claims = Claims { progress_token: Some(Span::new(17, 21)), ..Claims::default() };
+/// let claims = Claims::default().with(|claims| claims.progress_token = Some(Span::new(17, 21)));
 /// assert_eq!(claims.progress_token.unwrap().of(meta), "null");
 /// assert_eq!(claims.without_nulls(meta).progress_token, None);
 /// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Claims {
     /// `io.modelcontextprotocol/protocolVersion`
     pub version: Option<Span>,
@@ -305,6 +314,13 @@ pub struct Claims {
 }
 
 impl Claims {
+    /// Returns these spans, changed by a closure.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Claims)) -> Claims {
+        change(&mut self);
+        self
+    }
+
     /// Treats optional members that are `null` as absent, since some clients send `null` for them.
     pub fn without_nulls(mut self, frame: &str) -> Claims {
         for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {

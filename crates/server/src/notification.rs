@@ -338,7 +338,7 @@ fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Arc<Request> {
     let end = frame.len();
     frame.push(b'}');
     let all = Some(Span::new(0, end + 1));
-    let params = Params { all, uri: Some(Span::new(start, end)), ..Params::default() };
+    let params = Params::default().with(|params| (params.all, params.uri) = (all, Some(Span::new(start, end))));
     let frame = String::from_utf8(frame).unwrap_or_default().into();
     Arc::new(Request::new(id, MethodName::Known(method), caller, params, frame))
 }
