@@ -246,14 +246,20 @@ impl Guard {
 
     /// Returns a tower layer with this guard, for services outside Linchpin or mounted without options.
     ///
-    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies:
-    /// with [`Dpop::Profile`], the digest of the body is not checked, and this is not an error. Use the guard as a gate
-    /// for that.
+    /// It inserts the [`Principal`] into the extensions of requests, and serves the metadata. It does not read bodies, so
+    /// it cannot be used with [`Dpop::Profile`]: use the guard as a gate for that.
     ///
     /// # Errors
-    /// If the configuration is incomplete or invalid. The message says what is missing.
+    /// If the configuration is incomplete or invalid, or has [`Dpop::Profile`]. The message says what is wrong.
     pub fn layer(&self) -> Result<GuardLayer, String> {
         self.check()?;
+        if self.config.dpop == Dpop::Profile {
+            return Err(
+                "a layer does not read bodies, whose digests Dpop::Profile checks: use the guard as a gate, or \
+                        Dpop::Required"
+                    .to_owned(),
+            );
+        }
         Ok(GuardLayer::new(Arc::new(self.clone())))
     }
 

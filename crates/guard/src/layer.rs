@@ -27,8 +27,9 @@ pub struct GuardLayer {
 }
 
 impl GuardLayer {
-    /// Creates a layer from a gate whose pages need no request bodies, as those of a `Guard`: the layer passes none to
-    /// them. The forms of an authorization server would always arrive empty.
+    /// Creates a layer from a gate that needs no request bodies: the layer passes none to its pages, and does not call
+    /// [`Gate::body`]. The forms of an authorization server would always arrive empty, and the digests of
+    /// [`Dpop::Profile`](crate::Dpop::Profile) would not be checked: [`Guard::layer`](crate::Guard::layer) refuses that.
     pub fn new(gate: Arc<dyn Gate>) -> GuardLayer {
         GuardLayer { gate }
     }

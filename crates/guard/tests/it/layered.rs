@@ -4,6 +4,7 @@ use crate::support::*;
 use bytes::Bytes;
 use http::{Request, Response};
 use linchpin_core::Principal;
+use linchpin_guard::Dpop;
 use linchpin_oauth::Alg;
 use serde_json::json;
 use std::convert::Infallible;
@@ -28,6 +29,14 @@ impl Service<Request<()>> for Echo {
         let who = request.extensions().get::<Principal>().map_or("nobody", |who| who.subject()).to_owned();
         std::future::ready(Ok(Response::new(who.into())))
     }
+}
+
+#[test]
+fn a_layer_that_would_not_check_bodies_is_refused() {
+    let guard = || World::with_keys(&[&key(Alg::Es256, "k")]).guard().issuer(ISSUER);
+    let why = guard().dpop(Dpop::Profile).layer().unwrap_err();
+    assert!(why.contains("Dpop::Profile"), "{why}");
+    assert!(guard().dpop(Dpop::Required).layer().is_ok());
 }
 
 #[tokio::test]
