@@ -2,7 +2,7 @@
 //! what developers quote is theirs.
 
 use linchpin_kit::ToolError;
-use linchpin_rest::{Answer, Args, Ask, Rest};
+use linchpin_rest::{Answer, Args, Ask, LEFT_OUT, Rest};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -58,14 +58,16 @@ pub(crate) async fn mark_notes(rest: &Rest, args: &Args, found: &mut Value) -> R
     if !rest.config().lockdown {
         return Ok(());
     }
-    let mut all: Vec<&mut Vec<Value>> = Vec::new();
-    for discussion in found.as_array_mut().into_iter().flatten() {
-        all.extend(discussion.get_mut("notes").and_then(Value::as_array_mut));
-    }
-    let authors: BTreeSet<i64> = all.iter().flat_map(|notes| notes.iter()).filter_map(author).collect();
+    let discussions = found.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+    let notes = discussions.iter().filter_map(|discussion| discussion["notes"].as_array()).flatten();
+    let authors: BTreeSet<i64> = notes.filter_map(author).collect();
     let developers = developers(rest, args, &authors).await?;
-    for notes in all {
+    for discussion in discussions.iter_mut().filter_map(Value::as_object_mut) {
+        let Some(notes) = discussion.get_mut("notes").and_then(Value::as_array_mut) else { continue };
+        let before = notes.len();
         notes.retain(|note| author(note).is_some_and(|id| developers.contains(&id)));
+        let left_out = before - notes.len();
+        discussion.insert(LEFT_OUT.to_owned(), json!(left_out));
     }
     Ok(())
 }

@@ -19,6 +19,10 @@ pub type Before = for<'a> fn(&'a Rest, &'a mut Args) -> BoxFuture<'a, Result<Opt
 /// Code that runs after a row's request: it may change the answer by what other requests say.
 pub type After = for<'a> fn(&'a Rest, &'a Args, &'a mut Value) -> BoxFuture<'a, Result<(), ToolError>>;
 
+/// The member in which [`After`] says how many parts of an item it has left out because of `--lockdown`: the result tells
+/// their number, as it does of whole items.
+pub const LEFT_OUT: &str = "linchpin_left_out";
+
 /// Whether an item of such a request's answer is inside the operator's restriction.
 pub type Inside = fn(&Value, &[String]) -> bool;
 

@@ -80,7 +80,7 @@ pub use answer::Answer;
 pub use api::{Api, specs};
 pub use arg::{Arg, Args, boolean, int, list, list_of, number, object, one_of, segment, segments, slashed, text};
 pub use ask::{Ask, Narrow, Reply};
-pub use call::{After, Before, Call, Inside, Run, delete, get, methods, patch, post, put};
+pub use call::{After, Before, Call, Inside, LEFT_OUT, Run, delete, get, methods, patch, post, put};
 pub use clean::{file_text, one_line, tidy_markup, without_markup};
 pub use config::Config;
 pub use exchange::Exchange;

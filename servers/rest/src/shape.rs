@@ -1,7 +1,7 @@
 //! From what an API answered to the result of a tool: projection, pages, text.
 
 use crate::arg::{Args, plain};
-use crate::call::{Fields, InScope};
+use crate::call::{Fields, InScope, LEFT_OUT};
 use crate::keep::{Cut, Keep, TEXT_CHARS, Window, at};
 use crate::profile::{Pages, Profile, Step};
 use crate::{Answer, Ask, Call, Config};
@@ -99,10 +99,11 @@ impl Answer {
         let next = self.next(call.pages.unwrap_or(api.pages), items.len()).filter(|next| *next != position.token);
         // How many there are outside is not told either.
         let mut shown: Vec<&Value> = items.iter().filter(|item| is_inside(item)).collect();
-        let inside = shown.len();
+        let left_out = |item: &Value| item[LEFT_OUT].as_u64().unwrap_or_else(|| u64::from(!is_trusted(item)));
+        let left_out: u64 = shown.iter().map(|item| left_out(item)).sum();
         shown.retain(|item| is_trusted(item));
-        if shown.len() < inside {
-            notices.push(format!("[{} left out: the operator restricted this server.]", inside - shown.len()));
+        if left_out > 0 {
+            notices.push(format!("[{left_out} left out: the operator restricted this server.]"));
         }
         let mut cuts = Vec::new();
         let (items, mut paging) = position.part(&shown, keep, next, call.text.is_none(), &mut cuts);

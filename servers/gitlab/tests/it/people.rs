@@ -56,6 +56,9 @@ async fn lists_have_what_developers_wrote() {
             .map(|one| one["notes"].as_array().unwrap().len())
             .collect();
         assert_eq!(notes, if lockdown { vec![1] } else { vec![2, 1] });
+        let notice = told.result["content"][1]["text"].as_str().unwrap();
+        assert_eq!(notice.contains("[2 left out"), lockdown, "one of a discussion that is shown: {notice}");
+        assert!(!told.result.to_string().contains("linchpin_left_out"));
         // Code is what those wrote who may.
         let told = call(&connection, "gitlab_search", with_project(json!({ "scope": "blobs", "search": "x" }))).await;
         assert_eq!(told.structured["items"].as_array().unwrap().len(), 5);
