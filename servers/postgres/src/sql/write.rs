@@ -34,9 +34,8 @@ pub(crate) fn writable(sql: &str) -> Result<usize, ToolError> {
     let (tokens, length) = single(&tokens, sql.len())?;
     let word = leading(tokens);
     if NOT_WRITABLE.contains(&word) {
-        return Err(ToolError::denied(format!("{} is not allowed.", word.to_uppercase())).hint(
-            "Every call is its own transaction, without session state; pg_execute runs several statements in one transaction.",
-        ));
+        return Err(ToolError::denied(format!("{} is not allowed.", word.to_uppercase()))
+            .hint("Every call is its own transaction, without session state."));
     }
     Ok(length)
 }

@@ -25,6 +25,7 @@ use linchpin_kit::ToolSet;
 
 /// Registers the tools on a server.
 pub(crate) fn add(toolset: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres> {
+    let several = toolset.listed(&EXECUTE).map(|name| format!("; for several, use {name}")).unwrap_or_default();
     let query = |tool: Tool| {
         let tool = tool.output_schema(lean(&[
             ("columns", "array"),
@@ -36,8 +37,7 @@ pub(crate) fn add(toolset: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
             return tool;
         }
         // The same tool, but its effect is up to the caller.
-        tool.description("Runs one SQL statement, which may change data; for several, use pg_execute.")
-            .annotations(hints(true))
+        tool.description(format!("Runs one SQL statement, which may change data{several}.")).annotations(hints(true))
     };
     let explain = |tool: Tool| {
         if !writes {

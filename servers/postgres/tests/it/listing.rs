@@ -48,6 +48,20 @@ async fn eight_tools_cost_few_tokens_and_say_what_they_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_tool_is_recommended_only_where_it_is_offered() {
+    for (disable, offered) in [(vec![], true), (vec!["pg_execute".to_owned()], false)] {
+        let client = connect(config().with(|config| {
+            config.access = Access::Write;
+            config.tools.disable = disable;
+        }))
+        .await;
+        let tools = client.tools().await.unwrap().items;
+        let told = tools[0].description.clone().unwrap();
+        assert_eq!((told.contains("pg_execute"), tools.len() == 8), (offered, offered), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn limits_out_of_range_and_unknown_tools_stop_the_start() {
     let mut unknown = config();
     unknown.tools.enable = vec!["pg_nothing".into()];
