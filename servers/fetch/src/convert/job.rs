@@ -99,8 +99,8 @@ impl From<Failure> for ToolError {
 const FAILED: &str = "<error>Page failed to be simplified from HTML</error>";
 const NO_LINKS: &str = "<error>The page has no links</error>";
 const NO_LINKS_THERE: &str = "<error>The elements that match the selector contain no links</error>";
-pub(super) const RAW: &str = "Fetch it with raw=true for the unconverted content.";
-pub(super) const ELSEWHERE: &str = "Look for the same content as a web page.";
+const RAW: &str = "Fetch it with raw=true for the unconverted content.";
+const ELSEWHERE: &str = "Look for the same content as a web page.";
 
 impl Job {
     pub(super) fn kind(&self, body: &[u8]) -> Kind {
@@ -109,6 +109,11 @@ impl Job {
         }
         let beginning = charset::decode_published(&body[..body.len().min(1_024)], &self.content_type);
         if kind::is_html(&beginning, &self.content_type) { Kind::Html } else { Kind::Plain }
+    }
+
+    /// What to do when this page cannot be converted: `raw` returns text only.
+    pub(super) fn advice(&self, body: &[u8]) -> &'static str {
+        if matches!(self.kind(body), Kind::Pdf | Kind::Binary) { ELSEWHERE } else { RAW }
     }
 
     /// Whether converting this page takes time and memory at most proportional to its length.
@@ -124,7 +129,7 @@ impl Job {
         let (want, kind) = (&self.want, self.kind(body));
         if !self.is_plain(body) && body.len() > caps.bytes {
             let message = format!("{} is too large to be converted by this server ({} bytes)", self.asked, body.len());
-            return Err(Failure::new(FailureKind::Limited, message, RAW));
+            return Err(Failure::new(FailureKind::Limited, message, self.advice(body)));
         }
         match kind {
             Kind::Pdf if !want.raw && caps.pdf => return self.pdf(body).map(harmless),

@@ -6,8 +6,7 @@
 //!
 //! In both directions a line of JSON comes first, then bytes to the end: the job and the body, the result and its text.
 
-use super::job::{Caps, ELSEWHERE, Failure, FailureKind, Job, RAW, Rendered};
-use super::kind::Kind;
+use super::job::{Caps, Failure, FailureKind, Job, Rendered};
 use bytes::Bytes;
 use linchpin_kit::{ErrorKind, ToolError};
 use linchpin_process::{Confined, Limits, Stopped};
@@ -126,7 +125,8 @@ impl Worker {
                 Ok(done.map_err(|stopped| self.stopped(&job, &body, &stopped))??)
             }
             _ => {
-                let failure = Failure::new(FailureKind::Unreadable, "The page could not be converted", RAW);
+                let failure =
+                    Failure::new(FailureKind::Unreadable, "The page could not be converted", job.advice(&body));
                 let done = in_thread(move || (job.render(&body, Caps::IN_PROCESS), permit).0).await;
                 Ok(done.unwrap_or(Err(failure))?)
             }
@@ -171,7 +171,7 @@ impl Worker {
             Stopped::Start(e) => format!("Failed to convert {asked}: the converter could not be started ({e})"),
             _ => format!("Failed to convert {asked}: the converter crashed"),
         };
-        let mut hint = if job.kind(body) == Kind::Pdf { ELSEWHERE } else { RAW }.to_owned();
+        let mut hint = job.advice(body).to_owned();
         if matches!(stopped, Stopped::Time) {
             hint += " The operator can raise the limit with --timeout.";
         }

@@ -92,6 +92,7 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
         ("/large", typed("text/html"), large.into_bytes()),
         ("/many", typed("text/html"), many.into_bytes()),
         ("/pdf", typed("application/pdf"), b"%PDF-1.4 the page".to_vec()),
+        ("/large-pdf", typed("application/pdf"), [&b"%PDF-1.4"[..], &[b' '; 2_400_000]].concat()),
     ])
     .await;
     let caller = Caller::of(converting(Converter::InProcess)).await;
@@ -102,6 +103,7 @@ async fn a_server_without_a_converter_reads_small_pages_only() {
     for (path, want) in [
         ("/large", "is too large to be converted by this server (2400003 bytes)\nHint: Fetch it with raw=true"),
         ("/pdf", "is a PDF document, which this server cannot read\nHint: Look for the same content"),
+        ("/large-pdf", "is too large to be converted by this server (2400008 bytes)\nHint: Look for the same content"),
     ] {
         let error = caller.error(&site.url(path)).await;
         assert!(error.contains(want), "{error}");
