@@ -30,7 +30,7 @@ use std::time::Duration;
 ///
 /// impl Login for WebView {
 ///     fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>> {
-///         Box::pin(async { Ok("com.example.app:/callback".to_owned()) })
+///         Box::pin(async { Ok("https://app.example.com/callback".to_owned()) })
 ///     }
 ///
 ///     fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>> {
@@ -42,7 +42,7 @@ use std::time::Duration;
 /// /// Shows a page until it redirects to the callback, and returns the URL of the callback.
 /// async fn navigate(url: String) -> Result<String, String> {
 ///     # let _ = url;
-///     Ok("com.example.app:/callback?code=a&state=b".to_owned())
+///     Ok("https://app.example.com/callback?code=a&state=b".to_owned())
 /// }
 /// ```
 pub trait Login: Send + Sync + 'static {
