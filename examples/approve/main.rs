@@ -1,4 +1,4 @@
-//! A host that asks before every call of a tool that is not read-only, as hosts should.
+//! A host that asks before every call, as hosts should, unless a server that it trusts says that the tool is read-only.
 //!
 //!     cargo run -p linchpin-examples --example approve                       # a small server inside this program
 //!     cargo run -p linchpin-examples --example approve -- npx -y some-server # any other server
@@ -27,20 +27,23 @@ async fn main() -> Result<(), ClientError> {
         }
     });
     let words: Vec<String> = std::env::args().skip(1).collect();
+    // A server's hints are its own words: only those of the server inside this program count.
+    let trusted = words.is_empty();
+    let asks_first = |tool: &Definition| !trusted || !reads_only(tool);
     let server = match words.split_first() {
         None => client.connect(in_process(notes())).await?,
         Some((program, args)) => client.connect(linchpin::transport::Child::new(program).args(args)).await?,
     };
     let tools = server.tools().await?;
     for tool in tools.iter() {
-        say(&format!("{}{}", tool.name, if harmless(tool) { "" } else { " (asks first)" }));
+        say(&format!("{}{}", tool.name, if asks_first(tool) { " (asks first)" } else { "" }));
     }
     while let Some((name, arguments)) = line("> ").as_deref().map(split) {
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
             say("there is no such tool");
             continue;
         };
-        if !harmless(tool) && !yes(&format!("call {name} with {arguments}?")) {
+        if asks_first(tool) && !yes(&format!("call {name} with {arguments}?")) {
             continue;
         }
         match server.call(name, serde_json::from_str::<serde_json::Value>(arguments).unwrap_or_default()).await {
@@ -53,8 +56,8 @@ async fn main() -> Result<(), ClientError> {
     Ok(())
 }
 
-/// The server's own annotations: trust them as far as you trust the server.
-fn harmless(tool: &Definition) -> bool {
+/// What the server says of the tool.
+fn reads_only(tool: &Definition) -> bool {
     tool.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true))
 }
 
