@@ -4,9 +4,9 @@ mod bytes;
 mod faults;
 mod isolation;
 mod lost;
+mod multi_round_trip;
 mod passes;
 mod places;
-mod rounds;
 mod sessions;
 mod several;
 
