@@ -458,7 +458,7 @@ impl Cx {
     ) -> Result<R, RequestError> {
         let method = method.into();
         #[cfg(feature = "tasks")]
-        if let Some(task) = self.questioning().await {
+        if let Some(task) = self.questioning(key).await {
             return self.ask_in_task(&*task, key, &method, params, fits).await;
         }
         if self.is_outside() && self.caller().session().is_none() {
@@ -531,11 +531,12 @@ impl Cx {
 #[cfg(feature = "tasks")]
 impl Cx {
     /// The task that asks, if the call is one. One that may become a task does when it asks.
-    async fn questioning(&self) -> Option<Arc<dyn RunningTask>> {
+    async fn questioning(&self, key: &str) -> Option<Arc<dyn RunningTask>> {
         let link = self.link()?;
         match link.task() {
             Some(task) => Some(task),
-            None if link.mode == Mode::Later => None,
+            // An earlier attempt may have been no task, and the answer to it is here.
+            None if link.mode == Mode::Later || self.round_trips().answer(key).is_some() => None,
             None => self.become_task().await.then(|| link.task()).flatten(),
         }
     }

@@ -66,7 +66,12 @@ impl Args {
     pub(crate) fn read_vars<A: DeserializeOwned>(&self) -> Result<A, String> {
         match &self.0 {
             Source::Vars(vars) => string_args::decode(vars),
-            _ => self.read_json(),
+            // A layer has replaced them, perhaps by strings as they came.
+            Source::Owned(json) => self.read_json().or_else(|why| match string_args::from_json(json) {
+                Some(vars) => string_args::decode(&vars),
+                None => Err(why),
+            }),
+            Source::Json(..) => self.read_json(),
         }
     }
 }

@@ -104,9 +104,9 @@ impl Call {
     }
 
     /// Replaces the arguments of a tool, a prompt or a method of your own. They are validated as usual. In
-    /// `Server::layer` and in the layers of items, this also replaces the variables of a resource template; they and
-    /// the arguments of a prompt are then read as JSON, so a number must not be a string. This has no effect on other
-    /// methods, or on the functions of a [`LowLevelServer`](crate::LowLevelServer).
+    /// `Server::layer` and in the layers of items, this also replaces the variables of a resource template; a number or a
+    /// boolean in them, or in the arguments of a prompt, may be JSON there, or a string as it comes. This has no effect on
+    /// other methods, or on the functions of a [`LowLevelServer`](crate::LowLevelServer).
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }

@@ -21,14 +21,20 @@ use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
 pub(crate) fn launch(shared: &Arc<Shared>, request: &Arc<Request>, call: Call, task: &mut Context<'_>) -> CallStart {
-    // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
-    // their number.
-    if shared.calls.load(Ordering::Relaxed) >= shared.limits.calls.concurrent_max {
-        let why =
-            format!("the server is busy (limit of {} calls at once); try again", shared.limits.calls.concurrent_max);
-        return CallStart::Done(Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None));
+    match refuse_busy(shared, request) {
+        Some(refused) => CallStart::Done(refused),
+        None => polled(shared, request, call, None, true, task),
     }
-    polled(shared, request, call, None, true, task)
+}
+
+/// Rejects a call while too many others run. Asked before it runs, because a half-run call could not be retried. Concurrent
+/// threads may exceed the limit by their number.
+pub(crate) fn refuse_busy(shared: &Shared, request: &Request) -> Option<Reply> {
+    let limit = shared.limits.calls.concurrent_max;
+    (shared.calls.load(Ordering::Relaxed) >= limit).then(|| {
+        let why = format!("the server is busy (limit of {limit} calls at once); try again");
+        Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None)
+    })
 }
 
 /// Like [`launch`], for a call that waits for something with a time limit of its own.

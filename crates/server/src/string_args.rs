@@ -13,6 +13,20 @@ pub(crate) fn decode<T: DeserializeOwned>(vars: &[(String, String)]) -> Result<T
     T::deserialize(MapDeserializer::new(entries)).map_err(|e: E| e.to_string())
 }
 
+/// The members of a JSON object as named strings. `None` if it is no object, or a member is neither a string, a number nor a
+/// boolean; members that are `null` are left out.
+pub(crate) fn from_json(json: &str) -> Option<Vec<(String, String)>> {
+    let members: serde_json::Map<String, Value> = serde_json::from_str(json).ok()?;
+    let members = members.into_iter().filter(|(_, value)| !value.is_null());
+    members
+        .map(|(name, value)| match value {
+            Value::String(text) => Some((name, text)),
+            Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
+            _ => None,
+        })
+        .collect()
+}
+
 /// Checks at registration that strings can become the members of a handler's argument type. `schema` is that of the type;
 /// `arrives` says which members can be given, the others may be anything.
 ///

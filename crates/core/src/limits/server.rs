@@ -286,9 +286,9 @@ pub struct TaskLimits {
     /// Open input requests of one task. Default 16. The next is an error in the handler.
     pub input_requests_open_max: usize,
     /// Input responses in one `tasks/update`. Default 16.
-    pub answers_per_update_max: usize,
+    pub input_responses_per_update_max: usize,
     /// Bytes of all input responses of one task. Default 4 MiB.
-    pub answer_bytes_max: usize,
+    pub input_response_bytes_max: usize,
     /// Steps of one task that are stored by `Cx::memoize`, and its input requests, each. Default 4,096. The task fails at the
     /// next step; the next input request is an error in the handler.
     pub steps_max: usize,
@@ -330,8 +330,8 @@ impl Default for TaskLimits {
             kept_per_owner_max: 1_000,
             kept_max: 10_000,
             input_requests_open_max: 16,
-            answers_per_update_max: 16,
-            answer_bytes_max: 4 << 20,
+            input_responses_per_update_max: 16,
+            input_response_bytes_max: 4 << 20,
             steps_max: 4_096,
             step_bytes_max: 4 << 20,
             argument_bytes_max: 1 << 20,

@@ -607,6 +607,38 @@ async fn layers_run_outside_in_and_may_refuse_change_and_measure() {
 }
 
 #[tokio::test]
+async fn arguments_that_a_layer_replaces_may_be_strings_as_they_came_or_json() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Stay {
+        city: String,
+        days: u8,
+        late: Option<bool>,
+    }
+    async fn in_rome(mut call: Call, next: Next) -> Reply {
+        let given = call.arguments().replace("Paris", "Rome");
+        call.set_arguments(given.as_str());
+        if given.contains("json") {
+            call.set_arguments(r#"{ "city": "Oslo", "days": 4, "late": "true" }"#);
+        }
+        next.run(call).await
+    }
+    let stay = |q: Stay| format!("{} {} {:?}", q.city, q.days, q.late);
+    let server = Server::new("x", "1")
+        .prompt(Prompt::new("stay", "").layer(in_rome), stay)
+        .resource(Resource::new("stay://{city}/{days}").layer(in_rome), stay);
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    for (city, days, want) in [("Paris", "3", "Rome 3 None"), ("json", "3", "Oslo 4 Some(true)")] {
+        let arguments = json!({ "city": city, "days": days });
+        let prompt = peer.ask("prompts/get", json!({ "name": "stay", "arguments": arguments })).await;
+        assert_eq!(prompt["result"]["messages"][0]["content"]["text"], want, "{prompt}");
+        let read = peer.ask("resources/read", json!({ "uri": format!("stay://{city}/{days}") })).await;
+        assert_eq!(read["result"]["contents"][0]["text"], want, "{read}");
+    }
+    let bad = peer.ask("prompts/get", json!({ "name": "stay", "arguments": { "city": "Paris", "days": "x" } })).await;
+    assert!(bad["error"]["message"].as_str().unwrap().contains("`days` must be a whole number"), "{bad}");
+}
+
+#[tokio::test]
 async fn a_layer_that_panics_is_caught_and_one_that_drops_the_call_cancels_it() {
     let alive = Arc::new(AtomicUsize::new(0));
     struct Guard(Arc<AtomicUsize>);

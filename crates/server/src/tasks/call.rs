@@ -86,6 +86,9 @@ pub(crate) fn start(
     let Some(core) = core.this.upgrade() else {
         return Ok(fail(request, code::INTERNAL_ERROR, "the server is shutting down"));
     };
+    if let Some(refused) = running_call::refuse_busy(&core.shared, request) {
+        return Ok(CallStart::Done(refused));
+    }
     recovery::ensure(&core);
     let storage = core.tasks().clone();
     let limits = &storage.limits.tasks;

@@ -138,8 +138,11 @@ impl Asks {
             }
         };
         let limits = &self.storage.limits.tasks;
-        if answers.len() > limits.answers_per_update_max {
-            return refuse(&format!("too many answers at once (limit {})", limits.answers_per_update_max));
+        if answers.len() > limits.input_responses_per_update_max {
+            return refuse(&format!(
+                "too many input responses at once (limit {})",
+                limits.input_responses_per_update_max
+            ));
         }
         let record = match self.storage.get(&self.owner, id).await {
             Ok(record) => record,
@@ -262,7 +265,7 @@ async fn answer(
     given: Given,
 ) -> Result<(Option<String>, Option<Record>), TaskError> {
     let limits = &storage.limits.tasks;
-    let limit = limits.answer_bytes_max;
+    let limit = limits.input_response_bytes_max;
     let (mut refused, mut answered) = (None, None);
     storage
         .change(owner, id, &mut |record| {
@@ -271,7 +274,7 @@ async fn answer(
             for (key, value) in answers {
                 let Some(question) = record.state.open().find(|question| question.key == *key) else { continue };
                 if record.state.answer_bytes() + value.get().len() > limit {
-                    refused = Some(format!("the answers of this task exceed {limit} bytes"));
+                    refused = Some(format!("the input responses of this task exceed {limit} bytes"));
                     return Change::None;
                 }
                 let problem = match given {
@@ -333,7 +336,7 @@ impl<'de> Deserialize<'de> for Answers {
                     }
                     answers.push((key, value));
                     if answers.len() > 1_024 {
-                        return Err(de::Error::custom("too many answers at once"));
+                        return Err(de::Error::custom("too many input responses at once"));
                     }
                 }
                 Ok(Answers(answers))

@@ -5,10 +5,11 @@ use crate::mrtr::RoundTrips;
 use crate::running_call;
 use crate::target::CallStart as Started;
 use crate::tasks::methods::{Asks, Given};
-use crate::tasks::storage::{Storage, TaskError};
+use crate::tasks::record::{Kept, Record};
+use crate::tasks::storage::{Storage, TaskError, failed};
 use linchpin_core::service::CallStart;
 use linchpin_core::{Reply, ReplyKind, ServerRequest, ServerRequestError};
-use linchpin_proto::task::{self, End, REASON_BYTES_MAX, Status, cut};
+use linchpin_proto::task::{self, Change, End, Event, REASON_BYTES_MAX, Status, cut};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -88,8 +89,18 @@ async fn wait(asks: &Asks, id: &str, cx: &Cx) -> Result<Reply, TaskError> {
                     continue;
                 }
             };
-            if let Some(value) = value {
-                asks.answer(id, &[(key.clone(), value)], given).await?;
+            if let Some(value) = value
+                && let Some(why) = asks.answer(id, &[(key.clone(), value)], given).await?
+            {
+                // This response cannot be refused, and the next one would be no shorter.
+                let mut fail = |record: &mut Record| {
+                    let change = record.state.apply(&Event::Fail(&why), storage.now_ms());
+                    if change == Change::Ended {
+                        record.end = Some(Kept::Here(failed(&why)));
+                    }
+                    change
+                };
+                storage.change(&asks.owner, id, &mut fail).await?;
             }
             asked.remove(&key);
         }

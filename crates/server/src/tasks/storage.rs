@@ -537,7 +537,8 @@ impl Storage {
 fn begun(mut state: State, answered: &[Answered], limits: &TaskLimits) -> State {
     for Answered { name, method, params, answer, times } in answered {
         for nth in 1..=*times {
-            if state.asked() >= limits.steps_max || state.answer_bytes() + answer.get().len() > limits.answer_bytes_max
+            if state.asked() >= limits.steps_max
+                || state.answer_bytes() + answer.get().len() > limits.input_response_bytes_max
             {
                 return state;
             }

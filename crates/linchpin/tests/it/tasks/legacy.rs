@@ -118,6 +118,23 @@ async fn an_error_to_a_question_reaches_the_handler() {
     assert!(task["inputRequests"].get("sure#2").is_some(), "{task}");
 }
 
+/// In 2025-11-25 a response cannot be refused, and whoever is asked again would answer as much.
+#[tokio::test]
+async fn an_answer_over_the_limit_fails_the_task() {
+    let desk = Arc::default();
+    let small = server(&desk).limits(|limits| limits.tasks.input_response_bytes_max = 60);
+    let mut peer = Peer::of(shared(small), CORE, json!({ "elicitation": {} })).await;
+    let made = call_as_task(&mut peer, "asks", json!({})).await;
+    let waiting = peer.request("tasks/result", json!({ "taskId": id(&made) })).await;
+    let asked = said(&mut peer, "elicitation/create").await;
+    let long = json!({ "action": "accept", "content": { "yes": true, "more": "x".repeat(60) } });
+    peer.reply(&asked, long).await;
+    let result = peer.answer(waiting).await;
+    assert!(result["error"]["message"].as_str().unwrap().contains("exceed 60 bytes"), "{result}");
+    let task = until(&mut peer, &id(&made), "failed").await;
+    assert!(task["statusMessage"].as_str().unwrap().contains("exceed 60 bytes"), "{task}");
+}
+
 #[tokio::test]
 async fn who_cannot_be_asked_is_asked_once_and_waits_for_the_end() {
     let desk = Arc::default();

@@ -2,7 +2,7 @@
 
 use super::faulty::{Fate, Faulty};
 use super::{Desk, Name, ask_as, call, declared, id, server, shared, until};
-use crate::common::{MODERN, Peer, code, service, text};
+use crate::common::{self, MODERN, Peer, code, service, text};
 use linchpin::Tasks;
 use linchpin::prelude::*;
 use linchpin::store::{Secrets, Store};
@@ -121,6 +121,17 @@ async fn messages_of_a_task_are_written_once_a_second_and_the_last_one_stays() {
     assert!((2..=5).contains(&written.load(Ordering::SeqCst)), "{written:?}");
 }
 
+#[tokio::test]
+async fn the_message_of_a_failed_task_is_cut_at_its_limit() {
+    let fails = || Err::<String, _>(Error::protocol(-7, "é".repeat(5_000)));
+    let server = Server::new("fails", "1").tool(Tool::new("fails", "").task_required(), fails);
+    let mut peer = Peer::of(service(server), MODERN, declared()).await;
+    let made = call(&mut peer, "fails", json!({})).await;
+    let task = until(&mut peer, &id(&made), "failed").await;
+    let message = task["statusMessage"].as_str().unwrap();
+    assert!(message.starts_with('é') && (1_020..=1_024).contains(&message.len()), "{} bytes", message.len());
+}
+
 /// Row 20 of the faults, and what else a task may hold.
 #[tokio::test]
 async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
@@ -144,11 +155,11 @@ async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
         }
         Ok("did all")
     };
-    let many = |steps_max, step_bytes_max, answer_bytes_max| {
+    let many = |steps_max, step_bytes_max, input_response_bytes_max| {
         let server = Server::new("holds", "1").limits(|limits| {
             limits.tasks.input_requests_open_max = 2;
             (limits.tasks.steps_max, limits.tasks.step_bytes_max) = (steps_max, step_bytes_max);
-            limits.tasks.answer_bytes_max = answer_bytes_max;
+            limits.tasks.input_response_bytes_max = input_response_bytes_max;
         });
         let server = server.tool(Tool::new("questions", "").task_required(), questions);
         service(server.tool(Tool::new("steps", "").task_required(), steps))
@@ -168,7 +179,7 @@ async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
     assert!(told.contains("too many open input requests in this task (limit 2)"), "{told}");
 
     let desk = Arc::default();
-    let small = server(&desk).limits(|limits| limits.tasks.answer_bytes_max = 60);
+    let small = server(&desk).limits(|limits| limits.tasks.input_response_bytes_max = 60);
     let mut peer = Peer::of(shared(small), MODERN, declared()).await;
     let made = call(&mut peer, "asks", json!({})).await;
     let id = id(&made);
@@ -176,6 +187,23 @@ async fn more_than_a_task_may_hold_is_an_error_in_its_handler_or_fails_it() {
     let long = json!({ "sure": { "action": "accept", "content": { "yes": true, "more": "x".repeat(60) } } });
     let refused = peer.ask("tasks/update", json!({ "taskId": id, "inputResponses": long })).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("60 bytes"), "{refused}");
+}
+
+#[tokio::test]
+async fn calls_that_may_become_tasks_are_refused_while_too_many_calls_run() {
+    let desk = Arc::default();
+    let limited = server(&desk).limits(|limits| (limits.calls.concurrent_max, limits.tasks.grace_ms) = (1, 60_000));
+    let service = shared(limited);
+    let mut busy = Peer::of(service.clone(), MODERN, declared()).await;
+    busy.request("tools/call", json!({ "name": "work", "arguments": { "ms": 60_000 } })).await;
+    common::until("it runs", || desk.begun.load(Ordering::SeqCst) == 1).await;
+    let mut peer = Peer::of(service, MODERN, declared()).await;
+    for tool in ["work", "must"] {
+        let refused = call(&mut peer, tool, json!({})).await;
+        assert_eq!(code(&refused), -32603, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("limit of 1 calls at once"), "{refused}");
+    }
+    assert_eq!(desk.begun.load(Ordering::SeqCst), 1, "refused before they run");
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 
 use super::{Desk, EXTENSION, RELATED, call, call_as_task, declared, id, modern, server, shared, until};
 use crate::common::{self, MODERN, Peer, code, text};
+use linchpin::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_call_that_is_done_within_the_grace_is_answered_directly() {
@@ -123,6 +125,29 @@ async fn rounds_come_before_the_task_where_the_handler_says_so() {
     assert!(made["result"].get("requestState").is_none());
     let done = until(&mut peer, &id(&made), "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada, true");
+}
+
+/// The first attempt finds no room for a task, and is answered like any other call.
+#[tokio::test]
+async fn an_attempt_that_was_no_task_runs_its_step_and_asks_its_question_once() {
+    let desk: Arc<Desk> = Arc::default();
+    let limited = server(&desk)
+        .tool(Tool::new("books", "").task(), Desk::steps)
+        .limits(|limits| (limits.tasks.running_per_owner_max, limits.tasks.grace_ms) = (1, 40));
+    let mut peer = Peer::of(shared(limited), MODERN, declared()).await;
+    let busy = id(&call(&mut peer, "must", json!({ "ms": 60_000 })).await);
+    let round = call(&mut peer, "books", json!({})).await;
+    assert_eq!(round["result"]["resultType"], "input_required", "{round}");
+    peer.ask("tasks/cancel", json!({ "taskId": busy })).await;
+    common::until("it is over", || desk.dropped.load(Ordering::SeqCst) == 1).await;
+    // Its place is free a moment later.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let answers = json!({ "sure": { "action": "accept", "content": { "yes": true } } });
+    let state = &round["result"]["requestState"];
+    let params = json!({ "name": "books", "arguments": {}, "inputResponses": answers, "requestState": state });
+    let end = peer.ask("tools/call", params).await;
+    assert_eq!(text(&end), "1, true", "{end}");
+    assert_eq!(desk.steps.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
