@@ -64,6 +64,8 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
             "192.0.2.1:1",
             "hint: this machine has no such address",
         ),
+        #[cfg(feature = "client")]
+        (&["watch", "--count", "0", "http://127.0.0.1:1/mcp"], 2, "invalid value '0' for '--count <N>'", "1.."),
     ];
     for (args, status, first, then) in cases {
         let (output, out, err) = run(args);

@@ -357,3 +357,16 @@ fn the_check_names_each_mistake() {
         assert_eq!(out.matches("problem").count(), 1, "{says}: {out}");
     }
 }
+
+#[test]
+fn a_key_file_without_keys_is_filled() {
+    let home = tempfile::tempdir().unwrap();
+    for text in ["", "# nobody yet\n"] {
+        std::fs::write(home.path().join("keys.toml"), text).unwrap();
+        let (code, key, err) = run(home.path(), &["auth", "key", "new", "laptop"]);
+        assert!(code == Some(0) && key.starts_with("lp_laptop_"), "{text:?}: {err}");
+        let file = std::fs::read_to_string(home.path().join("keys.toml")).unwrap();
+        assert!(file.starts_with(text) && file.contains("[laptop]"), "{file}");
+        assert_eq!(run(home.path(), &["auth", "key", "new", "laptop"]).0, Some(2), "it has one now");
+    }
+}

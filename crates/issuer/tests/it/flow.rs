@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, StatusCode};
 use linchpin_issuer::{Client, Issuer, UserTable, Users};
 use linchpin_oauth::{Alg, Secret, Signer};
 use linchpin_store::{ManualClock, Store};
+use linchpin_testing::Logged;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -163,6 +164,35 @@ async fn users_of_a_file_log_in_with_their_password_once_a_browser_and_lose_acce
     assert_eq!(got.error(), "invalid_grant");
     let denied = enter(&issuer, "/mcp", Some(&text(&tokens, "access_token"))).await;
     assert!(denied.is_err(), "what the family gave ends with it");
+}
+
+/// Who types the password into the field of the name has it in no log.
+#[tokio::test]
+async fn the_log_of_a_refused_login_names_users_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    std::fs::write(&path, format!("[ada]\npassword = \"{}\"\n", light("pw"))).unwrap();
+    let issuer = Issuer::new(ISSUER)
+        .users(Users::file(&path).unwrap())
+        .scope("files:read", "read")
+        .client(Client::new("desktop").redirect_uri(REDIRECT));
+    for (name, password, item) in [
+        ("ada", "typed-secret", "ada"),
+        ("typed-secret", "", ""),
+        ("typed-secret\n", "pw", ""),
+        (&"n".repeat(500), "x", ""),
+    ] {
+        let mut browser = Browser::new(&issuer);
+        let page = browser.follow(&Login::new("desktop").url(&issuer)).await;
+        let logged = Logged::default();
+        let guard = tracing::subscriber::set_default(logged.clone());
+        let refused = browser.sign_in(&page, name, password).await;
+        drop(guard);
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+        let text = logged.text();
+        assert!(text.contains("login refused") && text.contains(&format!("item={item:?}")), "{text}");
+        assert!(!text.contains("typed-secret") && !text.contains("nnnn"), "{text}");
+    }
 }
 
 /// A password hash that is quickly compared.

@@ -9,6 +9,7 @@ use linchpin::types::tool::Tool as ListedTool;
 use linchpin::types::version::Revision;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -438,6 +439,50 @@ async fn a_subscription_of_which_nothing_is_granted_is_an_error_that_names_it() 
         tokio::time::timeout(Duration::from_secs(20), cancelled).await.expect("it is cancelled");
         assert_eq!(heard.count("subscriptions/listen"), 1);
     }
+}
+
+#[tokio::test]
+async fn without_a_time_limit_a_subscription_is_waited_for() {
+    let mut listening = Value::Null;
+    let answers = opened(move |method, m| match method {
+        "subscriptions/listen" => {
+            listening = m["id"].clone();
+            String::new()
+        }
+        // Late: with the answer to another request.
+        _ => {
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": listening });
+            let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+            let method = "notifications/subscriptions/acknowledged";
+            let said = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+            format!("{said}\n{}", result(r#"{"resultType":"complete","tools":[]}"#))
+        }
+    });
+    let (c, _) = connect(modern().limits(|limits| limits.calls.run_ms_max = 0), answers).await;
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        c.tools().await
+    };
+    let both = async { tokio::join!(c.listen(ChangeFilter::new().tools()), later) };
+    let (changes, tools) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("it is acknowledged");
+    assert!(changes.expect("it did not fail at once").granted().is_some() && tools.is_ok());
+}
+
+#[tokio::test]
+async fn nobody_is_asked_for_what_is_not_sent_any_more() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let client = modern().limits(|limits| limits.round_trips.per_request_max = 2).on_elicitation(move |form| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async move { form.accept_defaults() }
+    });
+    let again = format!(
+        r#"{{"resultType":"input_required","inputRequests":{{"q":{{"method":"elicitation/create","params":{{{FORM}}}}}}}}}"#
+    );
+    let (c, heard) = connect(client, opened(move |_, _| result(&again))).await;
+    let error = c.call("x", ()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooManyRoundTrips);
+    assert_eq!((heard.count("tools/call"), asked.load(Ordering::SeqCst)), (3, 2));
 }
 
 #[tokio::test]

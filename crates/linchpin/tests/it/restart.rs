@@ -68,9 +68,39 @@ async fn a_crash_fails_what_was_running_and_everything_else_goes_on() {
     assert_ne!(first, second, "another process answers");
     assert_eq!(updates.next().await, Some(Change::Updated("a:b".into())), "something may have been missed");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "a:b\na:b\n", "subscribed again");
-    assert!(changes.lock().unwrap().contains(&Change::Tools));
+    let told = changes.lock().unwrap().clone();
+    assert!(told.contains(&Change::Tools) && told.contains(&Change::Updated("a:b".into())), "{told:?}");
     c.close().await;
     assert_eq!(updates.next().await, None);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_while_it_reconnects_leaves_no_server_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("started");
+    // Each server notes its id. The second takes its time.
+    let noted = "import os, time\nopen(os.environ['SUBSCRIBED'], 'a').write(str(os.getpid()) + '\\n')\n\
+                 if len(open(os.environ['SUBSCRIBED']).readlines()) > 1: time.sleep(0.5)\n";
+    let server = Child::new("python3").args(["-c", &format!("{noted}{SERVER}")]).env("SUBSCRIBED", &file);
+    let c = Client::new("h", "1").reconnect(restart()).connect(server).await.unwrap();
+    c.call("die", ()).await.unwrap_err();
+    let ids = || std::fs::read_to_string(&file).unwrap().lines().map(str::to_owned).collect::<Vec<_>>();
+    let (late, ()) = tokio::join!(c.call("echo", ()), async {
+        while ids().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        c.close().await;
+    });
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Closed);
+    let runs = |id: &str| std::process::Command::new("kill").args(["-0", id]).output().unwrap().status.success();
+    let gone = async {
+        while ids().iter().any(|id| runs(id)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // The connection is still there, and closes nothing a second time.
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("no server is left");
+    assert!(c.call("echo", ()).await.is_err());
 }
 
 #[tokio::test]

@@ -133,6 +133,35 @@ async fn no_list_is_without_what_is_being_replaced() {
 }
 
 #[tokio::test]
+async fn what_is_renamed_is_listed_and_counted_under_its_new_name() {
+    let items = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let counted = items.clone();
+    let layer = move |call: Call, next: Next| {
+        counted.lock().unwrap().push(call.item().unwrap_or_default().to_owned());
+        next.run(call)
+    };
+    let server = Server::new("runtime", "1").layer(layer).tool("pick", || "picked").prompt("ask", || "asked");
+    let (tools, prompts) = (server.tools(), server.prompts());
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    tools.rename("pick", "choose").unwrap();
+    peer.said("notifications/tools/list_changed").await;
+    prompts.rename("ask", "wonder").unwrap();
+    peer.said("notifications/prompts/list_changed").await;
+    for (method, kind, get, names) in [
+        ("tools/list", "tools", "tools/call", ["choose", "pick"]),
+        ("prompts/list", "prompts", "prompts/get", ["wonder", "ask"]),
+    ] {
+        let listed = peer.ask(method, json!({})).await["result"][kind].clone();
+        assert_eq!((listed.as_array().unwrap().len(), &listed[0]["name"]), (1, &json!(names[0])));
+        // The old name is an alias.
+        for name in names {
+            assert!(peer.ask(get, json!({ "name": name })).await["result"].is_object(), "{name}");
+        }
+    }
+    assert_eq!(*items.lock().unwrap(), ["choose", "choose", "wonder", "wonder"]);
+}
+
+#[tokio::test]
 async fn an_update_changes_schemas_and_layers_too() {
     #[derive(Deserialize, JsonSchema)]
     struct Pick {
