@@ -15,7 +15,7 @@ linchpin_kit::options! {
         /// User-Agent header of all requests.
         ///
         /// Instead of the two for tool and prompt.
-        pub user_agent: Option<String> = None => flag::text("TEXT"),
+        pub user_agent: Option<String> = None => flag::text("TEXT").excludes(&["legacy-ua"]),
         /// Use the User-Agent header of the published server.
         pub legacy_ua: bool = false => flag::switch().excludes(&["user-agent"]),
         /// Ignore robots.txt.

@@ -269,8 +269,7 @@ pub struct ToolChoice {
     /// Tool sets to enable; empty means all but the tools that are [`on_request`](ToolSpec::on_request) or
     /// [`superseded`](ToolSpec::superseded), unless `enable` names tools (`--toolsets`). `all` is every set.
     pub toolsets: Vec<String>,
-    /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`), and others
-    /// that a flag of their own was set for.
+    /// Without tool sets and names, enables only the tools of the published server (as `mcp-server-NAME`).
     pub published: bool,
     /// Disables every tool that writes (`--read-only`).
     pub read_only: bool,
@@ -374,16 +373,10 @@ impl ToolChoice {
                     .hint(format!("Add {flag}, or remove {} from the enabled tools.", tool.name)));
             }
         }
-        // Whoever sets a flag that is only for tools that the published server lacks wants these.
-        let adds = |flag: &str| flag.starts_with("--") && all.iter().all(|tool| tool.needs != Some(flag) || tool.extra);
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
         let chosen = all.iter().filter(|tool| {
             let in_set = self.toolsets.iter().any(|set| set == "all" || tool.toolsets().any(|own| own == set));
-            let usual = !tool.on_request
-                && match self.published {
-                    true => !tool.extra || tool.needs.is_some_and(adds),
-                    false => !tool.superseded,
-                };
+            let usual = !tool.on_request && !if self.published { tool.extra } else { tool.superseded };
             (in_set || named(tool) || everything && usual)
                 && !disable.iter().any(|one| one.name == tool.name)
                 && !(self.read_only && tool.writes)
@@ -578,26 +571,6 @@ mod tests {
         ] {
             let choice = ToolChoice { published, ..choice(enable, "", sets) };
             assert_eq!(names(&choice, &BOTH).join(" "), expected, "{choice:?}");
-        }
-    }
-
-    #[test]
-    fn a_flag_enables_its_tool_under_the_published_name_too() {
-        const EXTRA: Service = Service {
-            name: "fs",
-            tools: &[
-                ToolSpec::reads("read", "", "read", ""),
-                ToolSpec::writes("delete", "", "write", "").extra().needs("--allow-delete"),
-                ToolSpec::writes("copy", "", "write", "").extra(),
-                // A flag that is for published tools too adds no others.
-                ToolSpec::writes("post", "", "write", "").needs("--allow-post"),
-                ToolSpec::writes("correct", "", "write", "").extra().needs("--allow-post"),
-            ],
-        };
-        for (flag, expected) in [("", "read"), ("--allow-delete", "read delete"), ("--allow-post", "read post")] {
-            let mut choice = ToolChoice { published: true, ..ToolChoice::default() };
-            choice.grant(flag, true);
-            assert_eq!(names(&choice, &EXTRA).join(" "), expected);
         }
     }
 

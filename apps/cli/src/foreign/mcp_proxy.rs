@@ -101,6 +101,8 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     let (given, rest) = read(words)?;
     let npm = given.iter().any(|(name, _)| OF_NPM.contains(name));
     let (mut made, mut place) = (Made::default(), Made::default());
+    // What is for a URL, and what for a command.
+    let (mut web, mut child) = (Made::default(), Made::default());
     let (mut port, mut host) = (if npm { "8080" } else { "0" }, None);
     // That of npm passes its environment on, that of PyPI only when asked.
     let mut inherits = npm;
@@ -115,9 +117,9 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
                 transport = if value == "sse" { "sse" } else { "http" };
             }
             "--transport" => return Err(refused(name, "expected sse or streamablehttp")),
-            "--headers" => made.flag("--header", values.join(": ")),
-            "--env" => made.flag("--env", values.join("=")),
-            "--cwd" => made.flag("--cwd", value),
+            "--headers" => web.flag("--header", values.join(": ")),
+            "--env" => child.flag("--env", values.join("=")),
+            "--cwd" => child.flag("--cwd", value),
             "--pass-environment" => inherits = true,
             "--no-pass-environment" => inherits = false,
             "--accept-host" => place.flag(name, value),
@@ -167,12 +169,13 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     }
     if let (Some(user), Some(password)) = (user, password) {
         let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-        made.flag("--header", format!("Authorization: Basic {encoded}"));
+        web.flag("--header", format!("Authorization: Basic {encoded}"));
     }
     let command: Vec<String> = rest.iter().map(ToString::to_string).collect();
     match command.as_slice() {
         [] => return Err(Failure::usage("the URL or the command of the server is missing")),
         [url] if is_url(url) => {
+            made.takes(web, &child, "for a server that a command starts");
             if env("API_ACCESS_TOKEN").is_some_and(|token| !token.is_empty()) {
                 made.flag("--bearer-env", "API_ACCESS_TOKEN");
             }
@@ -180,6 +183,7 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             made.flag("--url", url);
         }
         command => {
+            made.takes(child, &web, "for a server with a URL");
             made.listens(host, port)?;
             if sse {
                 made.words.push("--sse".to_owned());

@@ -120,6 +120,13 @@ impl Made {
         self.remarks.push(format!("{flag} has no effect: {why}"));
     }
 
+    /// Takes the flags that fit the server, and says which do not.
+    fn takes(&mut self, fitting: Made, other: &Made, why: &str) {
+        self.words.extend(fitting.words);
+        let flags = other.words.iter().step_by(2);
+        flags.for_each(|flag| self.remarks.push(format!("{flag} has no effect: it is {why}")));
+    }
+
     /// Listens on this port of this machine, or of `host` if there is one.
     fn listens(&mut self, host: Option<&str>, port: &str) -> Result<(), Failure> {
         if port.parse::<u16>().is_err() {

@@ -343,6 +343,11 @@ fn the_command_lines_of_mcp_proxy_of_pypi() {
                 Ours("--http 127.0.0.1:8080 --sse --cors '*' -- uvx mcp-server-fetch"),
             ),
             ("-e FOO BAR --cwd /tmp -- uvx x", Ours("--env FOO=BAR --cwd /tmp --http 127.0.0.1:0 --sse -- uvx x")),
+            (
+                "-e FOO BAR --cwd /tmp https://example.com/sse",
+                Ours("--bearer-env API_ACCESS_TOKEN --transport sse --url https://example.com/sse"),
+            ),
+            ("-H A B --username u --password p -- uvx x", Ours("--http 127.0.0.1:0 --sse -- uvx x")),
             ("--stateless --port 1 uvx x", Ours("--http 127.0.0.1:1 --sse --sessions off -- uvx x")),
             (
                 "--client-id i --client-secret s --token-url https://a.example https://example.com/sse",

@@ -303,21 +303,6 @@ fn git_works_in_the_repository_it_is_given_and_in_no_other() {
     }
 }
 
-/// The published server has no such tools, but whoever passes the flag wants them.
-#[test]
-fn git_has_the_tools_of_its_flag_under_the_published_name() {
-    let home = tempfile::tempdir().unwrap();
-    assert!(Command::new("git").args(["init", "-q"]).arg(home.path().join("one")).status().unwrap().success());
-    for (words, remote) in [(&[][..], false), (&["--allow-remote"], true)] {
-        let mut server = Raw::start(published(home.path(), "git").args(["--repository", "one"]).args(words));
-        let listed = server.ask("tools/list", json!({}))["result"]["tools"].to_string();
-        server.ended();
-        for tool in ["git_fetch", "git_pull", "git_push"] {
-            assert_eq!(listed.contains(&format!("\"{tool}\"")), remote, "{words:?}: {tool}");
-        }
-    }
-}
-
 #[test]
 fn sqlite_opens_the_file_it_is_given() {
     let home = tempfile::tempdir().unwrap();

@@ -23,9 +23,9 @@ pub(crate) struct InspectorArgs {
     cli: bool,
 
     /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
-    /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, tasks/get,
-    /// tasks/result, tasks/list, tasks/cancel, tasks/update, skills/list, skills/get, resources/directory/read, or any other, with
-    /// --params. Lists are printed whole, from all pages.
+    /// resources/read, resources/templates/list, resources/subscribe, resources/unsubscribe, prompts/list, prompts/get,
+    /// logging/setLevel, tasks/get, tasks/result, tasks/list, tasks/cancel, tasks/update, skills/list, skills/get,
+    /// resources/directory/read, or any other, with --params. Lists are printed whole, from all pages.
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
