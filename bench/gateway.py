@@ -7,7 +7,8 @@
 
 The bridge has one core; the load and the server behind it share the other. CPU is the bridge's own process: user and system
 time per call, without the server's. Where clients have sessions, `pipe` gives each a child of its own, and so does the bare
-program; `shared` is one child for all. Rounds are interleaved; figures are medians. A program that cannot do a pass, or answers
+program; `shared` is one child for all. What a bridge adds to the time of a call is measured with all on one core, as it is without
+a bridge: how long the other core takes to wake is the machine's. Rounds are interleaved; figures are medians. A program that cannot do a pass, or answers
 wrong, is "-" there: no win and no loss.
 """
 import os
@@ -33,7 +34,7 @@ BARS = {"http MM": 2.0, "http LL": 2.2, "http LM": 2.5, "http ML": 2.5, "pipe LL
         "stdio MM": 2.0, "1 MiB argument": 1.1, "1 MiB result": 1.1}
 PEERS_BAR = 5.0
 RATE_BAR = ("pipe LL", 10_000)
-ADDED_BAR_US = 80
+ADDED_P50_BAR_US, ADDED_P99_BAR_US = 80, 400
 EMPTY_BAR_MIB = 16
 
 
@@ -143,11 +144,13 @@ class Upstream(Server):
         super().__init__({"name": "upstream", "cmd": [*pinned_to(LOAD_CORE), bare("bare-hyper"), "http", "{port}", "default", "{tools}"]})
 
 
-def one(front, pass_, opt, op="echo", conns=64):
-    """One window; None if the program does not do this pass."""
+def one(front, pass_, opt, op="echo", conns=64, core=None):
+    """One window; None if the program does not do this pass. `core` is the bridge's, if it has not one of its own."""
     command = front(pass_)
     if command is None:
         return None
+    if core:
+        command = pinned_to(core, *command)
     kind, eras = pass_.split()
     era = {"L": "2025", "M": "2026"}[eras[0]]
     server = pinned_to(LOAD_CORE, bare("bare-stdio"), "stdio", "5")
@@ -190,6 +193,7 @@ def direct(opt, era):
         return mcpload("http", "--url", upstream.url, "--era", era, "--op", "echo", "--conns", 1, "--secs", opt.secs)
 
 
+# (name, operation, in flight, pass)
 CASES = [
     ("http MM", "echo", 64, "http MM"),
     ("http LL", "echo", 64, "http LL"),
@@ -203,7 +207,10 @@ CASES = [
     ("1 MiB argument", "blob_arg", 4, "http MM"),
     ("1 MiB result", "blob_result", 4, "http MM"),
     ("one in flight", "echo", 1, "http MM"),
+    ("one in flight, one core", "echo", 1, "http MM"),
 ]
+# Where the bridge is on the core of the load and the server.
+ON_ONE_CORE = "one in flight, one core"
 # What stands for a bare program where the eras differ: it cannot translate, so it is measured in the client's era.
 SAME_ERA = {"http LM": "http LL", "http ML": "http MM"}
 
@@ -218,16 +225,16 @@ def measure(opt, chosen):
                 own = SAME_ERA.get(pass_, pass_) if name == "bare" else pass_
                 if op != "echo" and name not in ("bare", "linchpin"):
                     continue
-                result = one(front, own, opt, op, conns)
+                result = one(front, own, opt, op, conns, LOAD_CORE if case == ON_ONE_CORE else None)
                 if not result:
                     continue
                 failed = result.get("failed") or (result.get("bad") and f"{result['bad']} wrong answers: {result.get('bad_example', '')}")
                 if failed:
-                    print(f"round {round_ + 1} {case:15} {name:30} FAILED {str(failed)[:200]}", flush=True)
+                    print(f"round {round_ + 1} {case:23} {name:30} FAILED {str(failed)[:200]}", flush=True)
                     continue
                 got.setdefault(case, {}).setdefault(name, []).append(result)
                 cpu = result.get("cpu_us_per_req") or 0
-                print(f"round {round_ + 1} {case:15} {name:30} {result['rps']:9,.0f} calls/s {cpu:8.1f} us", flush=True)
+                print(f"round {round_ + 1} {case:23} {name:30} {result['rps']:9,.0f} calls/s {cpu:8.1f} us", flush=True)
         if not opt.cases:
             got.setdefault("direct", {}).setdefault("direct", []).append(direct(opt, "2026"))
     return got
@@ -241,7 +248,7 @@ def figure(results, key):
 def report(got, names):
     table = Table("CPU of the bridge per call in µs, calls/s, memory", "pass", *[f"{n}: CPU" for n in names], *[f"{n}: calls/s" for n in names],
                   "linchpin / bare", "best peer / linchpin")
-    verdicts = []
+    verdicts, notes = [], []
     for case, *_ in CASES:
         by_name = got.get(case, {})
         if not by_name:
@@ -260,17 +267,24 @@ def report(got, names):
             verdicts.append((f"{case}: at least {PEERS_BAR:g} x less CPU than the best peer", f"{best:.1f} x", best >= PEERS_BAR))
         if case == RATE_BAR[0] and rate.get("linchpin"):
             verdicts.append((f"{case}: at least {RATE_BAR[1]:,} calls/s at 8 in flight", f"{rate['linchpin']:,.0f}", rate["linchpin"] >= RATE_BAR[1]))
-    alone = figure(got.get("direct", {}).get("direct"), "p50_us")
-    ours_, floor = (figure(got.get("one in flight", {}).get(name), "p50_us") for name in ("linchpin", "bare"))
-    if alone and ours_:
-        beside = f" (bare: {floor - alone:.0f} µs)" if floor else ""
-        verdicts.append((f"added latency, one in flight: at most {ADDED_BAR_US} µs at p50", f"{ours_ - alone:.0f} µs{beside}", ours_ - alone <= ADDED_BAR_US))
+    for case, key, bar in ((ON_ONE_CORE, "p50_us", ADDED_P50_BAR_US), (ON_ONE_CORE, "p99_us", ADDED_P99_BAR_US), ("one in flight", "p50_us", None)):
+        alone = figure(got.get("direct", {}).get("direct"), key)
+        ours_, floor = (figure(got.get(case, {}).get(name), key) for name in ("linchpin", "bare"))
+        if not alone or not ours_:
+            continue
+        value = f"{ours_ - alone:.0f} µs" + (f" (bare: {floor - alone:.0f} µs)" if floor else "")
+        what = f"added latency, {case}, {key[:3]}"
+        if bar:
+            verdicts.append((f"{what}: at most {bar} µs", value, ours_ - alone <= bar))
+        else:
+            notes.append(f"{what}, with a core for the bridge alone: {value}")
     loaded, empty = [figure(got.get("http MM", {}).get("linchpin"), key) for key in ("rss_kib", "empty_kib")]
     if loaded and empty:
         verdicts.append((f"memory before the first call: at most {EMPTY_BAR_MIB} MiB (with 64 connections under load {loaded / 1024:.1f})",
                          f"{empty / 1024:.1f} MiB", empty <= EMPTY_BAR_MIB * 1024))
     out = [table.text(), "**BARS**\n"]
     out += [f"- {'pass' if fine else 'FAIL'}: {what}: {value}" for what, value, fine in verdicts]
+    out += [f"- no bar: {note}" for note in notes]
     return "\n".join(out) + "\n", [what for what, _, fine in verdicts if not fine]
 
 
