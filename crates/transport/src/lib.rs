@@ -15,12 +15,12 @@
 // http/shared
 // http/sessions
 // http/session  http/stream  http/work
-// http/admission  http/cors  http/guard  http/pages  http/stores  remote/link  remote/listen
+// http/admission  http/cors  http/guard  http/pages  http/stores  remote  remote/link  remote/listen
 // http/answer  remote/sse
 // child  child/process  http/body  memory  remote/answer  stdio  unix
 // http/intake  link  pipe  remote/endpoint
-// driver  http  http/calls  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
-// partial_parse  remote  remote/error_body  remote/head  signals
+// driver  http  http/calls  http/options  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
+// partial_parse  remote/error_body  remote/head  signals
 // ```
 
 #[cfg(feature = "child")]

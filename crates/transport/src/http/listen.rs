@@ -1,9 +1,9 @@
 //! The HTTP listener: the accept loop and graceful shutdown.
 
-use super::HttpOptions;
 use super::body::BoxError;
 use super::connection::{self, App, Connections, Deadlines, Phase};
 use super::layered::{LayeredService, RequestBody};
+use super::options::HttpOptions;
 use super::service::HttpService;
 #[cfg(feature = "tls")]
 use super::tls::RELOAD_INTERVAL;

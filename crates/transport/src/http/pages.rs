@@ -1,8 +1,8 @@
 //! The paths that probes and monitors request, next to the endpoint: `/healthz`, `/readyz` and `/metrics`.
 
-use super::HttpOptions;
 use super::answer;
 use super::body::HttpBody;
+use super::options::HttpOptions;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Response, StatusCode, request};
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //!
 //! The future is written by hand, so that a simple call needs no allocation for it and every state is small.
 
-use super::HttpOptions;
 use super::admission::{self, Admission, PageRequest};
 use super::answer;
 use super::body::{HttpBody, Source};
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
+use super::options::HttpOptions;
 use super::pages::Pages;
 use super::post::{self, Next, Running};
 use super::session::{HttpSession, is_standalone};
@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, reques
 use http_body::Body;
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::gate::{Admit, Gate, Page};
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, ConfigError, IntoService};
 use linchpin_core::{Principal, RequestContext, Service};
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::http::rules::SessionHeaders;
@@ -36,9 +36,43 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
+/// Turns a server into a [`tower_service::Service`] that can be mounted in a router.
+///
+/// ```
+/// # use linchpin_core::service::{ConfigError, IntoService};
+/// use linchpin_transport::http::{HttpExt, HttpOptions, HttpService};
+///
+/// fn mount(server: impl IntoService) -> Result<HttpService, ConfigError> {
+///     let hosts = Some(vec!["mcp.example".to_owned()]);
+///     server.into_service_with(HttpOptions::default().with(|options| {
+///         options.path = None;
+///         options.allowed_hosts = hosts;
+///     }))
+/// }
+/// ```
+pub trait HttpExt: IntoService + Sized {
+    /// Returns a service that accepts every path, with default options otherwise.
+    ///
+    /// # Errors
+    /// If the server's configuration is invalid.
+    fn into_service(self) -> Result<HttpService, ConfigError> {
+        self.into_service_with(HttpOptions::default().with(|options| options.path = None))
+    }
+
+    /// Returns a service with these options.
+    ///
+    /// # Errors
+    /// If the server's configuration is invalid.
+    fn into_service_with(self, options: HttpOptions) -> Result<HttpService, ConfigError> {
+        Ok(HttpService::new(self.into_shared()?, options))
+    }
+}
+
+impl<T: IntoService> HttpExt for T {}
+
 /// A server as an HTTP service, for mounting beside other routes. Clones share sessions.
 ///
-/// [`HttpExt::into_service`](super::HttpExt::into_service) creates one. `Error` is [`Infallible`]: failures become
+/// [`HttpExt::into_service`] creates one. `Error` is [`Infallible`]: failures become
 /// responses.
 ///
 /// ```

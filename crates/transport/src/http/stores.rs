@@ -1,8 +1,8 @@
 //! The stores of a service: sessions and events that other processes can continue.
 
-use super::HttpOptions;
 use super::answer;
 use super::body::HttpBody;
+use super::options::HttpOptions;
 use super::session_id::id_of;
 use http::{Response, StatusCode};
 use linchpin_core::service::BoxFuture;
