@@ -1,6 +1,6 @@
 //! mcp-proxy: two programs, one of PyPI and one of npm. The second is meant where one of its own flags is.
 
-use super::{Flag, Given, MANY, Made, flag, milliseconds, parsed, refused};
+use super::flags::{Flag, Given, MANY, Made, flag, milliseconds, parsed, refused};
 use crate::fail::Failure;
 use base64::Engine as _;
 

@@ -1,6 +1,6 @@
 //! mcp-remote, of npm.
 
-use super::{Flag, Made, flag, header, parsed, refused};
+use super::flags::{Flag, Made, flag, header, parsed, refused};
 use crate::fail::Failure;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! supergateway, of npm.
 
-use super::{Flag, MANY, Made, flag, header, milliseconds, parsed, refused};
+use super::flags::{Flag, MANY, Made, flag, header, milliseconds, parsed, refused};
 use crate::fail::Failure;
 use crate::shell;
 

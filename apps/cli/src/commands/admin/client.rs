@@ -1,6 +1,6 @@
 //! `linchpin client`: the clients of an authorization server.
 
-use super::with_store;
+use super::store::with_store;
 use crate::fail::Failure;
 use crate::serve::store::StoreArgs;
 use crate::show::out::{Out, note};

@@ -1,6 +1,6 @@
 //! `linchpin key`: the keys with which an authorization server signs.
 
-use super::with_store;
+use super::store::with_store;
 use crate::fail::Failure;
 use crate::serve::store::StoreArgs;
 use crate::show::out::{Out, note};

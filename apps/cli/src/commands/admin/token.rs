@@ -1,6 +1,6 @@
 //! `linchpin token`: the logins of an authorization server that last.
 
-use super::{ago, with_store};
+use super::store::{ago, with_store};
 use crate::fail::Failure;
 use crate::serve::store::StoreArgs;
 use crate::show::out::{Out, count, note};

@@ -4,8 +4,8 @@
 //! `server`, `capabilities`, `instructions`, `tools`, `resources`, `resourceTemplates`, `prompts`, `skills` (as sent by the
 //! server), `tokens` (`tools`, `method`), and `warnings` (`code`, `about`, `message`). Members may be added.
 
-use super::Plain;
 use super::inspector::InspectorArgs;
+use super::plain::Plain;
 use super::skills;
 use crate::client::session::{self, Session};
 use crate::fail::Failure;

@@ -3,6 +3,7 @@
 mod input;
 mod inspector;
 mod plain;
+mod refusals;
 mod wanted;
 
 mod auth;
@@ -23,21 +24,11 @@ mod task;
 mod tools;
 mod watch;
 
-use crate::show::out::note;
-use linchpin::client::Refusal;
-use plain::Plain;
-
 use crate::deferred::Deferred;
 use crate::exit;
 use crate::fail::Failure;
 use clap::Subcommand;
-
-/// Says what of a list was rejected.
-fn refused(kind: &str, refused: &[Refusal]) {
-    for Refusal { name, why, .. } in refused {
-        note(format!("warning: {kind} `{name}` was rejected: {why}"));
-    }
-}
+use plain::Plain;
 
 /// The commands that talk to a server.
 #[derive(Debug, Subcommand)]

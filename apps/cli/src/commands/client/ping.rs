@@ -1,6 +1,6 @@
 //! `linchpin ping`: checks that a server responds, and how fast.
 
-use super::Plain;
+use super::plain::Plain;
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::out::Out;

@@ -1,6 +1,7 @@
 //! `linchpin prompts`: lists prompts.
 
-use super::{Plain, refused};
+use super::plain::Plain;
+use super::refusals::refused;
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::bar::busy;

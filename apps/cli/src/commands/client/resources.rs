@@ -1,6 +1,7 @@
 //! `linchpin resources`: lists resources and resource templates.
 
-use super::{Plain, refused};
+use super::plain::Plain;
+use super::refusals::refused;
 use crate::client::session;
 use crate::fail::Failure;
 use crate::show::bar::busy;

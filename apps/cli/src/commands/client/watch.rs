@@ -1,6 +1,6 @@
 //! `linchpin watch`: prints notifications as they arrive.
 
-use super::Plain;
+use super::plain::Plain;
 use crate::client::session;
 use crate::fail::Failure;
 use crate::record::redact::Redactor;
