@@ -32,9 +32,9 @@
 // grants
 // client
 // metadata
-// fetch  login/browser  login/manual
-// address  login/callback  store  store/file  store/keyring
-// error  login  login/page  scope  store/memory  store/private
+// fetch  login  login/browser  login/manual
+// address  login/callback  store  store/file  store/keyring  store/memory  store/private
+// error  login/page  scope
 // ```
 
 mod address;

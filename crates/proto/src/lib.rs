@@ -13,8 +13,7 @@
 // ```text
 // driver  http/rules  translate
 // translate/ask  translate/notice  translate/open  translate/request
-// translate/result
-// engine  negotiation  translate/downgrade  translate/error
+// engine  negotiation  translate/downgrade  translate/error  translate/result
 // era  http/request_headers
 // frame  http  http/headers  http/sse  legacy  message_writer  modern  short_duration  splice  task
 // ```

@@ -8,7 +8,7 @@
 // store
 // memory sqlite redis
 // redis/link
-// redis/start
+// redis/place redis/start
 // redis/failure redis/scripts
 // sqlite/writer
 // sqlite/statements sqlite/file

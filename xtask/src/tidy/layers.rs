@@ -3,6 +3,7 @@
 use super::source::Source;
 use super::{Finding, Tree};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The most files of a crate that may import one another, and of a server.
 const KNOT_MAX: usize = 3;
@@ -42,14 +43,15 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The files of a crate as module paths (`http/post`), and those that each imports. The crate's root is left out, and so is
-/// what a module has of its own children by their bare names: it is one unit with them.
+/// The files of a crate as module paths (`http/post`), and those that each imports. The crate's root is left out.
 fn imports(name: &str, sources: &[&Source]) -> Imports {
     let modules = Modules::of(name, sources);
     let files = modules.files.iter().filter(|(module, _)| !module.is_empty());
     files
         .map(|(module, source)| {
-            let targets = paths(&source.code).into_iter().filter_map(|path| modules.defining(module, &path));
+            let mut named = paths(&source.code);
+            named.extend(modules.of_children(module, source));
+            let targets = named.into_iter().filter_map(|path| modules.defining(module, &path));
             (module.clone(), targets.filter(|target| target != module).collect())
         })
         .collect()
@@ -113,6 +115,36 @@ impl<'a> Modules<'a> {
         Some(named.or_else(glob).unwrap_or_else(|| at.to_owned()))
     }
 
+    /// The paths in a module's code that begin with the bare name of a child or of what it re-exports from one.
+    fn of_children(&self, module: &str, source: &Source) -> Vec<Vec<String>> {
+        let inside = format!("{module}/");
+        if !self.files.keys().any(|file| file.starts_with(&inside)) {
+            return Vec::new();
+        }
+        let uses = use_declarations(&source.code);
+        let mut found = Vec::new();
+        for (range, _) in uses.iter().filter(|(_, is_exported)| !is_exported) {
+            expand(&source.code[range.clone()], &[], &mut |path, _| found.push(path));
+        }
+        found.retain(|path| path.first().is_some_and(|first| self.is_child(module, first)));
+        for (at, name) in bare_names(&source.code) {
+            let rest = &source.code[at + name.len()..];
+            let begins_path = rest.starts_with("::");
+            // A variable or a field may have the name of a function.
+            let is_item = begins_path || rest.starts_with(['(', '!']) || name.starts_with(char::is_uppercase);
+            if uses.iter().any(|(range, _)| range.contains(&at)) {
+                continue;
+            }
+            if self.is_child(module, name) && begins_path {
+                expand(&source.code[at..], &[], &mut |path, _| found.push(path));
+            } else if is_item {
+                found.push(vec![name.to_owned()]);
+            }
+        }
+        found.retain(|path| self.defining(module, path).is_some_and(|file| file.starts_with(&inside)));
+        found
+    }
+
     fn is_child(&self, at: &str, name: &str) -> bool {
         self.is_module(&if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") })
     }
@@ -136,14 +168,15 @@ impl<'a> Modules<'a> {
 /// The paths of a file's code that begin with `crate::`, `super::` or `self::`, groups expanded. A re-export from below
 /// (`pub use self::post::Y`) is no import.
 fn paths(code: &str) -> Vec<Vec<String>> {
+    let uses = use_declarations(code);
     let mut found = Vec::new();
     for root in ["crate", "super", "self"] {
         for (at, _) in code.match_indices(&format!("{root}::")) {
             let before = code[..at].trim_end_matches("r#");
             let joined =
                 before.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':'));
-            let statement = before.rsplit([';', '}']).next().unwrap_or_default().trim();
-            let exported = root == "self" && statement.starts_with("pub") && statement.ends_with("use");
+            let exported =
+                root == "self" && uses.iter().any(|(range, is_exported)| *is_exported && range.contains(&at));
             if !joined && !exported {
                 expand(&code[at..], &[], &mut |path, _| found.push(path));
             }
@@ -155,15 +188,46 @@ fn paths(code: &str) -> Vec<Vec<String>> {
 /// The names that a file's `use` declarations bring into its module, and the paths they stand for.
 fn declared(code: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
-    for (at, _) in code.match_indices("use ") {
-        if code[..at].chars().next_back().is_none_or(|c| c.is_whitespace()) {
-            expand(&code[at + 4..], &[], &mut |path: Vec<String>, alias| {
-                let last = path.iter().rev().find(|part| *part != "self").cloned();
-                found.extend(alias.or(last).map(|name| (name, path)));
-            });
+    for (range, _) in use_declarations(code) {
+        expand(&code[range], &[], &mut |path: Vec<String>, alias| {
+            let last = path.iter().rev().find(|part| *part != "self").cloned();
+            found.extend(alias.or(last).map(|name| (name, path)));
+        });
+    }
+    found
+}
+
+/// Where the paths of `use` declarations are in a file's code, and whether each is exported.
+fn use_declarations(code: &str) -> Vec<(Range<usize>, bool)> {
+    let mut found = Vec::new();
+    for (at, word) in code.match_indices("use ") {
+        let before = &code[..at];
+        if before.chars().next_back().is_none_or(char::is_whitespace) {
+            let statement = before.rsplit([';', '{', '}', ']']).next().unwrap_or_default();
+            let start = at + word.len();
+            let length = code[start..].find(';').unwrap_or(code.len() - start);
+            found.push((start..start + length, statement.trim_start().starts_with("pub")));
         }
     }
     found
+}
+
+/// The names in a file's code that begin a path or are one, with their places. Names of fields, methods, lifetimes and
+/// macros' variables are none, nor are those that a function or type declares.
+fn bare_names(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    const KEYWORDS: &[&str] = &["fn", "type"];
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let words = code.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty());
+    words.filter_map(move |word| {
+        let at = word.as_ptr() as usize - code.as_ptr() as usize;
+        let before = &code[..at];
+        let is_joined = before.ends_with(['.', '\'', '$', '#']) && !before.ends_with("..") || before.ends_with("::");
+        let declares = KEYWORDS.iter().any(|keyword| {
+            let rest = before.trim_end().strip_suffix(keyword);
+            before.ends_with(char::is_whitespace) && rest.is_some_and(|rest| !rest.ends_with(is_part))
+        });
+        (!is_joined && !declares).then_some((at, word))
+    })
 }
 
 /// Reads the path or the tree of paths at the start of `code`: tells each with its alias, and returns what follows.
@@ -248,11 +312,13 @@ fn against(imports: &Imports, layers: &[Vec<&str>]) -> Vec<String> {
     if layers.is_empty() {
         return Vec::new();
     }
-    // A folder is shown as a whole, by its name.
+    // A folder is shown as a whole, by its name; what is shown of it by another name is not meant by that.
     let place = |module: &str| {
         let shown =
-            |name: &&str| module == *name || module.strip_prefix(*name).is_some_and(|rest| rest.starts_with('/'));
-        layers.iter().position(|layer| layer.iter().any(&shown))
+            |name: &&&str| module == **name || module.strip_prefix(**name).is_some_and(|rest| rest.starts_with('/'));
+        let names =
+            layers.iter().enumerate().flat_map(|(at, layer)| layer.iter().filter(shown).map(move |name| (at, name)));
+        names.max_by_key(|(_, name)| name.len()).map(|(at, _)| at)
     };
     let mut findings = Vec::new();
     for (from, to) in imports {
@@ -299,6 +365,32 @@ mod tests {
     }
 
     #[test]
+    fn a_module_imports_the_children_that_its_own_code_names() {
+        let found = imports_of(&[
+            (
+                "http/mod",
+                "mod post; mod service; mod inner; mod work; mod near; mod far; pub use service::{Service, service as http};
+                 pub(crate) use {post::Post, far::{self, Far}}; pub use inner::*; use near::Near;
+                 pub fn a(post: u8, own: &'static Own) { work::b(post); Service::new(own.far(), far::Far) }",
+            ),
+            ("http/post", "use super::Own;"),
+            ("http/service", "use super::Own; pub struct Service; pub fn service() {}"),
+            ("http/inner", "pub struct Own;"),
+            ("http/work", "pub fn b(_: u8) { super::a() }"),
+            ("http/near", "use super::Service;"),
+            ("http/far", "use super::super::d::D;"),
+            ("sse/mod", "mod post; pub use post::Post; use super::{post::Near, d::{D, self}}; fn post() {} fn a(x: X) { x.post() }"),
+            ("sse/post", "use super::super::http;"),
+            ("d", "use self::part::P; pub use part::Q; type Q = u8;"),
+            ("d/part", "use super::D;"),
+        ]);
+        let of = |name: &str| found[name].iter().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!(of("http"), ["http/far", "http/inner", "http/near", "http/service", "http/work"]);
+        assert_eq!((of("sse"), of("d")), (vec!["d"], vec!["d/part"]));
+        assert_eq!(knots(&found), [vec!["d", "d/part"], vec!["http", "http/work"]]);
+    }
+
+    #[test]
     fn what_is_re_exported_is_imported_from_the_file_that_has_it() {
         let found = imports_of(&[
             (
@@ -341,5 +433,11 @@ mod tests {
         assert_eq!(what.len(), 2, "{what:?}");
         assert!(what[0].contains("`b` imports `http/x`") && what[1].contains("`c` is not in"), "{what:?}");
         assert!(against(&found, &layers("//! nothing")).is_empty());
+        // A module may be shown above its children.
+        let root = format!("//! {HEADING}\n//!\n//! ```text\n//! http\n//! http/x\n//! ```\n");
+        let found = imports_of(&[("http/mod", "use self::x::X;"), ("http/x", "")]);
+        assert!(against(&found, &layers(&root)).is_empty());
+        let found = imports_of(&[("http/mod", ""), ("http/x", "use super::y::Y;"), ("http/y", "")]);
+        assert_eq!(against(&found, &layers(&root)).len(), 1);
     }
 }
