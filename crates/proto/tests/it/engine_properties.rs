@@ -14,6 +14,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => byte().prop_map(Op::Cancel),
         3 => (byte(), byte()).prop_map(|(a, b)| Op::Answer(a, b)),
         2 => byte().prop_map(Op::Notify),
+        2 => byte().prop_map(Op::Custom),
         1 => prop_oneof![
             prop::collection::vec(byte(), 0..20),
             r#"\{"jsonrpc":"2.0","id":[1-9],("method":"(x|ping)"|"result":1|"error":1)[,}]{0,2}"#.prop_map(String::into_bytes),

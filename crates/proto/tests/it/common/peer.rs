@@ -1,7 +1,7 @@
 //! A driver of the engine that believes nothing: it applies any sequence of events, keeps its own small account of what
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
-use linchpin_core::message::{Message, Notification, Request};
+use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::service::{
     CallEvent, CallStart, Cancel, HeaderParam, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
 };
@@ -34,6 +34,8 @@ pub(crate) enum Op {
     Answer(u8, u8),
     /// The client sends some notification, or several messages at once.
     Notify(u8),
+    /// The client sends a notification that the specification does not have, of its session or with claims of its own.
+    Custom(u8),
     /// The client sends something that is no message in order.
     Garbage(Vec<u8>),
     /// A running call ends.
@@ -71,6 +73,7 @@ impl Op {
                 14 => Op::Late(*a),
                 _ if *a == 0 => Op::Close,
                 _ if *a % 8 == 1 => Op::Move(*b),
+                _ if *a % 8 == 2 => Op::Custom(*b),
                 _ => Op::ServerRequest(*b),
             });
         }
@@ -124,6 +127,8 @@ struct Scripts {
     budget: Arc<Budget>,
     observer: Arc<dyn Observer>,
     started: Mutex<Option<Arc<Script>>>,
+    /// The notifications it got that the specification does not have.
+    custom: AtomicUsize,
     feeds: AtomicUsize,
 }
 
@@ -162,6 +167,7 @@ impl Service for Scripts {
     fn notified(&self, told: Notification, _: Arc<RequestContext>) {
         assert_eq!(told.caller.session().is_none(), told.caller.features().stateless);
         assert!(linchpin_proto::era::defines_notification(told.caller.features(), told.method.as_str()));
+        self.custom.fetch_add(usize::from(told.method.as_str() == CUSTOM), Ordering::Relaxed);
     }
 
     fn close(&self) {}
@@ -226,6 +232,7 @@ pub(crate) struct Peer {
 }
 
 const IDS: [&str; 5] = ["1", "2", "\"1\"", "\"a\"", "\"an id that does not fit inline at all\""];
+const METHOD_NOT_FOUND: i32 = -32_601;
 const CUSTOM: &str = "example.com/custom";
 const CALLS_MAX: usize = 3;
 const LISTENERS_MAX: usize = 1;
@@ -243,6 +250,7 @@ impl Peer {
             budget: Budget::new(1 << 20),
             observer: told.clone(),
             started: Mutex::default(),
+            custom: AtomicUsize::new(0),
             feeds: AtomicUsize::new(0),
         });
         Peer {
@@ -300,6 +308,7 @@ impl Peer {
                 2 => br#"[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}},{"jsonrpc":"2.0","method":"x"},1,[]]"#,
                 _ => br#"{"jsonrpc":"2.0","method":"ping"}"#,
             }),
+            Op::Custom(n) => self.custom(*n),
             Op::Garbage(bytes) => self.bytes(bytes),
             Op::Finish(n) if !self.running.is_empty() => {
                 let mut call = self.running.remove(usize::from(*n) % self.running.len());
@@ -343,6 +352,26 @@ impl Peer {
             Op::Close => self.close(),
         }
         self.check();
+    }
+
+    /// A notification that the specification does not have reaches the service once, if its caller is known.
+    fn custom(&mut self, n: u8) {
+        let key = "io.modelcontextprotocol/";
+        let (params, is_stateless) = match n % 3 {
+            0 => (String::new(), false),
+            1 => (r#","params":{"n":1}"#.to_owned(), false),
+            _ => (
+                format!(
+                    r#","params":{{"_meta":{{"{key}protocolVersion":"2026-07-28","{key}clientCapabilities":{{}}}}}}"#
+                ),
+                true,
+            ),
+        };
+        let is_known = !self.closed && (is_stateless || self.engine.session().is_some());
+        let before = self.service.custom.load(Ordering::Relaxed);
+        self.bytes(format!(r#"{{"jsonrpc":"2.0","method":"{CUSTOM}"{params}}}"#).as_bytes());
+        let received = self.service.custom.load(Ordering::Relaxed) - before;
+        assert_eq!(received, usize::from(is_known), "a notification reaches the service once");
     }
 
     /// What the engine sends for an event of a call.
@@ -427,7 +456,7 @@ impl Peer {
 
     fn message(&mut self, message: Message) {
         let id = match &message.kind {
-            linchpin_core::message::Kind::Request { id, .. } => Some(id.as_json().to_owned()),
+            Kind::Request { id, .. } => Some(id.as_json().to_owned()),
             _ => None,
         };
         if let Some(id) = id.filter(|_| !self.closed) {
@@ -473,7 +502,10 @@ impl Peer {
                 self.running.push(Call { id, features, work, script, is_attached });
             }
             Received::Reply(reply) => {
-                assert!(matches!(reply.kind(), ReplyKind::Error(_)));
+                let ReplyKind::Error(code) = reply.kind() else { panic!("the engine answers only with errors") };
+                if let Kind::Request { method: MethodName::Other(name), .. } = &message.kind {
+                    assert_ne!(code, METHOD_NOT_FOUND, "{name} is the service's, whether it has it or not");
+                }
                 self.sent(&reply.frame(), None);
             }
         }
@@ -483,7 +515,7 @@ impl Peer {
     fn answered_only(&mut self, message: &Message, before: &[usize]) {
         let asks = self.asks.lock().unwrap().clone();
         let answered: Vec<usize> = (0..before.len()).filter(|n| asks[*n] != before[*n]).collect();
-        if let linchpin_core::message::Kind::Response { id, .. } = &message.kind
+        if let Kind::Response { id, .. } = &message.kind
             && !answered.is_empty()
         {
             let known = self.asked_as.get(id.as_json()).copied();
