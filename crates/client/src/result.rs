@@ -244,13 +244,12 @@ pub(crate) fn members_of(text: &str) -> Result<ResultMembers> {
         let start = (raw?.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
         Some(Span::new(start, start + raw?.get().len()))
     };
-    Ok(ResultMembers {
-        content: span(found.content),
-        structured_content: span(found.structured_content),
-        is_error: span(found.is_error),
-        meta: span(found.meta),
-        ..ResultMembers::default()
-    })
+    Ok(ResultMembers::default().with(|members| {
+        members.content = span(found.content);
+        members.structured_content = span(found.structured_content);
+        members.is_error = span(found.is_error);
+        members.meta = span(found.meta);
+    }))
 }
 
 /// Keeps a `null` that is there apart from a member that is not.

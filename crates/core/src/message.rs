@@ -195,14 +195,14 @@ impl Params {
 ///
 /// let response = r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#;
 /// let result = Span::new(33, 49);
-/// let mut members = ResultMembers::default();
-/// *members.slot("isError").unwrap() = Some(Span::new(44, 48));
+/// let members = ResultMembers::default().with(|members| members.is_error = Some(Span::new(44, 48)));
 /// assert_eq!(members.is_error.unwrap().of(response), "true");
 ///
 /// let within = members.within(result);
 /// assert_eq!(within.is_error.unwrap().of(result.of(response)), "true");
 /// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ResultMembers {
     /// `resultType`
     pub result_type: Option<Span>,
@@ -239,6 +239,13 @@ impl ResultMembers {
         request_state: None,
         next_cursor: None,
     };
+
+    /// Returns these spans, changed by a closure.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut ResultMembers)) -> ResultMembers {
+        change(&mut self);
+        self
+    }
 
     /// Returns the same spans, relative to the beginning of the result at `result`.
     pub fn within(mut self, result: Span) -> ResultMembers {
