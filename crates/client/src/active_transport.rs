@@ -1,8 +1,7 @@
 //! An open transport.
 
-use linchpin_core::{ClientTransport, TransportError};
+use linchpin_core::{Agreed, ClientTransport, TransportError};
 use linchpin_proto::message_writer::Writer;
-use linchpin_proto::negotiation::Agreed;
 use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 

@@ -12,10 +12,10 @@ use crate::{Result, listen};
 use linchpin_core::message::Kind;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{
-    Answer, ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError,
+    Agreed, Answer, ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError,
 };
 use linchpin_proto::message_writer::{Extras, Writer};
-use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
+use linchpin_proto::negotiation::{Attempt, Negotiation, Outcome, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};

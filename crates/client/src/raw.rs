@@ -7,10 +7,11 @@ use crate::lock::lock;
 use crate::negotiate::{Dialed, Opening, negotiated};
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{
-    ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Message, Outgoing, Tap, TransportError,
+    Agreed, ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Inbox, Message, Outgoing, Tap,
+    TransportError,
 };
 use linchpin_proto::message_writer::{Extras, Writer};
-use linchpin_proto::negotiation::{Agreed, Attempt};
+use linchpin_proto::negotiation::Attempt;
 use linchpin_proto::translate;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

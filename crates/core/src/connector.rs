@@ -9,6 +9,8 @@ use crate::limits::ClientLimits;
 use crate::message::Message;
 use crate::service::BoxFuture;
 use bytes::Bytes;
+use linchpin_types::capability::ServerCapabilities;
+use linchpin_types::lifecycle::Implementation;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -210,6 +212,56 @@ pub trait ClientTransport: Send + Sync + 'static {
     /// Closes the transport gracefully, within the deadlines of the limits. Idempotent. Running exchanges fail with
     /// [`TransportError::Closed`].
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What a client and a server have agreed on: a revision, and what the server said about itself.
+///
+/// ```
+/// use linchpin_core::{Agreed, Features};
+/// use linchpin_types::version::Revision;
+///
+/// let result = r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+/// let agreed = Agreed::new(Features::of(Revision::V2026_07_28), result)
+///     .with(|agreed| agreed.versions = vec!["2026-07-28".to_owned()]);
+/// assert!(agreed.features.stateless && agreed.capabilities.tools.is_none());
+/// assert_eq!(&*agreed.result, result);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Agreed {
+    /// The revision.
+    pub features: &'static Features,
+    /// The server's implementation info.
+    pub server: Option<Implementation>,
+    /// The server's capabilities.
+    pub capabilities: ServerCapabilities,
+    /// The server's instructions.
+    pub instructions: Option<String>,
+    /// Every version it named.
+    pub versions: Vec<String>,
+    /// The whole result of `server/discover` or `initialize`, as JSON text.
+    pub result: Box<str>,
+}
+
+impl Agreed {
+    /// Creates an agreement on a revision, with the server's result as JSON text; nothing of that is read.
+    pub fn new(features: &'static Features, result: impl Into<Box<str>>) -> Agreed {
+        Agreed {
+            features,
+            server: None,
+            capabilities: ServerCapabilities::default(),
+            instructions: None,
+            versions: Vec::new(),
+            result: result.into(),
+        }
+    }
+
+    /// Returns the agreement with the changes that a closure makes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// Receives a transport's messages that are not responses. Implemented by the client. Never blocks.

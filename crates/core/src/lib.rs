@@ -47,7 +47,8 @@ pub mod subscription;
 pub use budget::{Budget, Reservation};
 pub use caller::{Caller, ClientCaps, Session};
 pub use connector::{
-    Answer, Authorizer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, Tap, Traffic, TransportError,
+    Agreed, Answer, Authorizer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, Tap, Traffic,
+    TransportError,
 };
 pub use features::Features;
 pub use id::Id;

@@ -309,7 +309,8 @@ pub mod transport {
     //! `http(address).guard(…)` takes a [`Gate`], which decides about each request before its body is read.
 
     pub use linchpin_core::connector::{
-        Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, TransportError,
+        Agreed, Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing,
+        TransportError,
     };
     pub use linchpin_core::gate::{Admit, Document, Gate, Page, Refusal};
     pub use linchpin_core::service::{Bind, IntoService, RequestContext, Service};

@@ -8,10 +8,9 @@
 //! Specification: 2026-07-28 "Versioning and Compatibility", and "Backward Compatibility" of stdio and Streamable HTTP.
 
 use crate::era;
-use linchpin_core::Features;
-use linchpin_types::capability::ServerCapabilities;
+use linchpin_core::{Agreed, Features};
 use linchpin_types::error::code;
-use linchpin_types::lifecycle::{DiscoverResult, Implementation, InitializeResult};
+use linchpin_types::lifecycle::{DiscoverResult, InitializeResult};
 use linchpin_types::meta::key;
 use linchpin_types::page::ResultType;
 use serde::Deserialize;
@@ -55,23 +54,6 @@ pub enum Verdict {
     Elsewhere(Attempt, String),
     /// Negotiation failed: why.
     Failed(String),
-}
-
-/// The negotiated connection.
-#[derive(Clone, Debug)]
-pub struct Agreed {
-    /// The revision.
-    pub features: &'static Features,
-    /// The server's implementation info.
-    pub server: Option<Implementation>,
-    /// The server's capabilities.
-    pub capabilities: ServerCapabilities,
-    /// The server's instructions.
-    pub instructions: Option<String>,
-    /// Every version it named.
-    pub versions: Vec<String>,
-    /// The whole result, as JSON text.
-    pub result: Box<str>,
 }
 
 const DISCOVER: &str = "server/discover";
@@ -163,14 +145,12 @@ impl Negotiation {
         let versions = found.supported_versions;
         let mutual = self.accepted.iter().copied().find(|w| versions.iter().any(|v| v == w.revision.as_str()));
         match mutual.or_else(|| versions.is_empty().then_some(features)) {
-            Some(best) if best.stateless => Verdict::Agreed(Box::new(Agreed {
-                features: best,
-                server: found.meta.and_then(|meta| meta.get_as(key::SERVER_INFO).ok().flatten()),
-                capabilities: found.capabilities,
-                instructions: found.instructions,
-                versions,
-                result: json.into(),
-            })),
+            Some(best) if best.stateless => Verdict::Agreed(Box::new(Agreed::new(best, json).with(|agreed| {
+                agreed.server = found.meta.and_then(|meta| meta.get_as(key::SERVER_INFO).ok().flatten());
+                agreed.capabilities = found.capabilities;
+                agreed.instructions = found.instructions;
+                agreed.versions = versions;
+            }))),
             Some(best) => Verdict::Again(attempt_at(best)),
             None => self.none_of(&versions),
         }
@@ -226,14 +206,12 @@ impl Negotiation {
     fn handshaken(&mut self, found: InitializeResult, json: &str) -> Verdict {
         let version = found.protocol_version;
         match era::named(&version).filter(|features| self.accepted.contains(features) && !features.stateless) {
-            Some(features) => Verdict::Agreed(Box::new(Agreed {
-                features,
-                server: Some(found.server_info),
-                capabilities: found.capabilities,
-                instructions: found.instructions,
-                versions: vec![version],
-                result: json.into(),
-            })),
+            Some(features) => Verdict::Agreed(Box::new(Agreed::new(features, json).with(|agreed| {
+                agreed.server = Some(found.server_info);
+                agreed.capabilities = found.capabilities;
+                agreed.instructions = found.instructions;
+                agreed.versions = vec![version];
+            }))),
             None => self.none_of(&[version]),
         }
     }

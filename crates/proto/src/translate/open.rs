@@ -2,10 +2,9 @@
 
 use super::downgrade;
 use super::result::object;
-use crate::negotiation::Agreed;
 use crate::splice::Splice;
-use linchpin_core::Features;
 use linchpin_core::json::{Scanner, Span};
+use linchpin_core::{Agreed, Features};
 use linchpin_types::meta::key;
 use serde_json::{Map, Value, json};
 

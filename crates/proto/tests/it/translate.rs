@@ -232,14 +232,7 @@ fn notifications_change_their_token_or_the_id_of_their_stream() {
 
 #[test]
 fn an_opening_of_one_era_becomes_that_of_the_other() {
-    let agreed = |revision, result: &str| linchpin_proto::negotiation::Agreed {
-        features: Features::of(revision),
-        server: None,
-        capabilities: Default::default(),
-        instructions: None,
-        versions: Vec::new(),
-        result: result.into(),
-    };
+    let agreed = |revision, result: &str| linchpin_core::Agreed::new(Features::of(revision), result);
     let own = r#"{"serverInfo":{"name":"s","n":1.0}, "protocolVersion" : "2025-11-25","capabilities":{}}"#;
     assert_eq!(open::initialized(Features::of(OLD), &agreed(LAST, own)), own.replace("2025-11-25", "2024-11-05"));
     let found = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"completions":{},"extensions":{"x":{}}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
