@@ -5,7 +5,8 @@
 
 use crate::Change;
 use crate::lock::lock;
-use bytestring::ByteString;
+use crate::response::ResultText;
+use linchpin_core::message::ResultMembers;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -32,9 +33,12 @@ pub(crate) struct Key {
 }
 
 struct Kept {
-    result: ByteString,
+    result: ResultText,
     until: Instant,
 }
+
+/// What an entry takes besides its texts, about.
+const ENTRY_BYTES: usize = 64 + size_of::<ResultMembers>();
 
 /// The maximum lifetime, whatever a server says.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
@@ -44,7 +48,7 @@ impl Cache {
         Cache { state: Mutex::default(), bytes_max }
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<ByteString> {
+    pub(crate) fn get(&self, key: &Key) -> Option<ResultText> {
         let state = lock(&self.state);
         state.kept.get(key).filter(|kept| kept.until > Instant::now()).map(|kept| kept.result.clone())
     }
@@ -54,11 +58,10 @@ impl Cache {
         lock(&self.state).changes
     }
 
-    /// Stores a result (its JSON text) for `ttl_ms`. Does nothing if it is too large, or if something was invalidated since
-    /// there were so many changes: the result may be older.
-    pub(crate) fn put(&self, key: Key, result: &str, ttl_ms: u64, changes: u64) {
-        // A copy, because a slice of the message would keep all of it alive.
-        let size = result.len() + key.which.len() + 64;
+    /// Stores a result for `ttl_ms`: its JSON text, and where its members are in that. Does nothing if it is too large, or if
+    /// something was invalidated since there were so many changes: the result may be older.
+    pub(crate) fn put(&self, key: Key, result: &str, members: ResultMembers, ttl_ms: u64, changes: u64) {
+        let size = result.len() + key.which.len() + ENTRY_BYTES;
         if ttl_ms == 0 || size > self.bytes_max {
             return;
         }
@@ -76,7 +79,9 @@ impl Cache {
         }
         let until = now + Duration::from_millis(ttl_ms).min(LONGEST);
         state.bytes += size;
-        state.kept.insert(key, Kept { result: result.into(), until });
+        // A copy, because a slice of the message would keep all of it alive.
+        let result = ResultText { text: result.into(), members };
+        state.kept.insert(key, Kept { result, until });
     }
 
     /// Invalidates the results that a change affects.
@@ -111,13 +116,19 @@ impl Cache {
 impl State {
     fn retain(&mut self, keep: impl Fn(&Key, &Kept) -> bool) {
         self.kept.retain(|key, kept| keep(key, kept));
-        self.bytes = self.kept.iter().map(|(key, kept)| kept.result.len() + key.which.len() + 64).sum();
+        self.bytes = self.kept.iter().map(|(key, kept)| kept.size(key)).sum();
     }
 
     fn remove(&mut self, key: &Key) {
         if let Some(old) = self.kept.remove(key) {
-            self.bytes -= old.result.len() + key.which.len() + 64;
+            self.bytes -= old.size(key);
         }
+    }
+}
+
+impl Kept {
+    fn size(&self, key: &Key) -> usize {
+        self.result.text.len() + key.which.len() + ENTRY_BYTES
     }
 }
 
@@ -132,10 +143,12 @@ mod tests {
     #[test]
     fn answers_are_kept_while_fresh_until_a_change_and_within_the_bytes() {
         let cache = Cache::new(1_000);
-        cache.put(key("tools/list", ""), "{1}", 60_000, cache.changes());
-        cache.put(key("tools/list", "c"), "{2}", 60_000, cache.changes());
-        cache.put(key("resources/read", "a:b"), "{3}", 60_000, cache.changes());
-        cache.put(key("prompts/list", ""), "{4}", 0, cache.changes());
+        let put =
+            |key, result: &str, ttl_ms, changes| cache.put(key, result, ResultMembers::default(), ttl_ms, changes);
+        put(key("tools/list", ""), "{1}", 60_000, cache.changes());
+        put(key("tools/list", "c"), "{2}", 60_000, cache.changes());
+        put(key("resources/read", "a:b"), "{3}", 60_000, cache.changes());
+        put(key("prompts/list", ""), "{4}", 0, cache.changes());
         let has = |method, which: &str| cache.get(&key(method, which)).is_some();
         assert!(has("tools/list", "") && has("tools/list", "c") && has("resources/read", "a:b"));
         assert!(!has("prompts/list", ""), "a lifetime of nothing");
@@ -145,12 +158,12 @@ mod tests {
         assert!(!has("resources/read", "a:b") && has("tools/list", ""));
         let before = cache.changes();
         cache.changed(&Change::Tools);
-        cache.put(key("tools/list", ""), "{1}", 60_000, before);
+        put(key("tools/list", ""), "{1}", 60_000, before);
         assert!(!has("tools/list", "") && !has("tools/list", "c"));
-        cache.put(key("resources/read", "big"), &"x".repeat(2_000), 60_000, cache.changes());
+        put(key("resources/read", "big"), &"x".repeat(2_000), 60_000, cache.changes());
         assert!(!has("resources/read", "big"));
         for n in 0..100 {
-            cache.put(key("resources/read", &n.to_string()), &"x".repeat(100), 60_000, cache.changes());
+            put(key("resources/read", &n.to_string()), &"x".repeat(100), 60_000, cache.changes());
             assert!(lock(&cache.state).bytes <= 1_000);
         }
         assert!(has("resources/read", "99"));

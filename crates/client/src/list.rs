@@ -8,6 +8,7 @@ use crate::request_parts::Round;
 use crate::request_parts::{Options, RequestParts};
 use crate::result::unexpected;
 use linchpin_core::json::Scanner;
+use linchpin_core::message::ResultMembers;
 use linchpin_types::prompt::Prompt;
 use linchpin_types::resource::{Resource, ResourceTemplate};
 use linchpin_types::tool::Tool;
@@ -187,7 +188,7 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
         return Ok(Page { items: Vec::new(), refused: Vec::new(), next_cursor: None });
     }
     if let Some(kept) = core.cache.get(&key) {
-        return read(core, &kept);
+        return read(core, &kept.text, &kept.members);
     }
     let mut request = RequestParts::new(T::METHOD);
     if let Some(cursor) = &cursor {
@@ -202,23 +203,22 @@ pub(crate) async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<
         core.cache.forget(T::METHOD);
     }
     let response = response?;
-    let page = read(core, response.text())?;
-    core.cache.put(key, response.text(), response.ttl_ms(), changes);
+    let page = read(core, response.text(), &response.members())?;
+    core.cache.put(key, response.text(), response.members(), response.ttl_ms(), changes);
     Ok(page)
 }
 
 /// Reads a page leniently: one malformed item does not invalidate the others.
-fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
+fn read<T: Listed>(core: &ConnectionState, json: &str, members: &ResultMembers) -> Result<Page<T>> {
     #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
     struct Raw<'a> {
-        #[serde(default)]
-        next_cursor: Option<String>,
         #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default, borrow)]
         items: Option<&'a RawValue>,
     }
     let wrong = |e: serde_json::Error| unexpected(&format!("the answer to {}", T::METHOD), e);
     let raw: Raw<'_> = serde_json::from_str(json).map_err(wrong)?;
+    let next_cursor = members.next_cursor.map_or("null", |span| span.of(json));
+    let next_cursor: Option<String> = serde_json::from_str(next_cursor).map_err(wrong)?;
     let all = raw.items.map_or("[]", RawValue::get);
     // Before anything is kept of them: the smallest take two bytes of the message.
     let most = core.config.limits.lists.items_max;
@@ -242,7 +242,7 @@ fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<Page<T>> {
     }
     // An empty cursor is valid in revisions that say so; before, some servers send it on their last page.
     let empty_leads_on = core.latest().is_some_and(|live| live.agreed.features.empty_cursors);
-    let next_cursor = raw.next_cursor.filter(|cursor| empty_leads_on || !cursor.is_empty());
+    let next_cursor = next_cursor.filter(|cursor| empty_leads_on || !cursor.is_empty());
     Ok(Page { items, refused, next_cursor })
 }
 

@@ -247,14 +247,14 @@ impl<T: Received> Request<T> {
     async fn send(mut self) -> Result<T> {
         let core = self.connection.core().clone();
         if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
-            return T::receive(ResultText::new(kept));
+            return T::receive(kept);
         }
         let changes = core.cache.changes();
         let (response, rounds, task) = self.begin().await?;
         let Some(first) = task else {
             // Results that depend on input are never cached.
             if let Some(key) = self.cached.filter(|_| rounds == 0) {
-                core.cache.put(key, response.text(), response.ttl_ms(), changes);
+                core.cache.put(key, response.text(), response.members(), response.ttl_ms(), changes);
             }
             return T::receive(response.into_text());
         };

@@ -18,16 +18,10 @@ pub(crate) struct Response {
 }
 
 /// The JSON text of a result, and the positions of its members.
+#[derive(Clone)]
 pub struct ResultText {
     pub(crate) text: ByteString,
     pub(crate) members: ResultMembers,
-}
-
-impl ResultText {
-    /// A text whose members are not known.
-    pub(crate) fn new(text: ByteString) -> ResultText {
-        ResultText { text, members: ResultMembers::default() }
-    }
 }
 
 impl Response {
@@ -38,6 +32,11 @@ impl Response {
     /// Returns the JSON text of a member of the result.
     pub(crate) fn member(&self, member: impl FnOnce(&ResultMembers) -> Option<Span>) -> Option<&str> {
         member(self.message.result()).map(|span| self.message.text(span))
+    }
+
+    /// Returns where the members of the result are in its text.
+    pub(crate) fn members(&self) -> ResultMembers {
+        self.message.result().within(self.result)
     }
 
     /// Returns how long the result may be cached, from its `ttlMs`.
@@ -51,7 +50,7 @@ impl Response {
         let bytes = self.message.frame().as_bytes().slice(self.result.range());
         // A part of UTF-8 text between two JSON tokens is valid UTF-8.
         let text = ByteString::try_from(bytes).unwrap_or_default();
-        ResultText { text, members: self.message.result().within(self.result) }
+        ResultText { text, members: self.members() }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::call::Outlet;
 use crate::exchange::{begin, exchange};
 use crate::instance::Instance;
 use crate::lock;
+use linchpin_core::json::read_str;
 use linchpin_core::message::{Kind, Request};
 use linchpin_core::service::HeaderParam;
 use linchpin_core::{Answer, Id, Method};
@@ -27,12 +28,9 @@ const TOOLS_MAX: usize = 100_000;
 
 /// A page of a list of tools.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Page<'a> {
     #[serde(borrow)]
     tools: Vec<Definition<'a>>,
-    #[serde(default)]
-    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -143,10 +141,9 @@ impl Mirrored {
             let Kind::Response { outcome: Ok(span), .. } = &answer.message.kind else { return };
             let Ok(page) = serde_json::from_str::<Page<'_>>(answer.message.text(*span)) else { return };
             self.keep(&page);
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return;
-            }
+            let next = answer.message.result().next_cursor.and_then(|span| read_str(answer.message.text(span)));
+            let Some(next) = next else { return };
+            cursor = Some(next.into_owned());
         }
     }
 }

@@ -253,6 +253,25 @@ async fn cursors_are_repeated_as_they_came_until_there_is_none() {
 }
 
 #[tokio::test]
+async fn fresh_pages_lead_on_as_they_did_when_they_came() {
+    let (c, heard) = connect(
+        modern(),
+        opened(move |_, m| {
+            let (name, next) =
+                if m["params"]["cursor"].is_null() { ("a", json!("c \"1\"\u{e9}")) } else { ("b", json!(null)) };
+            let tool = json!({ "name": name, "inputSchema": { "type": "object" } });
+            let page = json!({ "resultType": "complete", "nextCursor": next, "tools": [tool], "ttlMs": 60_000 });
+            result(&page.to_string())
+        }),
+    )
+    .await;
+    for _ in 0..2 {
+        let names: Vec<String> = c.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        assert_eq!((names.join(" ").as_str(), heard.count("tools/list")), ("a b", 2));
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_that_is_refused_makes_all_pages_forgotten() {
     let mut refuse = true;
     let (c, heard) = connect(
