@@ -4,6 +4,7 @@ use crate::call::{Forwarded, Outlet};
 use crate::forward::run;
 use crate::lock;
 use crate::options::{BridgeOptions, Isolation};
+use crate::owner::LISTS;
 use crate::parked::Parking;
 use crate::place::Core;
 use crate::pool::Pool;
@@ -100,10 +101,8 @@ impl IntoService for Bridge {
         *lock(&self.made) = Some(pool.clone());
         let core = Core {
             pool,
-            bus: Arc::default(),
             budget: Budget::new(options.limits.connections.memory_bytes_max),
             key: KEYS.fetch_add(2, Ordering::Relaxed),
-            shared: Mutex::default(),
             users: Mutex::default(),
             lent: Mutex::default(),
             tool_filter,
@@ -165,6 +164,12 @@ impl Service for Running {
     fn session_resumed(&self, caller: &Caller, context: &RequestContext) {
         if let Some(owner) = self.core.own(caller, context) {
             owner.is_ready();
+        }
+        // Nobody has watched its lists meanwhile.
+        if let Some(feed) = caller.session().and_then(|session| session.feed()) {
+            for list in &LISTS {
+                feed.feed().push(list);
+            }
         }
     }
 

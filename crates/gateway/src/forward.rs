@@ -141,7 +141,7 @@ async fn run_once(
             Isolation::Shared => None,
             _ => core.own(&request.caller, context),
         };
-        let owner = owner.unwrap_or_else(|| core.everybody(request.caller.features()));
+        let owner = owner.unwrap_or_else(|| core.everybody(request.caller.features(), context));
         owner.forget(instance, "the upstream forgot the session");
     }
     done

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How long the upstream may take for what is restored.
 const RESTORE: Duration = Duration::from_secs(10);
+/// The changes after which a client lists everything again.
+pub(crate) const LISTS: [ServerChange; 3] = [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources];
 
 #[derive(Default)]
 pub(crate) struct Owner {
@@ -156,9 +158,7 @@ async fn tell(instance: &Instance) {
 /// Gives a connection that was opened again what the session had: its log level and its subscriptions. What it listed may
 /// have changed.
 async fn restore(instance: &Instance, session: &Session, has_level: bool) {
-    for change in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
-        instance.changed(&change);
-    }
+    LISTS.iter().for_each(|list| instance.changed(list));
     if !instance.features().has_sessions {
         return;
     }

@@ -22,15 +22,11 @@ use tokio::sync::oneshot;
 /// What all calls of a bridge share.
 pub(crate) struct Core {
     pub(crate) pool: Arc<Pool>,
-    /// Of sessions' changes, but for those that share a user's connection.
-    pub(crate) bus: Arc<ChangeBus>,
     /// The memory of all clients.
     pub(crate) budget: Arc<Budget>,
     /// The key of the owners among the values of sessions and connections; the next one is that of subscriptions.
     pub(crate) key: u64,
-    /// The owners that all clients of a revision share, by its index.
-    pub(crate) shared: Mutex<HashMap<usize, Arc<Owner>>>,
-    /// What the clients of a principal share.
+    /// What clients share, by their principal. Without one, and where it was said that all share, the name is empty.
     pub(crate) users: Mutex<HashMap<Box<str>, User>>,
     /// Which tools clients see.
     pub(crate) tool_filter: ToolFilter,
@@ -43,11 +39,21 @@ pub(crate) struct Core {
 }
 
 /// What the clients of a principal share.
-#[derive(Clone)]
 pub(crate) struct User {
+    /// Of the connection of all of them, whatever their revision.
     owner: Arc<Owner>,
+    /// Of the connections that clients of a revision share, by its index.
+    shared: HashMap<usize, Arc<Owner>>,
     /// Of its sessions' changes.
     bus: Arc<ChangeBus>,
+}
+
+impl User {
+    /// Whether there is nothing to remember.
+    fn is_unused(&self) -> bool {
+        let all = self.shared.values().chain([&self.owner]);
+        self.bus.open_feeds() == 0 && all.into_iter().all(|owner| owner.current().is_none())
+    }
 }
 
 /// Connections that are lent to clients of one kind.
@@ -94,7 +100,7 @@ impl Core {
     /// The owner of a session's connection, or of the connection of a client on a pipe.
     pub(crate) fn own(&self, caller: &Caller, context: &RequestContext) -> Option<Arc<Owner>> {
         if self.pool.options.isolation == Isolation::User {
-            return Some(self.user(context).owner);
+            return Some(self.user(identity(context), |user| user.owner.clone()));
         }
         let made = |owner: Owner| Arc::new(owner) as Arc<dyn std::any::Any + Send + Sync>;
         let value = match (caller.session(), &context.connection) {
@@ -105,39 +111,58 @@ impl Core {
         value.downcast().ok()
     }
 
-    /// The owner that all clients of this revision share.
-    pub(crate) fn everybody(&self, features: &Features) -> Arc<Owner> {
-        lock(&self.shared).entry(features.index).or_insert_with(|| Arc::new(Owner::of_many())).clone()
+    /// The owner of the connection that clients of this revision share: all of them, or those of the request's principal.
+    pub(crate) fn everybody(&self, features: &Features, context: &RequestContext) -> Arc<Owner> {
+        let owner = || Arc::new(Owner::of_many());
+        self.user(self.sharing(context), |user| user.shared.entry(features.index).or_insert_with(owner).clone())
     }
 
-    /// What all clients of the request's principal share.
-    fn user(&self, context: &RequestContext) -> User {
-        let mut users = lock(&self.users);
-        if users.len() >= USERS_MAX {
-            users.retain(|_, user| user.owner.current().is_some() || user.bus.open_feeds() > 0);
+    /// The principal whose clients share with this one. An upstream with sessions may remember what a user has told it,
+    /// which is nobody else's business.
+    fn sharing<'a>(&self, context: &'a RequestContext) -> &'a str {
+        match self.pool.options.isolation {
+            Isolation::Shared => "",
+            Isolation::Auto if self.pool.features().is_some_and(|known| !known.has_sessions) => "",
+            _ => identity(context),
         }
-        let made = || User { owner: Arc::new(Owner::of_many()), bus: Arc::default() };
-        users.entry(identity(context).into()).or_insert_with(made).clone()
+    }
+
+    /// What all clients of a principal share.
+    fn user<T>(&self, name: &str, take: impl FnOnce(&mut User) -> T) -> T {
+        let mut users = lock(&self.users);
+        if let Some(user) = users.get_mut(name) {
+            return take(user);
+        }
+        if users.len() >= USERS_MAX {
+            users.retain(|_, user| !user.is_unused());
+        }
+        let made = || User { owner: Arc::new(Owner::of_many()), shared: HashMap::new(), bus: Arc::default() };
+        take(users.entry(name.into()).or_insert_with(made))
     }
 
     /// Where a new session of the request's principal hears of changes.
     pub(crate) fn sessions(&self, context: &RequestContext) -> Arc<ChangeBus> {
-        match self.pool.options.isolation {
-            Isolation::User => self.user(context).bus,
-            _ => self.bus.clone(),
-        }
+        self.user(self.sharing(context), |user| user.bus.clone())
     }
 
     /// Ends the streams of changes of all sessions.
     pub(crate) fn close(&self) {
-        self.bus.close();
         lock(&self.users).values().for_each(|user| user.bus.close());
     }
 
-    async fn shared(&self, caller: &Caller) -> Result<Lease, Refusal> {
+    async fn shared(&self, caller: &Caller, context: &RequestContext) -> Result<Lease, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
         let who = || Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        self.everybody(caller.features()).lease(&self.pool, who, || Home::Everybody(self.bus.clone())).await
+        let is_known = self.pool.features().is_some();
+        let owner = self.everybody(caller.features(), context);
+        let lease = owner.lease(&self.pool, who, || Home::Everybody(self.sessions(context))).await?;
+        if !is_known {
+            // Perhaps all can share it.
+            self.user(self.sharing(context), |user| {
+                user.shared.entry(caller.features().index).or_insert(owner);
+            });
+        }
+        Ok(lease)
     }
 
     /// Whether calls do not share a connection.
@@ -148,7 +173,7 @@ impl Core {
     /// The connection of this owner.
     async fn lease(&self, owner: &Owner, caller: &Caller, context: &RequestContext) -> Result<Lease, Refusal> {
         let home = || match caller.session() {
-            _ if self.pool.options.isolation == Isolation::User => Home::User(self.user(context).bus),
+            _ if self.pool.options.isolation == Isolation::User => Home::User(self.sessions(context)),
             Some(session) => Home::Session(Arc::downgrade(session)),
             None => Home::Client,
         };
@@ -178,10 +203,10 @@ impl Core {
         let caller = &request.caller;
         let isolation = self.pool.options.isolation;
         if isolation == Isolation::Shared {
-            return self.shared(caller).await.map(Place::Kept);
+            return self.shared(caller, context).await.map(Place::Kept);
         }
         if self.is_per_call() && !is_called(request) {
-            return self.shared(caller).await.map(Place::Kept);
+            return self.shared(caller, context).await.map(Place::Kept);
         }
         if let Some(owner) = self.own(caller, context).filter(|_| !self.is_per_call()) {
             let lease = self.lease(&owner, caller, context).await?;
@@ -200,12 +225,12 @@ impl Core {
         let lasts = matches!(request.known(), Some(Method::SubscriptionsListen | Method::ServerDiscover));
         let asks = self.pool.features().is_some_and(|known| known.server_requests) && can_be_asked(caller);
         if lasts || (isolation == Isolation::Auto && !asks) {
-            let lease = self.shared(caller).await?;
+            let lease = self.shared(caller, context).await?;
             if lasts || !lends(caller, lease.instance()) {
                 return Ok(Place::Kept(lease));
             }
         }
-        let streams_of = self.everybody(caller.features()).current();
+        let streams_of = self.everybody(caller.features(), context).current();
         Box::pin(self.lend(request, context, streams_of.as_ref(), None)).await
     }
 

@@ -1,12 +1,17 @@
 //! Who shares a connection, which tools clients see, and what is recorded.
 
 use crate::{able, bridge, curious, revisions, serve};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
 use linchpin::client::{Tap, Traffic};
-use linchpin::transport::{Connector, IntoService, in_process};
+use linchpin::prelude::Server;
+use linchpin::transport::{Connector, HttpExt, HttpOptions, IntoService, in_process};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{Answer, ClientTransport, ConnectOptions, Features, Inbox, Outgoing, TransportError};
+use linchpin_core::{Answer, ClientTransport, ConnectOptions, Features, Inbox, Outgoing, Principal, TransportError};
 use linchpin_gateway::{Bridge, Isolation};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,6 +69,82 @@ async fn connections_are_shared_as_it_was_said() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let count = count.load(Ordering::SeqCst);
         assert!((least..=most).contains(&count), "{isolation:?}: {count}");
+    }
+}
+
+/// Each connection is to a server of its own, which knows its number.
+struct Numbered(AtomicUsize);
+
+impl Connector for Numbered {
+    fn name(&self) -> String {
+        "numbered".to_owned()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
+        let number = self.0.fetch_add(1, Ordering::SeqCst).to_string();
+        let server = Server::new("numbered", "1").tool("number", move || number.clone());
+        Box::pin(async move { in_process(server).connect(options).await })
+    }
+}
+
+/// The numbers of the servers that answer three stateless requests of each of these users.
+async fn numbers(isolation: Isolation, stateless: bool, users: [&'static str; 2]) -> [BTreeSet<String>; 2] {
+    let bridge = Bridge::new(Numbered(AtomicUsize::new(0))).options(|options| {
+        options.isolation = isolation;
+        options.upstream = revisions(stateless);
+    });
+    let service = bridge.into_service_with(HttpOptions::default()).unwrap();
+    let modern = Features::all().find(|features| features.stateless).unwrap().revision.as_str();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "number", "_meta": {
+        "io.modelcontextprotocol/protocolVersion": modern,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } } });
+    let mut all = [BTreeSet::new(), BTreeSet::new()];
+    for _ in 0..3 {
+        for (user, numbers) in users.into_iter().zip(&mut all) {
+            let mut request = Request::post("/mcp").header("host", "localhost");
+            for (name, value) in [
+                ("content-type", "application/json"),
+                ("accept", "application/json, text/event-stream"),
+                ("mcp-protocol-version", modern),
+                ("mcp-method", "tools/call"),
+                ("mcp-name", "number"),
+            ] {
+                request = request.header(name, value);
+            }
+            if !user.is_empty() {
+                request = request.extension(Principal::new(user));
+            }
+            let Ok(response) = service.handle(request.body(Full::new(Bytes::from(call.to_string()))).unwrap()).await;
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let answer: Value = serde_json::from_slice(&body).unwrap();
+            let number = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+            numbers.insert(number.to_owned());
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn users_do_not_share_an_upstream_that_may_remember_what_it_was_told() {
+    for isolation in [Isolation::Auto, Isolation::User, Isolation::Call, Isolation::Session, Isolation::Fresh] {
+        let [ada, bob] = numbers(isolation, false, ["ada", "bob"]).await;
+        assert!(ada.is_disjoint(&bob), "{isolation:?}: {ada:?} and {bob:?}");
+        let each = if matches!(isolation, Isolation::Session | Isolation::Fresh) { 3 } else { 1 };
+        assert_eq!((ada.len(), bob.len()), (each, each), "{isolation:?}");
+    }
+    // Where nobody is known, or all share, or nothing is remembered, one is enough.
+    for (isolation, stateless, users) in [
+        (Isolation::Auto, false, ["", ""]),
+        (Isolation::Shared, false, ["ada", "bob"]),
+        (Isolation::Auto, true, ["ada", "bob"]),
+    ] {
+        let [ada, bob] = numbers(isolation, stateless, users).await;
+        assert_eq!((ada.len(), &ada), (1, &bob), "{isolation:?} {stateless} {users:?}");
     }
 }
 

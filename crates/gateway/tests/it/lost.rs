@@ -191,6 +191,25 @@ fn retry(id: u32, state: &Value) -> String {
 }
 
 #[tokio::test]
+async fn a_state_belongs_to_its_arguments_although_a_number_is_out_of_range() {
+    let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(false));
+    let mut client = client();
+    let with = |id, n: &str, more: &str| call(id, &format!(r#","arguments":{{"n":{n}}}{more},{ABLE}"#));
+    said(&mut client, &with(1, "1e400", "")).await;
+    opened(&mut upstream, false).await;
+    assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    assert!(upstream.next().await.contains("1e400"));
+    asks(&mut upstream, "a").await;
+    let state = json_of(&mut client).await["result"]["requestState"].take();
+    let answers =
+        format!(r#","requestState":{state},"inputResponses":{{"q1":{{"action":"accept","content":{{}}}}}}"#);
+    said(&mut client, &with(2, "2e400", &answers)).await;
+    assert_eq!(json_of(&mut client).await["error"]["code"], -32602);
+    said(&mut client, &with(3, "1e400", &answers)).await;
+    assert_eq!(asked(&mut upstream).await["result"]["action"], "accept");
+}
+
+#[tokio::test]
 async fn of_two_retries_at_once_the_later_takes_over() {
     let (mut client, mut upstream) = stateless(Isolation::Auto).await;
     let called = asked(&mut upstream).await;

@@ -191,6 +191,13 @@ async fn a_parked_call_runs_once_and_its_retries_end_alike() {
     // Another tool's state, one that was changed, and one that nobody gave, run nothing.
     let state_text = state.as_str().unwrap_or_default();
     assert_eq!(round(&mut client, &retry("roots", state, answer.clone())).await, Err(-32602));
+    let mut others = retry("form", state, answer.clone());
+    others["arguments"] = json!({ "n": 1 });
+    assert_eq!(round(&mut client, &others).await, Err(-32602));
+    // Nor does that of a bridge that is gone: whether the call has run is not known, and it is not run again.
+    let mut restarted = able(stream(bridge(curious(), false, |_| {})), modern);
+    restarted.open().await;
+    assert_eq!(round(&mut restarted, &retry("form", state, answer.clone())).await, Err(-32602));
     for changed in [
         state_text.replace("parked-", "parked-0"),
         format!("{state_text}0"),

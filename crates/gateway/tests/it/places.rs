@@ -127,11 +127,14 @@ async fn at_once_everybody_answers_their_own_questions() {
 async fn connections_are_capped_and_idle_ones_give_way() {
     let modern = Features::all().next().unwrap().revision;
     let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
-    let service = bridge(curious(), false, |options| {
+    let count = Arc::<AtomicUsize>::default();
+    let server = curious().into_shared().unwrap();
+    let bridge = Bridge::new(Counted(in_process(server), count.clone())).options(|options| {
+        options.upstream = revisions(false);
         options.instances_max = 1;
-        options.queue_ms_max = 50;
+        options.queue_ms_max = 20_000;
     });
-    let service = service.into_shared().unwrap();
+    let service = bridge.into_shared().unwrap();
     let mut first = able(crate::serve(service.clone()), legacy);
     first.open().await;
     assert!(first.call("roots", json!({})).await.is_ok());
@@ -140,6 +143,25 @@ async fn connections_are_capped_and_idle_ones_give_way() {
     assert!(second.call("roots", json!({})).await.is_ok());
     // The first one's connection was closed; it is opened again, with what the session had.
     assert!(first.call("roots", json!({})).await.is_ok());
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_too_long_for_a_connection_is_told_that_all_are_in_use() {
+    let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
+    let bridge = bridge(Server::new("slow", "1").tool("slow", slow), false, |options| {
+        options.instances_max = 1;
+        options.queue_ms_max = 50;
+    });
+    let service = bridge.into_shared().unwrap();
+    let [mut first, mut second] = [(), ()].map(|()| able(crate::serve(service.clone()), legacy));
+    first.open().await;
+    let id = first.start("tools/call", json!({ "name": "slow", "arguments": {} })).await;
+    let opening = json!({ "protocolVersion": legacy.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let refused = second.request("initialize", opening).await.unwrap_err();
+    assert_eq!(refused.code, -31001, "{refused}");
+    assert!(refused.message.contains("all 1 connections"), "{refused}");
+    assert!(first.finish(id).await.is_ok());
 }
 
 #[tokio::test]

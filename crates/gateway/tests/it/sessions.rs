@@ -60,6 +60,16 @@ async fn a_session_goes_on_after_a_restart_and_ends_when_its_client_says_so() {
     let (status, _, listed) = send(&after, "POST", &[("mcp-session-id", &id)], LIST).await;
     assert_eq!(status, 200);
     assert!(listed.contains("\"sample\""), "{listed}");
+    // Its lists may be others now.
+    let stream = Request::get("/mcp").header("host", "localhost").header("accept", "text/event-stream");
+    let stream = stream.header("mcp-session-id", &id).body(Full::new(bytes::Bytes::new())).unwrap();
+    let Ok(stream) = after.handle(stream).await;
+    let (mut body, mut told) = (stream.into_body(), String::new());
+    while !["tools", "prompts", "resources"].iter().all(|list| told.contains(&format!("{list}/list_changed"))) {
+        let frame = body.frame().await.expect("the stream goes on").unwrap();
+        told.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap_or_default()));
+    }
+    drop(body);
     // It speaks its own revision still.
     let wrong = [("mcp-session-id", id.as_str()), ("mcp-protocol-version", "2025-11-25")];
     assert_eq!(send(&after, "POST", &wrong, LIST).await.0, 400);
