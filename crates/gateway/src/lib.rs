@@ -35,9 +35,10 @@
 // subscribed  url_elicitation
 // instance
 // call
-// options  refusal  sealed_session  tool_filter
+// answer_shape  options  refusal  sealed_session  tool_filter
 // ```
 
+mod answer_shape;
 mod bridge;
 mod call;
 mod exchange;

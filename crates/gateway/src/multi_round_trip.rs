@@ -1,6 +1,7 @@
 //! A call of a client with a session to an upstream that asks in its results: each question becomes a request to the
 //! client, and the call is repeated with the answers.
 
+use crate::answer_shape;
 use crate::call::{Outlet, QUESTIONS_MAX};
 use crate::exchange::{Failure, answered, begin, exchange};
 use crate::instance::Instance;
@@ -171,6 +172,7 @@ fn is_accepted(result: &str) -> bool {
 /// A question that the client was asked.
 struct Waiting {
     key: String,
+    method: String,
     /// The page that it is to visit: its id and its address.
     page: Option<(String, String)>,
     answer: oneshot::Receiver<Result<String, ServerRequestError>>,
@@ -183,8 +185,11 @@ impl Waiting {
         refused: &mut HashSet<String>,
         pages: &mut Pages,
     ) -> Result<Option<(String, String)>, Failure> {
-        let Waiting { key, page, answer } = self;
+        let Waiting { key, method, page, answer } = self;
         let why = match answer.await {
+            Ok(Ok(result)) if !answer_shape::fits(&method, &result) => {
+                format!("no answer to `{key}`: {}", answer_shape::WRONG)
+            }
             Ok(Ok(result)) => {
                 if let Some((id, url)) = page.filter(|_| is_accepted(&result)) {
                     pages.open.insert(url, (id, 0));
@@ -238,11 +243,12 @@ async fn asked(
         }
         let (answered, answer) = oneshot::channel();
         outlet.ask(ServerRequest {
-            method: question.method.into(),
+            method: question.method.clone().into(),
             params,
             answer: Box::new(move |outcome| drop(answered.send(outcome))),
         });
-        waiting.push_back(Waiting { key: question.key, page: question.elicitation.zip(url), answer });
+        let page = question.elicitation.zip(url);
+        waiting.push_back(Waiting { key: question.key, method: question.method, page, answer });
     }
     for asked in waiting {
         answers.extend(asked.answered(refused, pages).await?);

@@ -4,6 +4,7 @@
 //! The state is a random number that says nothing. What it stands for is in memory, and bound to who called what: another
 //! caller's state looks as if it did not exist.
 
+use crate::answer_shape;
 use crate::call::{Outlet, Relay};
 use crate::lock;
 use crate::url_elicitation;
@@ -206,6 +207,15 @@ fn responses(request: &Request) -> BTreeMap<String, Box<RawValue>> {
     all
 }
 
+/// Answers a question of the upstream. What cannot be its answer is a refusal.
+fn give(question: ServerRequest, answer: &str) {
+    let answer = match answer_shape::fits(&question.method, answer) {
+        true => Ok(answer.to_owned()),
+        false => Err(ServerRequestError::Rpc(code::INVALID_PARAMS, answer_shape::WRONG.into())),
+    };
+    (question.answer)(answer);
+}
+
 /// What a request asks for, without what differs between its rounds.
 fn called(request: &Request) -> Value {
     // With every digit: a number that is out of range must not make two calls alike.
@@ -258,7 +268,7 @@ impl Parked {
             let asked = lock(&self.inner).questions.remove(&key);
             // Unknown keys are ignored.
             if let Some(question) = asked {
-                (question.answer)(Ok(answer.get().to_owned()));
+                give(question, answer.get());
             }
         }
         let mut inner = lock(&self.inner);
@@ -389,7 +399,7 @@ impl Relay for Parked {
         let key = inner.key(&question.params);
         if let Some(answer) = inner.given.remove(&key).filter(|_| inner.named.contains(&key)) {
             drop(inner);
-            return (question.answer)(Ok(answer.get().to_owned()));
+            return give(question, answer.get());
         }
         question.params = ask::for_stateless(&question.method, &question.params);
         inner.questions.insert(key, question);

@@ -374,8 +374,8 @@ async fn a_message_over_the_limit_fails_and_the_connection_lives() {
     answer(&mut upstream, &call, json!({ "result": { "content": [{ "type": "text", "text": "x".repeat(20_000) }] } }))
         .await;
     let failed = json_of(&mut client).await;
-    assert_eq!(failed["id"], 1);
-    assert!(failed["error"]["code"].is_i64(), "{failed}");
+    assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(1), &json!(-32603)), "{failed}");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("10000"), "{failed}");
     // Neither broken text nor a byte order mark hurts it.
     upstream.say("\u{feff}{}").await;
     upstream.say("  ").await;
@@ -387,6 +387,40 @@ async fn a_message_over_the_limit_fails_and_the_connection_lives() {
 }
 
 #[tokio::test]
+async fn an_answer_of_the_wrong_shape_is_a_refusal() {
+    // To a call that is parked.
+    let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(false));
+    let mut client = client();
+    let call = |id: u32, more: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t"{more},{ABLE}}}}}"#)
+    };
+    said(&mut client, &call(1, "")).await;
+    opened(&mut upstream, false).await;
+    assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    asked(&mut upstream).await;
+    let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1 } });
+    upstream.say(&question.to_string()).await;
+    let state = json_of(&mut client).await["result"]["requestState"].take();
+    let given = format!(r#","requestState":{state},"inputResponses":{{"q1":{{"role":"assistant","model":"m"}}}}"#);
+    said(&mut client, &call(2, &given)).await;
+    let refused = asked(&mut upstream).await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("q"), &json!(-32602)), "{refused}");
+    // To a call that is made again: without the answer.
+    let (mut client, mut upstream, _) = session(|_| {}, true).await;
+    said(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#).await;
+    let form = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } } });
+    let wanted = json!({ "resultType": "input_required", "requestState": "s", "inputRequests": { "k": form } });
+    let called = asked(&mut upstream).await;
+    answer(&mut upstream, &called, json!({ "result": wanted })).await;
+    let question = json_of(&mut client).await;
+    said(&mut client, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": {} } }).to_string())
+        .await;
+    let again = asked(&mut upstream).await;
+    assert_eq!((&again["method"], &again["params"]["requestState"]), (&json!("tools/call"), &json!("s")), "{again}");
+    assert!(again["params"]["inputResponses"].get("k").is_none(), "{again}");
+}
+
+#[tokio::test]
 async fn questions_without_end_are_refused_and_the_call_goes_on() {
     let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(false));
     let mut client = client();
@@ -395,12 +429,12 @@ async fn questions_without_end_are_refused_and_the_call_goes_on() {
     opened(&mut upstream, false).await;
     assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
     let call = asked(&mut upstream).await;
-    for n in 0..100 {
+    for n in 0..1_000 {
         let question = json!({ "jsonrpc": "2.0", "id": format!("q{n}"), "method": "elicitation/create", "params": { "message": "?", "requestedSchema": { "type": "object", "properties": {} } } });
         upstream.say(&question.to_string()).await;
     }
     let mut refused = 0;
-    while refused < 84 {
+    while refused < 984 {
         let error = asked(&mut upstream).await;
         assert!(error["error"].is_object(), "{error}");
         refused += 1;

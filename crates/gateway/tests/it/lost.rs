@@ -201,8 +201,7 @@ async fn a_state_belongs_to_its_arguments_although_a_number_is_out_of_range() {
     assert!(upstream.next().await.contains("1e400"));
     asks(&mut upstream, "a").await;
     let state = json_of(&mut client).await["result"]["requestState"].take();
-    let answers =
-        format!(r#","requestState":{state},"inputResponses":{{"q1":{{"action":"accept","content":{{}}}}}}"#);
+    let answers = format!(r#","requestState":{state},"inputResponses":{{"q1":{{"action":"accept","content":{{}}}}}}"#);
     said(&mut client, &with(2, "2e400", &answers)).await;
     assert_eq!(json_of(&mut client).await["error"]["code"], -32602);
     said(&mut client, &with(3, "1e400", &answers)).await;
