@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub enum Isolation {
     /// Each session and each client on a pipe has its own connection. Stateless requests over HTTP share a connection
     /// if the upstream sends no requests to clients; otherwise, each call whose client accepts such requests has
-    /// its own connection.
+    /// its own connection. If the upstream has sessions, principals do not share with each other.
     #[default]
     Auto,
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.
@@ -30,7 +30,7 @@ pub enum Isolation {
     User,
     /// Each call has its own connection, which is then reused for calls of the same principal with the same revision and
     /// capabilities. Requests that open a session, `server/discover`, streams of changes, subscriptions and log levels share
-    /// one connection for each revision of clients.
+    /// one connection for each principal and revision of clients.
     Call,
     /// Like [`Isolation::Call`], but connections are never reused: the next ones are opened in advance.
     Fresh,
