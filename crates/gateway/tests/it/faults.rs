@@ -323,9 +323,19 @@ async fn subscriptions_at_a_shared_upstream_end_with_their_sessions() {
 
 #[tokio::test]
 async fn clients_with_equal_ids_and_tokens_hear_only_their_own() {
+    for isolation in [Isolation::Shared, Isolation::User] {
+        for stateless in [false, true] {
+            equal_ids_and_tokens(isolation, stateless).await;
+        }
+    }
+}
+
+/// Two stateless clients share a connection, and have the same ids and tokens.
+async fn equal_ids_and_tokens(isolation: Isolation, stateless: bool) {
+    let about = format!("{isolation:?} {stateless}");
     let (client, mut upstream, _) = to_upstream(|options| {
-        options.isolation = Isolation::Shared;
-        options.upstream = revisions(false);
+        options.upstream = revisions(stateless);
+        options.isolation = isolation;
     });
     let (mut one, mut two) = (client(), client());
     let call = |name: &str| {
@@ -334,8 +344,10 @@ async fn clients_with_equal_ids_and_tokens_hear_only_their_own() {
         )
     };
     said(&mut one, &call("one")).await;
-    opened(&mut upstream, false).await;
-    assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    opened(&mut upstream, stateless).await;
+    if !stateless {
+        assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    }
     let first = asked(&mut upstream).await;
     said(&mut two, &call("two")).await;
     let second = asked(&mut upstream).await;
@@ -359,7 +371,7 @@ async fn clients_with_equal_ids_and_tokens_hear_only_their_own() {
     answer(&mut upstream, &second, json!({ "result": { "content": [{ "type": "text", "text": "two" }] } })).await;
     for (client, name) in [(&mut one, "one"), (&mut two, "two")] {
         let progress = json_of(client).await;
-        assert_eq!(progress["params"], json!({ "progressToken": "p", "progress": 1, "message": name }));
+        assert_eq!(progress["params"], json!({ "progressToken": "p", "progress": 1, "message": name }), "{about}");
         let done = json_of(client).await;
         assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&json!(7), &json!(name)));
     }

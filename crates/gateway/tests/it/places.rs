@@ -1,7 +1,7 @@
 //! Every transport on either side, with questions, progress and isolation.
 
 use crate::{able, bridge, curious, revisions, stream};
-use linchpin::client::Client;
+use linchpin::client::{Client, Tap, Traffic};
 use linchpin::prelude::{NoArgs, Server};
 use linchpin::transport::{Bind, Connector, IntoService, Service, http, in_process, remote, unix};
 use linchpin::types::elicit::ElicitResult;
@@ -273,6 +273,19 @@ async fn all_sessions_of_a_shared_upstream_are_told_of_changes() {
     }
 }
 
+/// Counts the subscriptions that an upstream is asked for.
+#[derive(Default)]
+struct Subscribed(AtomicUsize);
+
+impl Tap for Subscribed {
+    fn saw(&self, event: Traffic<'_>) {
+        if matches!(event, Traffic::Sent(text) if text.contains("resources/subscribe") && text.contains("test://watched-resource"))
+        {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeated() {
     let revision = Features::all().find(|features| features.has_sessions).unwrap().revision;
@@ -287,17 +300,22 @@ async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeate
     let (task, address) = serve("127.0.0.1:0".to_owned()).await;
     let count = Arc::<AtomicUsize>::default();
     let upstream = remote(&format!("http://{address}/mcp")).unwrap();
-    let mut client = able(stream(Bridge::new(Counted(upstream, count.clone()))), revision);
+    let subscribed = Arc::<Subscribed>::default();
+    let bridge =
+        Bridge::new(Counted(upstream, count.clone())).options(|options| options.tap = Some(subscribed.clone()));
+    let mut client = able(stream(bridge), revision);
     client.open().await;
     client.request("logging/setLevel", json!({ "level": "debug" })).await.unwrap();
+    client.request("resources/subscribe", json!({ "uri": "test://watched-resource" })).await.unwrap();
+    assert_eq!(subscribed.0.load(Ordering::SeqCst), 1);
     // Another process at the same address knows nothing of the session.
     task.abort();
     let _ = task.await;
     let (_task, _) = serve(address).await;
     client.call("test_tool_with_logging", json!({})).await.unwrap();
-    // With the level that the session had set.
+    // With the level that the session had set, and its subscription.
     client.expect("notifications/message").await;
-    assert_eq!(count.load(Ordering::SeqCst), 2);
+    assert_eq!((count.load(Ordering::SeqCst), subscribed.0.load(Ordering::SeqCst)), (2, 2));
     // What it listed may be others now.
     for list in ["tools", "prompts", "resources"] {
         client.expect(&format!("notifications/{list}/list_changed")).await;
