@@ -29,6 +29,8 @@ from tables import Table, num, times  # noqa: E402
 
 PINNED = os.path.join(HERE, "peers", "gateways")
 TOOLS = os.path.join(workspace_target(), "tools", "bench-gateways")
+# Environments of Python, and what they have: these programs need different versions of the SDK.
+PYTHONS = {"py": "requirements.txt", "py-fastmcp": "requirements-fastmcp.txt"}
 # How much the bridge may cost beside a bare program of the same work, by pass.
 BARS = {"http MM": 2.0, "http LL": 2.2, "http LM": 2.5, "http ML": 2.5, "pipe LL": 1.5, "pipe MM": 1.5, "shared LL": 1.5, "stdio LL": 2.0,
         "stdio MM": 2.0, "1 MiB argument": 1.1, "1 MiB result": 1.1}
@@ -55,12 +57,14 @@ def install():
     if not os.path.exists(os.path.join(TOOLS, "node_modules", "supergateway")):
         print("installing bridges of others (npm)", flush=True)
         subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=TOOLS, check=True)
-    python = os.path.join(TOOLS, "py", "bin", "python")
-    if not os.path.exists(os.path.join(TOOLS, "py", "done")):
-        print("installing bridges of others (PyPI)", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", os.path.join(TOOLS, "py")], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "-r", os.path.join(PINNED, "requirements.txt")], check=True)
-        open(os.path.join(TOOLS, "py", "done"), "w").close()
+    for folder, pinned in PYTHONS.items():
+        done = os.path.join(TOOLS, folder, "done")
+        if not os.path.exists(done):
+            print(f"installing bridges of others (PyPI, {pinned})", flush=True)
+            subprocess.run([sys.executable, "-m", "venv", os.path.join(TOOLS, folder)], check=True)
+            python = os.path.join(TOOLS, folder, "bin", "python")
+            subprocess.run([python, "-m", "pip", "install", "-q", "-r", os.path.join(PINNED, pinned)], check=True)
+            open(done, "w").close()
 
 
 def fronts(node):
@@ -115,6 +119,12 @@ def fronts(node):
             return py_proxy + ["--host", "127.0.0.1", "--port", "{port}", "--", "{server}"]
         return py_proxy + ["--transport", "streamablehttp", "{url}"] if pass_ == "stdio LL" else None
 
+    def of_fastmcp(pass_):
+        run = [os.path.join(TOOLS, "py-fastmcp", "bin", "fastmcp"), "run", "{url}", "--no-banner", "--log-level", "ERROR"]
+        if pass_ in ("http LL", "http MM"):
+            return run + ["--transport", "http", "--host", "127.0.0.1", "--port", "{port}"]
+        return run + ["--transport", "stdio"] if pass_ == "stdio LL" else None
+
     return {
         "bare": of_bare,
         "linchpin": linchpin,
@@ -123,6 +133,7 @@ def fronts(node):
         "mcp-remote 0.15.1": of_remote,
         "mcp-proxy 6.7.19 (npm)": of_npm,
         "mcp-proxy 0.13.0 (PyPI)": of_py,
+        "fastmcp 4.1.6 (PyPI)": of_fastmcp,
     }
 
 
