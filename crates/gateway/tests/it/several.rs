@@ -290,3 +290,37 @@ async fn calls_that_wait_for_their_client_hold_up_no_others() {
     }
     assert_eq!(count.load(Ordering::SeqCst), 6);
 }
+
+#[tokio::test]
+async fn an_upstream_that_comes_back_in_the_other_era_is_spoken_to_in_that() {
+    let ((one, mut first), (other, mut second)) = (pipe(), pipe());
+    let mut client = client(bridge(InTurn::new([one, other]), |_| {}));
+    let done = json!({ "result": { "content": [], "resultType": "complete" } });
+    said(&mut client, &call(1, ABLE)).await;
+    crate::faults::opened(&mut first, true).await;
+    let theirs = asked(&mut first).await;
+    assert_eq!(theirs["method"], "tools/call");
+    answer(&mut first, &theirs, done.clone()).await;
+    assert_eq!(json_of(&mut client).await["id"], 1);
+    first.end().await;
+    // Now it has sessions.
+    said(&mut client, &call(2, ABLE)).await;
+    let mut next = asked(&mut second).await;
+    while next["method"] != "tools/call" {
+        match next["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "2" } });
+                answer(&mut second, &next, json!({ "result": result })).await;
+            }
+            Some("notifications/initialized") => {}
+            _ => {
+                answer(&mut second, &next, json!({ "error": { "code": -32601, "message": "method not found" } })).await
+            }
+        }
+        next = asked(&mut second).await;
+    }
+    assert!(next["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_none(), "{next}");
+    answer(&mut second, &next, done).await;
+    let told = json_of(&mut client).await;
+    assert_eq!((&told["id"], &told["result"]["content"]), (&json!(2), &json!([])), "{told}");
+}
