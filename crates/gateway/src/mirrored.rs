@@ -142,7 +142,8 @@ impl Mirrored {
             let Ok(page) = serde_json::from_str::<Page<'_>>(answer.message.text(*span)) else { return };
             self.keep(&page);
             let next = answer.message.result().next_cursor.and_then(|span| read_str(answer.message.text(span)));
-            let Some(next) = next else { return };
+            // A cursor that is given again leads nowhere.
+            let Some(next) = next.filter(|next| cursor.as_deref() != Some(&**next)) else { return };
             cursor = Some(next.into_owned());
         }
     }
