@@ -3,10 +3,12 @@
 
 use crate::common::{REVISIONS, Raw, Served, command, finished, host, over_http, program, run};
 use linchpin::transport::Child;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The processes that serve `everything` for a bridge in this home.
@@ -209,7 +211,7 @@ fn nothing_is_open_to_other_machines_unless_it_is_said() {
     }
 }
 
-/// A server of one tool, which notes each call's argument in a file and answers with it after a moment.
+/// A server of one tool, which notes each call's argument in a file and answers with it after a moment. It does not end by itself.
 fn noting(home: &Path) -> Vec<String> {
     let script = r#"
 : exec-everything --bridged=HOME
@@ -226,31 +228,65 @@ while read -r line; do
     *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
   esac
 done
+sleep 60
+true
 "#;
     let script = script.replace("HOME", &home.display().to_string());
     vec!["sh".into(), "-c".into(), script]
 }
 
-/// Sends one request in a revision without sessions and returns the response.
-fn asked(url: &str, id: usize, word: &str) -> serde_json::Value {
-    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
-    let params = json!({ "name": "note", "arguments": { "word": word }, "_meta": meta });
-    let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
-    let headers = [
-        "content-type: application/json",
-        "accept: application/json, text/event-stream",
-        "mcp-protocol-version: 2026-07-28",
-        "mcp-method: tools/call",
-        "mcp-name: note",
-    ];
+/// Posts a message and returns what came back, its head first; `None` where nothing or not all of it did.
+fn posted(url: &str, headers: &[&str], message: &Value) -> Option<String> {
     let mut curl = Command::new("curl");
-    curl.args(["-s", "--max-time", "20", url, "-d", &body]);
-    for header in headers {
-        curl.args(["-H", header]);
+    curl.args(["-s", "-i", "--max-time", "20", url, "-d", &message.to_string()]);
+    for header in
+        ["content-type: application/json", "accept: application/json, text/event-stream"].iter().chain(headers)
+    {
+        curl.args(["-H", *header]);
     }
-    let said = String::from_utf8_lossy(&curl.output().unwrap().stdout).into_owned();
-    let said = said.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&said).to_owned();
-    serde_json::from_str(&said).unwrap_or_default()
+    let output = curl.output().unwrap();
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Calls the tool, without a session or in this one, and returns the response; `None` where nobody answered.
+fn called(url: &str, session: Option<&str>, id: usize, word: &str) -> Option<Value> {
+    let mut params = json!({ "name": "note", "arguments": { "word": word } });
+    let session = session.map(|session| format!("mcp-session-id: {session}"));
+    let headers = match &session {
+        Some(session) => vec!["mcp-protocol-version: 2025-11-25", session.as_str()],
+        None => {
+            params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+            vec!["mcp-protocol-version: 2026-07-28", "mcp-method: tools/call", "mcp-name: note"]
+        }
+    };
+    let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+    let said = posted(url, &headers, &call)?;
+    let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let event = body.lines().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
+    Some(serde_json::from_str(event.unwrap_or(body)).unwrap_or_else(|_| panic!("{word}: {said}")))
+}
+
+/// Sends one request in a revision without sessions and returns the response.
+fn asked(url: &str, id: usize, word: &str) -> Value {
+    called(url, None, id, word).unwrap_or_default()
+}
+
+/// Opens a session and returns its id.
+fn session(url: &str) -> String {
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "0" } });
+    let said =
+        posted(url, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).unwrap();
+    let id = said.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    let id = id.unwrap_or_else(|| panic!("no session in {said}")).trim().to_owned();
+    let headers = [&format!("mcp-session-id: {id}"), "mcp-protocol-version: 2025-11-25"];
+    posted(url, &headers, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).unwrap();
+    id
+}
+
+/// Whether a call was lost with the upstream: it may have run, or did not.
+fn is_lost(answer: &Value) -> bool {
+    let code = &answer["error"]["code"];
+    *code == json!(-31001) || *code == json!(-31007)
 }
 
 #[test]
@@ -278,9 +314,10 @@ fn whoever_is_killed_when_no_call_runs_twice_and_nobody_hears_anothers_answer() 
                 for n in 0..8 {
                     let word = format!("canary-{caller}-{n}");
                     let answer = asked(&url, 7, &word);
-                    let code = &answer["error"]["code"];
-                    let lost = *code == json!(-31001) || *code == json!(-31007);
-                    assert!(lost || answer["result"]["content"][0]["text"] == json!(word), "{word}: {answer}");
+                    assert!(
+                        is_lost(&answer) || answer["result"]["content"][0]["text"] == json!(word),
+                        "{word}: {answer}"
+                    );
                 }
             })
         })
@@ -295,6 +332,100 @@ fn whoever_is_killed_when_no_call_runs_twice_and_nobody_hears_anothers_answer() 
     assert!(all > 8 && words.len() == all, "a call ran twice: {noted}");
     drop(served);
     assert!(become_(home.path(), 0), "{:?}", upstreams(home.path()));
+}
+
+/// Callers that call with one canary after the other, and never twice with the same: the first in a session, the others without.
+struct Callers {
+    /// How many answers each of them has.
+    answers: Arc<[AtomicUsize; 4]>,
+    over: Arc<AtomicBool>,
+    running: Vec<std::thread::JoinHandle<Vec<String>>>,
+}
+
+impl Callers {
+    fn start(url: &str) -> Callers {
+        let session = session(url);
+        let (answers, over) = (Arc::new([const { AtomicUsize::new(0) }; 4]), Arc::new(AtomicBool::new(false)));
+        let call = |caller: usize| {
+            let (url, session) = (url.to_owned(), (caller == 0).then(|| session.clone()));
+            let (answers, over) = (Arc::clone(&answers), Arc::clone(&over));
+            std::thread::spawn(move || {
+                let mut answered = Vec::new();
+                for n in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let word = format!("canary-{caller}-{n}");
+                    match called(&url, session.as_deref(), 7, &word).filter(|answer| !is_lost(answer)) {
+                        Some(answer) => {
+                            assert_eq!(answer["result"]["content"][0]["text"], word, "{answer}");
+                            answered.push(word);
+                            answers[caller].fetch_add(1, Ordering::Relaxed);
+                        }
+                        None => std::thread::sleep(Duration::from_millis(20)),
+                    }
+                }
+                answered
+            })
+        };
+        let running = (0..4).map(call).collect();
+        Callers { answers, over, running }
+    }
+
+    /// Waits until each of them has got another answer, up to half a minute.
+    fn go_on(&self) -> bool {
+        let so_far = || self.answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+        let before = so_far();
+        (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            so_far().iter().zip(before).all(|(now, before)| *now > before)
+        })
+    }
+
+    /// Stops them, and returns the canaries that came back to those who had sent them.
+    fn stopped(self) -> Vec<String> {
+        self.over.store(true, Ordering::Relaxed);
+        self.running.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+    }
+}
+
+#[test]
+fn bridge_and_server_are_killed_in_turn_and_no_call_runs_twice() {
+    for isolation in ["call", "auto"] {
+        let home = tempfile::tempdir().unwrap();
+        // Not one of those that connections get: nobody who calls while nobody listens shall be connected to himself.
+        let mut ports = (0..).map(|n| 20_000 + ((std::process::id() + n) % 10_000) as u16);
+        let port = ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
+        let start = || {
+            let mut bridge = command(program(), home.path());
+            let address = format!("127.0.0.1:{port}");
+            bridge.args(["bridge", "--http", &address, "--isolation", isolation, "--era", "legacy", "--"]);
+            Served::start(bridge.args(noting(home.path())))
+        };
+        let mut served = start();
+        let callers = Callers::start(&served.url);
+        for victim in ["server", "bridge", "server", "bridge"] {
+            assert!(callers.go_on(), "{isolation}: before the {victim} is killed");
+            if victim == "bridge" {
+                // SIGKILL.
+                drop(served);
+                assert!(become_(home.path(), 0), "{isolation}: {:?}", upstreams(home.path()));
+                served = start();
+            } else {
+                let pids = upstreams(home.path());
+                // Some may have ended since.
+                let _ = Command::new("kill").arg("-9").args(pids.iter().map(u32::to_string)).output();
+            }
+        }
+        assert!(callers.go_on(), "{isolation}: after all");
+        let answered = callers.stopped();
+        drop(served);
+        assert!(become_(home.path(), 0), "{isolation}: {:?}", upstreams(home.path()));
+        let noted = std::fs::read_to_string(home.path().join("noted")).unwrap();
+        let times = |word: &str| noted.lines().filter(|noted| *noted == word).count();
+        assert!(noted.lines().all(|word| times(word) == 1), "{isolation}: a call ran twice: {noted}");
+        assert!(answered.iter().all(|word| times(word) == 1), "{isolation}: {answered:?} of {noted}");
+    }
 }
 
 #[test]
