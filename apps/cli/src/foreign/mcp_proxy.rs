@@ -5,8 +5,10 @@ use crate::fail::Failure;
 use base64::Engine as _;
 
 pub(super) const FLAGS: &[Flag] = &[
-    flag(&["--port", "--sse-port"], 1),
-    flag(&["--host", "--sse-host"], 1),
+    flag(&["--port"], 1),
+    flag(&["--host"], 1),
+    flag(&["--sse-port"], 1),
+    flag(&["--sse-host"], 1),
     flag(&["--transport"], 1),
     flag(&["--headers", "-H"], 2),
     flag(&["--env", "-e"], 2),
@@ -48,6 +50,7 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(&["--requestTimeout"], 1),
     flag(&["--keepAliveTimeout"], 1),
     flag(&["--sessionIdleTimeout"], 1),
+    flag(&["--gracefulShutdownTimeout"], 1),
     flag(&["--eventStore"], 0),
     flag(&["--no-eventStore"], 0),
     flag(&["--eventStoreMaxEvents"], 1),
@@ -75,6 +78,7 @@ const OF_NPM: &[&str] = &[
     "--requestTimeout",
     "--keepAliveTimeout",
     "--sessionIdleTimeout",
+    "--gracefulShutdownTimeout",
     "--eventStore",
     "--no-eventStore",
     "--eventStoreMaxEvents",
@@ -84,6 +88,10 @@ const OF_NPM: &[&str] = &[
     "--sslKey",
     "--corsAddAllowedHeader",
 ];
+
+/// Flags that do not tell the two programs apart: both have them, or neither.
+const OF_BOTH: &[&str] =
+    &["--port", "--host", "--stateless", "--no-stateless", "--debug", "--no-debug", "--accept-host"];
 
 /// The flags, and the URL or the command. Flags may follow a URL, but no arguments.
 fn read(words: &[String]) -> Result<(Vec<Given<'_>>, Vec<&str>), Failure> {
@@ -100,6 +108,7 @@ fn read(words: &[String]) -> Result<(Vec<Given<'_>>, Vec<&str>), Failure> {
 pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>) -> Result<Made, Failure> {
     let (given, rest) = read(words)?;
     let npm = given.iter().any(|(name, _)| OF_NPM.contains(name));
+    let unclear = given.iter().all(|(name, _)| OF_BOTH.contains(name));
     let (mut made, mut place) = (Made::default(), Made::default());
     // What is for a URL, and what for a command.
     let (mut web, mut child) = (Made::default(), Made::default());
@@ -110,9 +119,12 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
     let (mut user, mut password, mut endpoint) = (None, None, None);
     for (name, values) in given {
         let value = values.first().copied().unwrap_or_default();
+        if let Some(why) = never(name) {
+            return Err(refused(name, why));
+        }
         match name {
-            "--port" => port = value,
-            "--host" => host = Some(value),
+            "--port" | "--sse-port" => port = value,
+            "--host" | "--sse-host" => host = Some(value),
             "--transport" if ["sse", "streamablehttp"].contains(&value) => {
                 transport = if value == "sse" { "sse" } else { "http" };
             }
@@ -130,21 +142,8 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             "--stateless" => place.words.extend(["--sessions".to_owned(), "off".to_owned()]),
             "--username" => user = Some(value),
             "--password" => password = Some(value),
-            "--digest" => return Err(refused(name, "of passwords only Basic is understood")),
             "--debug" => made.words.push("-v".to_owned()),
             "--log-level" if value.eq_ignore_ascii_case("debug") => made.words.push("-v".to_owned()),
-            "--named-server" | "--named-server-config" => {
-                return Err(refused(name, "a bridge is for one server; start one for each"));
-            }
-            "--client-id" | "--client-secret" | "--token-url" => {
-                return Err(refused(
-                    name,
-                    "log in with `linchpin auth login URL` first, or pass a token with --bearer-env",
-                ));
-            }
-            "--verify-ssl" | "--no-verify-ssl" => {
-                return Err(refused(name, "certificates are always checked, by the system's authorities"));
-            }
             "--server" => match value {
                 "sse" => {}
                 "stream" => sse = false,
@@ -153,14 +152,6 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
             "--endpoint" => endpoint = Some(value),
             "--sseEndpoint" => place.flag("--sse-path", value),
             "--streamEndpoint" => place.flag("--path", value),
-            "--apiKey" => {
-                return Err(refused(
-                    name,
-                    "others can read it in the command line; see --auth keys:FILE of `linchpin bridge`",
-                ));
-            }
-            "--shell" => return Err(refused(name, "no shell is run; write `-- sh -c '…'` if one is meant")),
-            "--tunnel" | "--tunnelSubdomain" => return Err(refused(name, "there is no tunnel")),
             _ => of_npm(name, value, &mut made, &mut place)?,
         }
     }
@@ -185,6 +176,9 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
         command => {
             made.takes(child, &web, "for a server with a URL");
             made.listens(host, port)?;
+            if unclear {
+                made.remarks.push(read_as_of_pypi(port).to_owned());
+            }
             if sse {
                 made.words.push("--sse".to_owned());
             }
@@ -196,6 +190,37 @@ pub(super) fn translated(words: &[String], env: &dyn Fn(&str) -> Option<String>)
         }
     }
     Ok(made)
+}
+
+/// Why a flag stops the start, whatever its value.
+fn never(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "--digest" => "of passwords only Basic is understood",
+        "--named-server" | "--named-server-config" => "a bridge is for one server; start one for each",
+        "--client-id" | "--client-secret" | "--token-url" => {
+            "log in with `linchpin auth login URL` first, or pass a token with --bearer-env"
+        }
+        "--verify-ssl" | "--no-verify-ssl" => "certificates are always checked, by the system's authorities",
+        "--apiKey" => "others can read it in the command line; see --auth keys:FILE of `linchpin bridge`",
+        "--shell" => "no shell is run; write `-- sh -c '…'` if one is meant",
+        "--tunnel" | "--tunnelSubdomain" => "there is no tunnel",
+        "--sslCa" => "clients are not asked for certificates; see --auth",
+        _ => return None,
+    })
+}
+
+/// What is said where no flag tells which program is meant.
+fn read_as_of_pypi(port: &str) -> &'static str {
+    match port {
+        "0" => {
+            "no flag is npm's own, so this is read as PyPI's: the command does not get the environment, and the port is any \
+             that is free; for npm's add --port 8080 --pass-environment"
+        }
+        _ => {
+            "no flag is npm's own, so this is read as PyPI's: the command does not get the environment; for npm's add \
+             --pass-environment"
+        }
+    }
 }
 
 fn is_url(word: &str) -> bool {
@@ -212,15 +237,40 @@ fn of_npm(name: &'static str, value: &str, made: &mut Made, place: &mut Made) ->
         "--sessionIdleTimeout" => made.flag("--idle-stop", milliseconds(name, value)?),
         "--connectionTimeout"
         | "--keepAliveTimeout"
+        | "--gracefulShutdownTimeout"
         | "--maxBodySize"
         | "--eventStoreMaxEvents"
         | "--eventStore"
         | "--no-eventStore" => made.remark(name, "this limit is fixed here (docs/LIMITS.md)"),
         "--sslCert" => place.flag("--tls-cert", value),
         "--sslKey" => place.flag("--tls-key", value),
-        "--sslCa" => return Err(refused(name, "clients are not asked for certificates; see --auth")),
         // What needs no flag here.
         _ => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_when_no_flag_tells_which_program_is_meant() {
+        for (line, said) in [
+            ("npx x", Some("add --port 8080 --pass-environment")),
+            ("--port 8080 -- x", Some("for npm's add --pass-environment")),
+            ("--port 1 --host localhost --stateless --debug x", Some("for npm's add --pass-environment")),
+            ("--sse-port 1 x", None),
+            ("--pass-environment x", None),
+            ("--no-pass-environment x", None),
+            ("--env A B -- x", None),
+            ("--server sse -- x", None),
+            ("https://example.com/sse", None),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let remarks = translated(&words, &|_| None).unwrap().remarks;
+            assert_eq!(remarks.len(), said.iter().count(), "{line}: {remarks:?}");
+            assert!(said.is_none_or(|said| remarks[0].ends_with(said)), "{line}: {remarks:?}");
+        }
+    }
 }
