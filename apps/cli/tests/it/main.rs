@@ -9,6 +9,7 @@ mod cli;
 mod cluster;
 mod common;
 mod ends;
+mod foreign;
 mod front;
 mod guarded;
 mod keyring;

@@ -3,7 +3,8 @@
 
 use crate::common;
 
-use common::{REVISIONS, Served, command, finished, names, over_http, over_pipe, program, run};
+use common::{REVISIONS, Raw, Served, command, finished, names, over_http, over_pipe, program, run};
+use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -83,6 +84,36 @@ fn relative_links_lead_to_the_program_and_replace_absolute_ones() {
     // Another linchpin is another program: its links are not ours.
     let (code, _, err) = run(home.path(), &["install-names", "bin", "everything"]);
     assert!(code == Some(1) && err.contains("a symlink to ../app/linchpin"), "{err}");
+}
+
+/// `--stdio`, a URL and a command: each bridge by what is its own.
+#[test]
+#[cfg(feature = "time")]
+fn links_with_the_names_of_other_bridges_work() {
+    let home = tempfile::tempdir().unwrap();
+    let bridges = ["supergateway", "mcp-remote", "mcp-proxy"];
+    let real = program().canonicalize().unwrap().display().to_string();
+    let (code, out, err) = run(home.path(), &[&["install-names", "bin"][..], &bridges].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(out, bridges.map(|name| format!("{name} -> {real}\n")).concat());
+    let served = Served::start(command(program(), home.path()).args(["serve", "time", "--http", "127.0.0.1:0"]));
+    let line = format!("{real} serve time");
+    let rows: [(&str, &[&str], bool); 3] = [
+        ("supergateway", &["--stdio", &line, "--outputTransport", "stdio"], true),
+        ("mcp-remote", &[&served.url], true),
+        ("mcp-proxy", &["--port", "0", "--", &real, "serve", "time"], false),
+    ];
+    for (name, words, is_pipe) in rows {
+        let mut link = command(home.path().join("bin").join(name), home.path());
+        link.args(words);
+        let tools = if is_pipe {
+            Raw::start(&mut link).ask("tools/list", json!({})).to_string()
+        } else {
+            let bridge = Served::start(&mut link);
+            run(home.path(), &["tools", &bridge.url]).1
+        };
+        assert!(tools.contains("get_current_time"), "{name}: {tools}");
+    }
 }
 
 #[test]
