@@ -3,12 +3,14 @@
 
 #![cfg(feature = "client")]
 
-use crate::common::{Served, command, program};
+use crate::common::{Raw, Served, command, program};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn linchpin(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linchpin"));
@@ -26,19 +28,25 @@ fn run(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
 
 /// An MCP server that wants a token, and the authorization server that gives it, at one address.
 fn guarded() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let base = origin.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let base = base.clone();
-            std::thread::spawn(move || answer(stream.unwrap(), &base));
-        }
-    });
-    format!("{origin}/mcp")
+    watched().0
 }
 
-fn answer(mut stream: TcpStream, base: &str) {
+/// The same, with the paths that it is asked for.
+fn watched() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let (base, seen) = (origin.clone(), Arc::new(Mutex::new(Vec::new())));
+    let paths = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (base, paths) = (base.clone(), Arc::clone(&paths));
+            std::thread::spawn(move || answer(stream.unwrap(), &base, &paths));
+        }
+    });
+    (format!("{origin}/mcp"), seen)
+}
+
+fn answer(mut stream: TcpStream, base: &str, seen: &Mutex<Vec<String>>) {
     let mut read = BufReader::new(stream.try_clone().unwrap());
     let (mut first, mut token, mut length) = (String::new(), String::new(), 0);
     if read.read_line(&mut first).unwrap_or(0) == 0 {
@@ -60,6 +68,7 @@ fn answer(mut stream: TcpStream, base: &str) {
     let _ = read.read_exact(&mut body);
     let body = String::from_utf8(body).unwrap();
     let path = first.split(' ').nth(1).unwrap().to_owned();
+    seen.lock().unwrap().push(path.split('?').next().unwrap().to_owned());
     let (status, more, reply) = reply(&path, &body, &token, base);
     let reply = reply.to_string();
     let _ = write!(
@@ -84,6 +93,9 @@ fn reply(path: &str, body: &str, token: &str, base: &str) -> (u16, String, Value
                     json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "resultType": "complete",
                             "ttlMs": 0, "cacheScope": "private", "_meta": about })
                 }
+                Some("tools/call") => {
+                    json!({ "content": [{ "type": "text", "text": "the secret" }], "resultType": "complete" })
+                }
                 _ => json!({ "tools": [{ "name": "secret_tool", "inputSchema": { "type": "object" } }],
                              "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
             };
@@ -107,6 +119,12 @@ fn reply(path: &str, body: &str, token: &str, base: &str) -> (u16, String, Value
             let known = json!({ "client_id": "a-client", "redirect_uris": asked["redirect_uris"],
                                 "token_endpoint_auth_method": "none" });
             (201, none(), known)
+        }
+        // The user is somebody who agrees at once.
+        _ if path.starts_with("/authorize?") => {
+            let given = |name| path.split(['?', '&']).find_map(|pair: &str| pair.strip_prefix(name)).unwrap();
+            let back = given("redirect_uri=").replace("%3A", ":").replace("%2F", "/");
+            (302, format!("Location: {back}?code=the-code&state={}\r\n", given("state=")), json!({}))
         }
         "/token" if body.contains("code=the-code") && body.contains("code_verifier=") => {
             (200, none(), json!({ "access_token": "the-access-token", "token_type": "Bearer", "expires_in": 3600 }))
@@ -157,6 +175,80 @@ fn a_login_is_kept_for_other_commands_until_logout() {
 
     assert_eq!(run(home, &["auth", "logout", &url]).0, Some(0));
     assert_eq!(run(home, &["tools", &url]).0, Some(6));
+}
+
+/// `linchpin bridge` on standard input and output before this server. The browser of its user notes in `opened` that it was, and
+/// goes on as soon as there is a file `go`.
+#[cfg(target_os = "linux")]
+fn bridge(home: &Path, url: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bin = home.join("bin");
+    let browser = bin.join("xdg-open");
+    if !browser.exists() {
+        std::fs::create_dir_all(&bin).unwrap();
+        let home = home.display();
+        let script = format!(
+            "#!/bin/sh\necho \"$1\" >> {home}/opened\nwhile ! [ -e {home}/go ]; do sleep 0.05; done\ncurl -sL -o /dev/null \"$1\"\n"
+        );
+        std::fs::write(&browser, script).unwrap();
+        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut bridge = linchpin(home, &["bridge", url, "--login-timeout", "60"]);
+    bridge.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    bridge
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_bridge_on_standard_input_and_output_lets_its_user_log_in() {
+    let home = tempfile::tempdir().unwrap();
+    let (home, url) = (home.path(), guarded());
+    std::fs::write(home.join("go"), "").unwrap();
+    for _ in 0..2 {
+        let mut bridge = Raw::start(&mut bridge(home, &url));
+        let secret = bridge.call("secret_tool", json!({}));
+        assert_eq!(secret["result"]["content"][0]["text"], "the secret", "{secret}");
+        let said = bridge.ended();
+        assert!(!said.contains("the-access-token"), "{said}");
+    }
+    // The second one has the token of the first.
+    assert_eq!(std::fs::read_to_string(home.join("opened")).unwrap().lines().count(), 1);
+    assert_eq!(run(home, &["tools", &url]).1, "secret_tool\n");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn two_bridges_that_start_together_have_one_login() {
+    let home = tempfile::tempdir().unwrap();
+    let (home, (url, seen)) = (home.path(), watched());
+    let opened = || std::fs::read_to_string(home.join("opened")).unwrap_or_default().lines().count();
+    let started = || seen.lock().unwrap().iter().filter(|path| *path == "/mcp").count();
+    let until = |is_so: &dyn Fn() -> bool| {
+        (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            is_so()
+        })
+    };
+    std::thread::scope(|scope| {
+        let used = || {
+            let mut bridge = Raw::start(&mut bridge(home, &url));
+            let secret = bridge.call("secret_tool", json!({}));
+            assert_eq!(secret["result"]["content"][0]["text"], "the secret", "{secret}");
+        };
+        let first = scope.spawn(used);
+        assert!(until(&|| opened() == 1), "no browser was opened");
+        let before = started();
+        let second = scope.spawn(used);
+        assert!(until(&|| started() > before), "the second one did not start");
+        // It had the time to open another.
+        std::thread::sleep(Duration::from_millis(500));
+        std::fs::write(home.join("go"), "").unwrap();
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+    assert_eq!(opened(), 1);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|path| *path == "/token").count(), 1, "{seen:?}");
 }
 
 #[test]
