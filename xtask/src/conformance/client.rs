@@ -80,18 +80,26 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
     let mut names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
     let mut counted = *revision;
     if wanted.through.is_some() {
-        // Of a bridge only the protocol itself is tested: it logs in like any of our programs.
+        // A bridge logs in like any of our programs, and is not told secrets as the scenarios tell them.
         names.retain(|name| !name.starts_with("auth/"));
-        counted.scenarios = names.len();
     }
     let own = names.len();
+    // A bridge between the eras does not offer extensions.
+    let spoken = wanted.era.filter(|era| *era != "auto").unwrap_or(era_of(revision));
+    let is_crossed = wanted.through.is_some() && spoken != era_of(revision);
     // The extensions were written against the revisions that have their negotiation.
-    if wanted.through.is_none() && matches!(revision.name, "2025-11-25" | "2026-07-28") {
+    if !is_crossed && matches!(revision.name, "2025-11-25" | "2026-07-28") {
         let all = suite.listed("--client", None, &folder)?;
         // Skills are an extension of the newest.
-        let here = |name: &str| revision.name == "2026-07-28" || !name.starts_with("sep-2640-");
+        let here = |name: &str| match name.starts_with("sep-2640-") {
+            true => revision.name == "2026-07-28",
+            false => wanted.through.is_none(),
+        };
         let extensions = all.into_iter().filter(|(name, about)| about == "[extension]" && here(name));
         names.extend(extensions.map(|(name, _)| name));
+    }
+    if wanted.through.is_some() {
+        counted.scenarios = names.len();
     }
     let extensions = names.split_off(own);
     let jobs = expected([names, extensions.clone()].concat(), &counted, wanted.scenario)?;
@@ -122,10 +130,15 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
     Ok(alone.into_iter().chain(rows.into_iter().map(|(_, row)| row)).collect())
 }
 
+/// Whether a revision has sessions, in the words of a bridge.
+fn era_of(revision: &Revision) -> &'static str {
+    if REVISIONS.last().is_some_and(|newest| newest.name == revision.name) { "modern" } else { "legacy" }
+}
+
 /// The command of a client that speaks this era, or that of the revision, with a bridge which speaks the revision's.
 fn bridged(context: &Context, client: &Path, revision: &Revision, era: Option<&str>) -> String {
     let newest = REVISIONS.last().map_or("", |newest| newest.name);
-    let upstream = if revision.name == newest { "modern" } else { "legacy" };
+    let upstream = era_of(revision);
     let spoken = match era {
         Some("legacy") if upstream == "modern" => "2025-11-25",
         Some("modern") => newest,

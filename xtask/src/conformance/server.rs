@@ -29,7 +29,7 @@ const EXTENSIONS: &[&str] = &["sep-2640-", "tasks-"];
 /// The revision at which extensions are tested: they were written against it.
 const EXTENDED: &str = "2026-07-28";
 
-/// How many scenarios of it are not of extensions: those that a bridge is tested with.
+/// How many scenarios of it are not of extensions: those that a bridge between the eras is tested with.
 const EXTENDED_CORE: usize = 40;
 
 /// It checks nothing: it was written before tasks were told of on `subscriptions/listen`. Our own tests take its place.
@@ -51,8 +51,9 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
     let listed = suite.listed("--server", Some(revision.name), &folder)?;
     let mut names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
     let own = names.len();
-    // Of a bridge only the protocol itself is tested.
-    if revision.name == EXTENDED && wanted.through.is_none() {
+    // A bridge between the eras does not offer extensions.
+    let is_crossed = wanted.through.is_some() && wanted.era == Some("legacy");
+    if revision.name == EXTENDED && !is_crossed {
         let ours = |(name, about): &(String, String)| {
             about == "[extension]" && name != UNWRITTEN && EXTENSIONS.iter().any(|begin| name.starts_with(begin))
         };
@@ -63,8 +64,7 @@ pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted:
         names.clear();
         extensions.retain(|name| name.starts_with("tasks-"));
     }
-    let bridged = revision.name == EXTENDED && wanted.through.is_some();
-    let scenarios = if bridged { EXTENDED_CORE } else { revision.scenarios };
+    let scenarios = if revision.name == EXTENDED && is_crossed { EXTENDED_CORE } else { revision.scenarios };
     let counted = Revision { scenarios, ..*revision };
     let expected = expected([names, extensions.clone()].concat(), &counted, wanted.scenario)?;
     if expected.is_empty() {
