@@ -41,7 +41,8 @@ fn is_secret(variable: &str) -> bool {
     ["TOKEN", "KEY", "SECRET", "PASSWORD"].iter().any(|word| variable.contains(word))
 }
 
-fn manifest(payload: &Payload, target: &Target, server: &Value) -> Result<Value> {
+/// What a host reads: how the server is started, and what the user is asked for.
+pub(crate) fn manifest(payload: &Payload, target: &Target, server: &Value) -> Result<Value> {
     let mut args = vec!["serve".to_owned(), name(server)?.to_owned()];
     let (mut questions, mut env) = (Map::new(), Map::new());
     for argument in asked(server, "arguments") {

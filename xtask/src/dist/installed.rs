@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use super::bundle;
+use super::payload::{self, Payload};
 use crate::context::Context;
 use crate::process;
 use crate::report::{Counts, Report};
@@ -14,12 +16,22 @@ use crate::report::{Counts, Report};
 /// How long installing one package, or a call, may take.
 const STEP_S_MAX: u64 = 120;
 
-/// Installs what is in `out` and fits this machine.
-pub(crate) fn check(context: &Context, out: &Path) -> Result<Report> {
+/// What a user answers where a bundle asks for something: other secrets are `answer`.
+const ANSWERS: &[(&str, &str)] = &[
+    ("url", "postgres://user@localhost/database"),
+    ("gitlab_api_url", "https://gitlab.example/api/v4"),
+    ("aws_region", "eu-central-1"),
+];
+
+/// What the login of a server has left, before a host starts its bundle.
+const LOGINS: &[(&str, &str)] = &[("linchpin-google-drive", "GDRIVE_ACCESS_TOKEN=answer")];
+
+/// Installs what is in `out`, made of `payload`, and fits this machine.
+pub(crate) fn check(context: &Context, payload: &Payload, out: &Path) -> Result<Report> {
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let home = context.results("dist")?.join("installed");
     let _ = std::fs::remove_dir_all(&home);
-    let steps = Steps { context, out, home };
+    let steps = Steps { context, payload, out, home };
     let kinds: [(&str, Kind<'_>); 6] = [
         ("tarball", Steps::tarball),
         ("deb", Steps::debian),
@@ -57,6 +69,7 @@ enum Outcome {
 
 struct Steps<'a> {
     context: &'a Context,
+    payload: &'a Payload,
     out: &'a Path,
     home: PathBuf,
 }
@@ -136,41 +149,68 @@ impl Steps<'_> {
         Ok(Outcome::Calls(1))
     }
 
-    /// Started as a host does: `${__dirname}` and the user's answers put into the manifest's command.
+    /// Each is started as a host does. Of a quick build two are packed, and what the others would say is done with the
+    /// program of one of these.
     fn bundles(&self, home: &Path) -> Result<Outcome> {
-        let mut calls = 0;
+        let (folder, answers) = (home.join("bundle"), home.join("answers"));
+        std::fs::create_dir_all(&answers)?;
+        std::fs::write(answers.join("note.txt"), "written by the user")?;
+        self.run("git", Command::new("git").args(["init", "--quiet"]).current_dir(&answers))?;
+        let mut started = Vec::new();
         for file in self.files(|name| name.ends_with(".mcpb"))? {
-            let mut archive = zip::ZipArchive::new(std::fs::File::open(&file)?)?;
-            let folder = home.join("bundle");
             let _ = std::fs::remove_dir_all(&folder);
-            archive.extract(&folder)?;
+            zip::ZipArchive::new(std::fs::File::open(&file)?)?.extract(&folder)?;
             let manifest: Value = serde_json::from_slice(&std::fs::read(folder.join("manifest.json"))?)?;
-            let config = &manifest["server"]["mcp_config"];
-            let answers = home.display().to_string();
-            let here = folder.display().to_string();
-            let filled = |word: &Value| {
-                let word = word.as_str().unwrap_or_default().replace("${__dirname}", &here);
-                match word.starts_with("${user_config.") {
-                    true => answers.clone(),
-                    false => word,
-                }
-            };
-            let mut words = vec![filled(&config["command"])];
-            words.extend(config["args"].as_array().into_iter().flatten().map(filled));
-            // One call tells whether the bundle works; others are told by their manifests.
-            if manifest["name"] == "linchpin-time" {
-                let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != answers).collect();
-                self.call(&words)?;
-                calls += 1;
-            } else if manifest["name"] == "linchpin-filesystem" {
-                self.tools(&words)?;
-                calls += 1;
+            self.start(&manifest, &folder, &answers).with_context(|| name(&file))?;
+            started.push(manifest["name"].clone());
+        }
+        for server in &self.payload.servers {
+            let manifest = bundle::manifest(self.payload, &payload::here()?, server)?;
+            if !started.contains(&manifest["name"]) {
+                self.start(&manifest, &folder, &answers).with_context(|| manifest["name"].to_string())?;
+                started.push(manifest["name"].clone());
             }
         }
-        if calls == 0 {
-            bail!("there is no bundle of time and filesystem");
+        Ok(Outcome::Calls(started.len() as u64))
+    }
+
+    /// Lists the tools of a bundle, which must be those of its manifest, and calls one of those that need nobody.
+    fn start(&self, manifest: &Value, folder: &Path, answers: &Path) -> Result<()> {
+        let config = &manifest["server"]["mcp_config"];
+        let filled = |word: &Value| {
+            let word = word.as_str().unwrap_or_default().replace("${__dirname}", &folder.display().to_string());
+            match word.strip_prefix("${user_config.").and_then(|word| word.strip_suffix('}')) {
+                Some(key) => answer(key, &manifest["user_config"][key], answers),
+                None => word,
+            }
+        };
+        let mut client = Vec::new();
+        for (name, value) in config["env"].as_object().into_iter().flatten() {
+            client.extend(["-e".to_owned(), format!("{name}={}", filled(value))]);
         }
-        Ok(Outcome::Calls(calls))
+        let logins = LOGINS.iter().filter(|(name, _)| manifest["name"] == *name);
+        client.extend(logins.flat_map(|(_, left)| ["-e".to_owned(), (*left).to_owned()]));
+        let client: Vec<&str> = client.iter().map(String::as_str).collect();
+        let mut words = vec![filled(&config["command"])];
+        words.extend(config["args"].as_array().into_iter().flatten().map(filled));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = self.client(&[&["tools"], &client[..], &["--"]].concat(), &words)?;
+        let tools = manifest["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        let missing: Vec<&str> =
+            tools.filter(|tool| !said.lines().any(|line| line.split(' ').next() == Some(tool))).collect();
+        if !missing.is_empty() {
+            bail!("it does not list {missing:?}:\n{said}");
+        }
+        if manifest["name"] == "linchpin-time" {
+            self.call(&words)?;
+        } else if manifest["name"] == "linchpin-filesystem" {
+            let path = format!("path={}", answers.join("note.txt").display());
+            let said = self.client(&["call", "read_text_file", &path, "--"], &words)?;
+            if !said.contains("written by the user") {
+                bail!("the call was answered with: {said}");
+            }
+        }
+        Ok(())
     }
 
     /// The root of the image, with nothing beside it, as its user.
@@ -220,11 +260,6 @@ impl Steps<'_> {
         }
     }
 
-    fn tools(&self, server: &[String]) -> Result<()> {
-        let words: Vec<&str> = server.iter().map(String::as_str).collect();
-        self.client(&["tools", "--"], &words).map(drop)
-    }
-
     /// What our client says about a server.
     fn client(&self, arguments: &[&str], server: &[&str]) -> Result<String> {
         let mut client = Command::new(self.context.binary("linchpin"));
@@ -251,6 +286,19 @@ impl Steps<'_> {
         }
         files.sort();
         Ok(files)
+    }
+}
+
+/// What a user answers to a question of a bundle: directories and files are below `home`.
+fn answer(key: &str, question: &Value, home: &Path) -> String {
+    if let Some((_, answer)) = ANSWERS.iter().find(|(asked, _)| *asked == key) {
+        return (*answer).to_owned();
+    }
+    match question["type"].as_str() {
+        Some("directory") => home.display().to_string(),
+        // The memory server writes no other files than these.
+        Some("file") => home.join(format!("{key}.jsonl")).display().to_string(),
+        _ => "answer".to_owned(),
     }
 }
 

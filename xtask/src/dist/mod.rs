@@ -37,7 +37,8 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     // Other programs are started elsewhere and given its files.
     let out = std::path::absolute(out)?;
     let profile = flags.last("--profile").unwrap_or("dist");
-    let made = make(context, &targets, profile, 9, &out)?;
+    let payload = payload::collect(context, &targets, profile, 9)?;
+    let made = make(context, &payload, &out)?;
     for (name, size) in &made {
         println!("{:>10}  {name}", size);
     }
@@ -45,7 +46,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     if !flags.has("--check") {
         return Ok(true);
     }
-    Ok(installed::check(context, &out)?.print())
+    Ok(installed::check(context, &payload, &out)?.print())
 }
 
 /// Stage `packages`: what people install, installed from its file. `--all` makes it of the distributed program.
@@ -55,8 +56,9 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         true => (default_targets()?, "dist", 9),
         false => (vec![payload::here()?], "dev", 1),
     };
-    make(context, &targets, profile, level, &out)?;
-    let mut report = installed::check(context, &out)?;
+    let payload = payload::collect(context, &targets, profile, level)?;
+    make(context, &payload, &out)?;
+    let mut report = installed::check(context, &payload, &out)?;
     if !context.all {
         report.skips.push("the container image and static programs: only with --all".into());
     }
@@ -82,9 +84,8 @@ fn default_targets() -> Result<Vec<Target>> {
 type Made = Vec<(String, Vec<u8>)>;
 
 /// Makes every package in `out`, which is emptied before; the names and sizes of the files.
-fn make(context: &Context, targets: &[Target], profile: &str, level: u32, out: &Path) -> Result<Vec<(String, usize)>> {
-    let payload = payload::collect(context, targets, profile, level)?;
-    let mut made = packages(context, &payload)?;
+fn make(context: &Context, payload: &Payload, out: &Path) -> Result<Vec<(String, usize)>> {
+    let mut made = packages(context, payload)?;
     let sums: String = made.iter().map(|(name, bytes)| format!("{}  {name}\n", hex(&Sha256::digest(bytes)))).collect();
     made.push(("SHA256SUMS".into(), sums.into_bytes()));
     if out.exists() {

@@ -114,14 +114,10 @@ pub(crate) fn collect(context: &Context, targets: &[Target], profile: &str, leve
 }
 
 impl Payload {
-    /// The servers that hosts install by themselves: not the one that only tests clients, and not `skills`, which needs a
-    /// directory of the user's. Of a quick build, those that are tried.
+    /// The servers of which bundles are made: all, and of a quick build those that are called.
     pub(crate) fn bundled(&self) -> impl Iterator<Item = &Value> {
-        let wanted = |server: &Value| match self.level {
-            1 => server["name"] == "time" || server["name"] == "filesystem",
-            _ => server["name"] != "everything" && server["name"] != "skills",
-        };
-        self.servers.iter().filter(move |server| wanted(server))
+        let called = |server: &Value| server["name"] == "time" || server["name"] == "filesystem";
+        self.servers.iter().filter(move |server| self.level > 1 || called(server))
     }
 
     /// The README for the page of a package that this command starts.
