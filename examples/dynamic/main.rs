@@ -1,15 +1,8 @@
-//! Tools that appear, change and go while the server runs: a better permission unlocks `put_message`, and is offered until
-//! there is none better.
+//! Tools that change while the server runs: `upgrade_auth` unlocks `put_message`, and goes when nothing is left to ask for.
 
+use linchpin::BoxError;
 use linchpin::prelude::*;
-use linchpin::{ChangeError, Tools};
 use serde_json::json;
-
-#[derive(Deserialize, JsonSchema)]
-struct Put {
-    channel: String,
-    message: String,
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -18,36 +11,45 @@ enum Permission {
     Admin,
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Upgrade {
-    permission: Permission,
-}
+struct Chat;
 
-async fn upgrade_auth(cx: &Cx, q: Upgrade) -> Result<&'static str> {
-    let tools = cx.server().tools();
-    tools.enable("put_message")?;
-    match q.permission {
-        // After this, only `admin` can be asked for.
-        Permission::Write => offer_admin(&tools)?,
-        Permission::Admin => tools.remove("upgrade_auth")?,
+#[register]
+impl Chat {
+    /// Lists the messages of a channel.
+    #[tool(read_only)]
+    fn list_messages(channel: String) -> String {
+        format!("{channel} has no messages yet")
     }
-    Ok("upgraded; clients are told that the list of tools has changed")
-}
 
-/// A function beside `upgrade_auth`, because a function cannot name itself within its own future.
-fn offer_admin(tools: &Tools) -> Result<(), ChangeError> {
-    let schema = json!({ "type": "object", "properties": { "permission": { "enum": ["admin"] } } });
-    tools.update("upgrade_auth", |tool| tool.input_schema(schema))
+    /// Puts a message into a channel.
+    #[tool(writes)]
+    fn put_message(channel: String, message: String) -> String {
+        format!("{channel} now has {message:?}")
+    }
+
+    /// Asks for a better permission.
+    #[tool(writes)]
+    fn upgrade_auth(
+        cx: &Cx,
+        /** The one to have. */
+        permission: Permission,
+    ) -> Result<String> {
+        let tools = cx.server().tools();
+        tools.enable("put_message")?;
+        let properties = json!({ "permission": { "enum": ["admin"] } });
+        let admin = json!({ "type": "object", "required": ["permission"], "properties": properties });
+        match permission {
+            // From now on `write` is an invalid argument.
+            Permission::Write => tools.update("upgrade_auth", |tool| tool.input_schema(admin))?,
+            Permission::Admin => tools.remove("upgrade_auth")?,
+        }
+        Ok("upgraded".to_owned())
+    }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::new("dynamic", "1.0")
-        .tool(("list_messages", "Lists the messages of a channel."), || "none yet")
-        .tool(("put_message", "Puts a message into a channel."), |q: Put| async move {
-            format!("{} now has {:?}", q.channel, q.message)
-        })
-        .tool(("upgrade_auth", "Asks for another permission."), upgrade_auth);
+async fn main() -> Result<(), BoxError> {
+    let server = Server::new("dynamic", "1.0").with(Chat);
     server.tools().disable("put_message")?;
     Ok(server.serve(stdio()).await?)
 }

@@ -1,35 +1,32 @@
 //! A server of plain methods: each is a function of the request, and its result is JSON.
 //!
-//! ```sh
-//! cargo run -p linchpin-examples --example low-level
-//! ```
+//! `cargo run -p linchpin-examples --example low-level`
 
 use linchpin::LowLevelServer;
 use linchpin::prelude::*;
 use serde_json::json;
 
 #[derive(Deserialize)]
-struct Call {
-    arguments: Add,
-}
-
-#[derive(Deserialize)]
-struct Add {
-    a: f64,
-    b: f64,
+struct Get {
+    name: String,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), ServeError> {
-    LowLevelServer::new("adder", "1.0")
-        .capabilities(json!({ "tools": {} }))
-        .method("tools/list", async |_, _| {
-            let schema = json!({ "type": "object", "required": ["a", "b"] });
-            Ok(json!({ "tools": [{ "name": "add", "description": "Adds two numbers.", "inputSchema": schema }] }))
+    LowLevelServer::new("example-server", "1.0")
+        .capabilities(json!({ "prompts": {} }))
+        .method("prompts/list", async |_, _| {
+            let argument = json!({ "name": "arg1", "description": "What it is about", "required": true });
+            let prompt = json!({ "name": "example-prompt", "description": "Asks for a poem", "arguments": [argument] });
+            Ok(json!({ "prompts": [prompt] }))
         })
-        .method("tools/call", async |request, _| {
-            let Call { arguments: Add { a, b } } = request.decode()?;
-            Ok(json!({ "content": [{ "type": "text", "text": (a + b).to_string() }] }))
+        .method("prompts/get", async |request, _| {
+            let Get { name } = request.decode()?;
+            if name != "example-prompt" {
+                return Err(Error::invalid_params("unknown prompt"));
+            }
+            let content = json!({ "type": "text", "text": "Write a poem." });
+            Ok(json!({ "description": "A poem", "messages": [{ "role": "user", "content": content }] }))
         })
         .serve(stdio())
         .await

@@ -355,8 +355,8 @@ fn drive(
     Ok((counts, problems))
 }
 
-/// A certificate for `localhost`, and its key.
-fn certificate(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+/// A certificate for `localhost`, and its key: `certificate.pem` and `key.pem` in `folder`.
+pub(crate) fn certificate(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);

@@ -9,23 +9,28 @@ use anyhow::{Context as _, Result};
 
 use super::{Shell, note};
 use crate::context::Context;
+use crate::login;
 use crate::report::Report;
 
 /// Programs that need nobody, and servers on standard input and output: a command line, and what it must print.
 /// `$EXAMPLES` is where the programs are.
 const COMMANDS: &[(&str, &str)] = &[
     ("linchpin call add a=2 b=40 -- $EXAMPLES/adder", "42"),
-    ("linchpin call add a=2 b=40 -- $EXAMPLES/low-level", "42"),
+    ("linchpin prompts -- $EXAMPLES/low-level", "example-prompt"),
+    ("linchpin prompt example-prompt arg1=rain -- $EXAMPLES/low-level", "Write a poem."),
+    (
+        "linchpin inspect --method prompts/get --params '{\"name\":\"other\"}' -- $EXAMPLES/low-level 2>&1; true",
+        "unknown prompt",
+    ),
     ("linchpin call write_note name=a text=hi -- $EXAMPLES/notes", "\"bytes\":2"),
     ("linchpin call clear_notes --answer yes=true -- $EXAMPLES/notes", "deleted 0 notes"),
     ("linchpin call echo message=hi -- $EXAMPLES/echo", "Tool echo: hi"),
     ("linchpin read echo://hi -- $EXAMPLES/echo", "Resource echo: hi"),
     ("linchpin call query sql='SELECT 6 * 7, NULL' -- $EXAMPLES/sqlite-explorer shop.db", "42 | NULL"),
     ("linchpin call query sql='CREATE TABLE t (a)' -- $EXAMPLES/sqlite-explorer shop.db; true", "readonly database"),
-    (
-        "linchpin tools -- $EXAMPLES/dynamic; linchpin call upgrade_auth permission=admin -- $EXAMPLES/dynamic",
-        "upgraded",
-    ),
+    ("linchpin call list_messages channel=rust -- $EXAMPLES/dynamic", "rust has no messages yet"),
+    ("linchpin call put_message channel=rust message=hi -- $EXAMPLES/dynamic 2>&1; true", "no tool `put_message`"),
+    (UPGRADES, "upgraded\nexpected one of \nupgraded\nUnknown tool\n"),
     ("$EXAMPLES/observed", "Sunny in Oslo."),
     ("$EXAMPLES/method", "buy milk"),
     ("$EXAMPLES/extension", "buy milk, milk the cow"),
@@ -35,20 +40,40 @@ const COMMANDS: &[(&str, &str)] = &[
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
     ("printf 'y\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "limits.md: "),
     ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills | grep -c limits.md; true", "0"),
-    ("$EXAMPLES/login; true", "usage"),
-    ("$EXAMPLES/tls 2>&1; true", "usage"),
 ];
 
+/// A session in which permissions are asked for: to write, once more, for all, and once more.
+const UPGRADES: &str = r#"
+call() {
+    echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"tools/call\",\"params\":$(params $2)}"
+    sleep 0.2
+}
+params() {
+    echo "{\"name\":\"upgrade_auth\",\"arguments\":{\"permission\":\"$1\"}}"
+}
+(
+    client='{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"sh","version":"1"}}'
+    echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":$client}"
+    echo '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    call 1 write; call 2 write; call 3 admin; call 4 admin
+) | $EXAMPLES/dynamic | grep -o 'upgraded\|expected one of \|Unknown tool'
+"#;
+
 /// Servers over HTTP, which take their address as the last argument and say where they listen: what is asked of them at `$URL`, and
-/// what that must print.
+/// what that must print. `$EXAMPLES` is where clients among the programs are.
 const SERVERS: &[(&str, &str, &str)] = &[
     ("transports", "linchpin call $URL hello", "Hello, client of 2026-07-28!"),
     ("transports", "linchpin call --transport sse ${URL%/mcp}/sse hello", "Hello, client of"),
     ("transports", "linchpin call hello.sock hello", "Hello, client of 2026-07-28!"),
     ("mount", "linchpin call $URL greet name=Ada", "Hello, Ada!"),
+    ("mount", "$EXAMPLES/login $URL", "greet: Greets somebody."),
+    (TLS, "SSL_CERT_FILE=certificate.pem linchpin call $URL hello", "Hello over TLS!"),
     ("oauth-proxy https://auth.example acme", "linchpin tools $URL 2>&1; true", "auth.example"),
     ("guarded", "linchpin tools $URL 2>&1; true", "linchpin auth login"),
 ];
+
+/// The server that needs a certificate, which openssl makes.
+const TLS: &str = "tls certificate.pem key.pem localhost";
 
 pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Result<()> {
     let manifest = std::fs::read_to_string(context.root.join("examples/Cargo.toml"))?;
@@ -61,10 +86,16 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
         let right = done.ok && done.output.contains(expected);
         note(report, command, (!right).then(|| format!("it must print `{expected}`:\n{}", done.output)));
     }
+    let certificate = login::certificate(&shell.home);
     for (name, command, expected) in SERVERS {
+        if let (TLS, Err(error)) = (*name, &certificate) {
+            report.counts.skipped += 1;
+            report.skips.push(format!("the example {name}: {error:#}"));
+            continue;
+        }
         let (_served, url) =
             serve(shell, &format!("{folder}/{name}")).with_context(|| format!("the example {name}"))?;
-        let done = shell.run(command, &[("URL", &url)])?;
+        let done = shell.run(command, &[("URL", &url), ("EXAMPLES", &folder)])?;
         let right = done.ok && done.output.contains(expected);
         note(report, command, (!right).then(|| format!("{name} must answer `{expected}`:\n{}", done.output)));
     }
@@ -90,7 +121,8 @@ fn forgotten(manifest: &str) -> Vec<String> {
     let name = |example: &toml::Value| example.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let untested = examples.into_iter().flatten().filter(|example| example.get("test").is_none()).map(name);
     let is_run = |name: &String| {
-        COMMANDS.iter().any(|(command, _)| command.split([' ', ';']).any(|word| word == format!("$EXAMPLES/{name}")))
+        let commands = COMMANDS.iter().map(|(command, _)| command).chain(SERVERS.iter().map(|(_, command, _)| command));
+        commands.flat_map(|command| command.split([' ', ';'])).any(|word| word == format!("$EXAMPLES/{name}"))
             || SERVERS.iter().any(|(server, ..)| server.split(' ').next() == Some(name))
     };
     untested.filter(|name| !is_run(name)).collect()
@@ -105,7 +137,7 @@ fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
     let said = BufReader::new(served.0.stderr.take().context("no standard error")?).lines();
     for line in said {
         let line = line?;
-        if let Some(at) = line.find("http://") {
+        if let Some(at) = line.find("http://").or_else(|| line.find("https://")) {
             return Ok((served, line[at..].split_whitespace().next().unwrap_or_default().to_owned()));
         }
     }
