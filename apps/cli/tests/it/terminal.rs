@@ -98,13 +98,15 @@ fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
     assert!(!err.contains(note), "{err}");
 }
 
-/// What takes more than a second after the connection: a list, a resource, a prompt, a form of either.
+/// What takes more than a second after the connection: a list, also that of a call's tool, a resource, a prompt, a ping.
 #[test]
 fn a_slow_answer_says_what_is_waited_for_on_a_terminal_only() {
     let home = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/common/hostile.py").display().to_string();
     let rows = [
         (&["tools"][..], "listing tools … "),
+        (&["call", "good", "a=b"], "listing tools … "),
+        (&["ping"], "pinging the server … "),
         (&["read", "x:/text"], "reading x:/text … "),
         (&["prompt", "said"], "rendering said … "),
         (&["inspect"], "listing what the server has … "),

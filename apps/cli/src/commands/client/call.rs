@@ -6,7 +6,7 @@ use crate::client::session::{self, Session, TalkArgs};
 use crate::client::target::TargetArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::show::bar::{Bar, waiting};
+use crate::show::bar::{Bar, busy, waiting};
 use crate::show::content::ContentPrinter;
 use crate::show::describe;
 use crate::show::out::{Out, near, note};
@@ -114,7 +114,7 @@ pub(crate) async fn given(
         all.extend(args::arguments(words, None)?);
         return Ok(all);
     }
-    let tools = session.connection.tools().await.map_err(|e| session.told(&e))?;
+    let tools = busy("listing tools", session.connection.tools()).await.map_err(|e| session.told(&e))?;
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         if let Some(refused) = tools.refused.iter().find(|refused| refused.name == name) {
             let why = &refused.why;
@@ -219,7 +219,7 @@ pub(crate) async fn failed(session: &Session, name: &str, e: &Error) -> Failure 
     if session.is_transcript() {
         return failure.hint("a transcript only answers recorded requests");
     }
-    match session.connection.tools().await {
+    match busy("listing tools", session.connection.tools()).await {
         Ok(tools) => match tools.iter().find(|tool| tool.name == name) {
             Some(tool) => failure.hint(format!("usage: {}", describe::usage(tool))),
             None => unknown(name, &tools),

@@ -3,6 +3,7 @@
 use super::plain::Plain;
 use crate::client::session;
 use crate::fail::Failure;
+use crate::show::bar::busy;
 use crate::show::out::Out;
 use clap::Args;
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
                 tokio::time::sleep(args.interval).await;
             }
             let asked = Instant::now();
-            session.connection.ping().await.map_err(|e| session.told(&e))?;
+            busy("pinging the server", session.connection.ping()).await.map_err(|e| session.told(&e))?;
             let ms = ms(asked.elapsed());
             if args.plain.talk.json {
                 let revision = session.connection.revision().as_str();

@@ -121,11 +121,14 @@ pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
         return Err(Failure::usage("expected one URI").hint("`linchpin skills` lists the skills"));
     };
     session::run_with(&args.talk, target, declared, async |session| {
-        let skill = match session.connection.skill(uri).await {
+        let skill = match busy(&format!("reading {uri}"), session.connection.skill(uri)).await {
             Ok(skill) => skill,
             Err(error) => {
                 let failure = failed(session, error);
-                let known = session.connection.skills().await.map(|skills| skills.items).unwrap_or_default();
+                let known = busy("listing skills", session.connection.skills())
+                    .await
+                    .map(|skills| skills.items)
+                    .unwrap_or_default();
                 return Err(
                     match near(uri, known.iter().map(|skill| skill.uri.as_str())).filter(|meant| meant != uri) {
                         Some(meant) => failure.hint(format!("did you mean {meant}?")),
@@ -144,7 +147,7 @@ pub(crate) fn one(mut args: SkillArgs) -> Result<(), Failure> {
         if args.talk.json {
             out.json(loaded.entry())?;
         } else if let Some(path) = &args.file {
-            let bytes = loaded.file(path).await.map_err(|e| failed(session, e))?;
+            let bytes = busy(&format!("reading {path}"), loaded.file(path)).await.map_err(|e| failed(session, e))?;
             match std::str::from_utf8(&bytes) {
                 Ok(text) => out.text(text)?,
                 Err(_) if out.is_terminal() => {

@@ -92,7 +92,7 @@ pub(crate) fn run(mut args: TaskArgs) -> Result<(), Failure> {
             Action::Wait => wait(session, task, &args).await,
             Action::Watch => watch(session, task, &args).await,
             Action::Result => {
-                let state = task.state().await.map_err(|e| session.told(&e))?;
+                let state = state(session, &task).await?;
                 if !state.task.status.is_terminal() {
                     let why = format!("the task {} is {}", args.words[0], state.task.status);
                     return Err(Failure::new(why).exit(Exit::Timeout).hint("`linchpin task wait` waits for its end"));
@@ -100,9 +100,14 @@ pub(crate) fn run(mut args: TaskArgs) -> Result<(), Failure> {
                 wait(session, task, &args).await
             }
             Action::Answer => answer(session, &task, &args).await,
-            Action::Cancel => task.cancel().await.map_err(|e| session.told(&e)),
+            Action::Cancel => busy("cancelling the task", task.cancel()).await.map_err(|e| session.told(&e)),
         }
     })
+}
+
+/// Asks for the state of a task.
+async fn state(session: &Session, task: &Task) -> Result<TaskState, Failure> {
+    busy("getting the state of the task", task.state()).await.map_err(|e| session.told(&e))
 }
 
 async fn list(session: &Session, json: bool) -> Result<(), Failure> {
@@ -125,7 +130,7 @@ fn line(task: &TaskInfo, out: &mut Out) -> String {
 }
 
 async fn get(session: &Session, task: &Task, json: bool) -> Result<(), Failure> {
-    let state = task.state().await.map_err(|e| session.told(&e))?;
+    let state = state(session, task).await?;
     let mut out = Out::new();
     if json {
         let mut value = exact::of(&state.task);
@@ -195,7 +200,8 @@ async fn watch(session: &Session, mut task: Task, args: &TaskArgs) -> Result<(),
     }
     let mut steps = task.steps();
     let mut out = Out::new();
-    while let Some(step) = steps.next().await {
+    let doing = format!("waiting for {}", args.words[0]);
+    while let Some(step) = busy(&doing, steps.next()).await {
         match step {
             Step::Progress(progress) => {
                 let said = progress.message.unwrap_or_else(|| progress.progress.to_string());
@@ -222,7 +228,7 @@ async fn watch(session: &Session, mut task: Task, args: &TaskArgs) -> Result<(),
 
 /// Answers an input request: `KEY field=value…`, `KEY '{…}'`, or `KEY` with `--decline`.
 async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), Failure> {
-    let state = task.state().await.map_err(|e| session.told(&e))?;
+    let state = state(session, task).await?;
     let Some((key, words)) = args.words[1..].split_first() else {
         return Err(Failure::usage("missing key of the input request").hint(open(&state)));
     };
@@ -234,18 +240,18 @@ async fn answer(session: &Session, task: &Task, args: &TaskArgs) -> Result<(), F
             .hint(format!("write the fields behind the key: linchpin task answer … {key} FIELD=VALUE")));
     }
     let question: Value = serde_json::from_str(question.get()).unwrap_or_default();
-    let done = if args.talk.answers.decline {
-        task.answer(key, ElicitResult::decline()).await
+    let given = if args.talk.answers.decline {
+        exact::of(&ElicitResult::decline())
     } else {
         let schema = question.pointer("/params/requestedSchema");
         let content = args::arguments(words, schema)?;
         match question.get("method").and_then(Value::as_str) {
-            Some("elicitation/create") => task.answer(key, json!({ "action": "accept", "content": content })).await,
+            Some("elicitation/create") => json!({ "action": "accept", "content": content }),
             // The answers to other input requests are written as they are sent.
-            _ => task.answer(key, Value::Object(content)).await,
+            _ => Value::Object(content),
         }
     };
-    done.map_err(|e| session.told(&e))?;
+    busy("sending the answer", task.answer(key, given)).await.map_err(|e| session.told(&e))?;
     note(format!("answered `{key}`"));
     Ok(())
 }

@@ -94,7 +94,7 @@ def call(name, m):
 
 def answer(m):
     method, params = m["method"], m.get("params", {})
-    if MODE == "slow" and method in ("tools/list", "resources/read", "prompts/get"):
+    if MODE == "slow" and method in ("ping", "tools/list", "resources/read", "prompts/get"):
         time.sleep(1.3)
     if MODE == "refuses":
         raise ValueError(bad("connect"))
