@@ -342,6 +342,9 @@ pub mod __private {
     pub use schemars;
     pub use serde;
     pub use serde_json;
+
+    #[cfg(feature = "server")]
+    pub use linchpin_server::described;
 }
 
 /// The imports of most servers and hosts: `use linchpin::prelude::*;`.

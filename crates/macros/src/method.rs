@@ -174,7 +174,11 @@ impl Method {
         let (serde, schemars) = (format!("{private}::serde"), format!("{private}::schemars"));
         let (idents, types): (Vec<_>, Vec<_>) = loose.iter().map(|l| (&l.ident, &l.ty)).unzip();
         let attrs = loose.iter().map(|l| &l.attrs);
+        // An attribute may give a type without a schema one.
+        let plain = loose.iter().filter(|l| l.attrs.iter().all(|a| a.path().is_ident("doc"))).map(|l| &l.ty);
         let hidden = quote! {
+            #(#cfgs)*
+            const _: () = { #( #krate::__private::described::<#plain>(); )* };
             #(#cfgs)*
             #[derive(#krate::__private::serde::Deserialize, #krate::__private::schemars::JsonSchema)]
             #[serde(crate = #serde)]

@@ -154,6 +154,8 @@ pub use registry::ChangeError;
 pub use request_error::{RequestError, RequestErrorKind};
 pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
+#[doc(hidden)]
+pub use schema::described;
 pub use serve_error::ServeError;
 pub use server::{Register, Server};
 #[cfg(feature = "store")]

@@ -28,6 +28,9 @@ pub trait Described: JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema> Described for T {}
 
+/// Has the compiler say what a loose argument without a schema needs; the derive of its hidden struct only says that it has none.
+pub const fn described<T: Described>() {}
+
 /// Removes the type's own description, which is not for clients.
 fn undescribed(schema: &mut Schema) {
     schema.remove("description");

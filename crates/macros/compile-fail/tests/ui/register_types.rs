@@ -1,9 +1,10 @@
 //! The builder's own complaints point at the method that is offered, not at `#[register]`.
-//@ names: --> tests/ui/register_types.rs:32:14
+//@ names: --> tests/ui/register_types.rs:33:14
 //@ names: `i64` cannot be the answer of a tool
 //@ names: `NoSchema: JsonSchema` is not satisfied
-//@ names: --> tests/ui/register_types.rs:42:38
+//@ names: --> tests/ui/register_types.rs:43:38
 //@ names: `Shape: schemars::JsonSchema` is not satisfied
+//@ names: add `#[derive(JsonSchema)]` to `Shape`
 //@ names: has type `Rc<i64>` which is not `Send`
 
 use linchpin::prelude::*;
