@@ -104,6 +104,7 @@ impl IntoService for Bridge {
             budget: Budget::new(options.limits.connections.memory_bytes_max),
             key: KEYS.fetch_add(2, Ordering::Relaxed),
             users: Mutex::default(),
+            first: Default::default(),
             lent: Mutex::default(),
             tool_filter,
             parking,

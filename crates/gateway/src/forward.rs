@@ -132,17 +132,16 @@ async fn run_once(
     }
     let done = translated(core, request, context, outlet, instance).await;
     if matches!(done, Err(Failure::Forgotten)) {
+        let why = "the upstream forgot the session";
+        if place.is_kept() {
+            let own = Some(core).filter(|core| core.pool.options.isolation != Isolation::Shared);
+            let own = own.and_then(|core| core.own(&request.caller, context));
+            own.unwrap_or_else(|| core.everybody(request.caller.features(), context)).forget(instance, why);
+        } else {
+            instance.clone().close_later(why);
+        }
+        // After that: who shares depends on it.
         core.pool.forget_era();
-    }
-    if matches!(done, Err(Failure::Forgotten)) && !place.is_kept() {
-        instance.clone().close_later("the upstream forgot the session");
-    } else if matches!(done, Err(Failure::Forgotten)) {
-        let owner = match core.pool.options.isolation {
-            Isolation::Shared => None,
-            _ => core.own(&request.caller, context),
-        };
-        let owner = owner.unwrap_or_else(|| core.everybody(request.caller.features(), context));
-        owner.forget(instance, "the upstream forgot the session");
     }
     done
 }

@@ -23,7 +23,7 @@ pub enum Isolation {
     /// All clients of a revision share a connection. The upstream cannot send requests to clients.
     Shared,
     /// Like [`Isolation::Auto`], but each stateless request over HTTP has its own connection, except `server/discover` and
-    /// streams of changes, which share one; a client on a pipe always has one connection.
+    /// streams of changes, which share one for each principal; a client on a pipe always has one connection.
     Session,
     /// Clients of one principal share a connection; without authentication, all clients do. Requests of the upstream are sent
     /// to the client of the latest call.

@@ -16,8 +16,8 @@ use linchpin_core::{ClientCaps, Features, Id, Reply, ReplyKind};
 use linchpin_proto::translate::ask;
 use linchpin_types::error::code;
 use linchpin_types::jsonrpc::method;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -219,9 +219,10 @@ fn give(question: ServerRequest, answer: &str) {
 /// What a request asks for, without what differs between its rounds.
 fn called(request: &Request) -> Value {
     // With every digit: a number that is out of range must not make two calls alike.
-    let mut params = match exact::read(request.params_text()) {
-        Ok(Value::Object(params)) => params,
-        _ => Map::new(),
+    let Ok(Value::Object(mut params)) = exact::read(request.params_text()) else {
+        // Text that no value can hold: compared as it is.
+        let parts = [request.params.name, request.params.uri, request.params.arguments];
+        return serde_json::json!([request.method.as_str(), parts.map(|span| span.map(|span| request.text(span)))]);
     };
     for own in ["_meta", "inputResponses", "requestState"] {
         params.remove(own);

@@ -27,7 +27,9 @@ pub(crate) struct Core {
     /// The key of the owners among the values of sessions and connections; the next one is that of subscriptions.
     pub(crate) key: u64,
     /// What clients share, by their principal. Without one, and where it was said that all share, the name is empty.
-    pub(crate) users: Mutex<HashMap<Box<str>, User>>,
+    pub(crate) users: Mutex<Users>,
+    /// Held by the first of those who would share a connection, until it is known whether the upstream has sessions.
+    pub(crate) first: tokio::sync::Mutex<()>,
     /// Which tools clients see.
     pub(crate) tool_filter: ToolFilter,
     /// Connections that are lent for a call, by who may have them.
@@ -38,8 +40,17 @@ pub(crate) struct Core {
     pub(crate) mirrored: Mirrored,
 }
 
+/// What the clients of each principal share.
+#[derive(Default)]
+pub(crate) struct Users {
+    by_name: HashMap<Box<str>, User>,
+    /// The bridge is closing.
+    is_closed: bool,
+}
+
 /// What the clients of a principal share.
-pub(crate) struct User {
+#[derive(Default)]
+struct User {
     /// Of the connection of all of them, whatever their revision.
     owner: Arc<Owner>,
     /// Of the connections that clients of a revision share, by its index.
@@ -51,8 +62,9 @@ pub(crate) struct User {
 impl User {
     /// Whether there is nothing to remember.
     fn is_unused(&self) -> bool {
-        let all = self.shared.values().chain([&self.owner]);
-        self.bus.open_feeds() == 0 && all.into_iter().all(|owner| owner.current().is_none())
+        // Nobody opens a connection for it now, and it has none.
+        let is_unused = |owner: &Arc<Owner>| Arc::strong_count(owner) == 1 && owner.current().is_none();
+        self.bus.open_feeds() == 0 && self.shared.values().chain([&self.owner]).all(is_unused)
     }
 }
 
@@ -113,31 +125,44 @@ impl Core {
 
     /// The owner of the connection that clients of this revision share: all of them, or those of the request's principal.
     pub(crate) fn everybody(&self, features: &Features, context: &RequestContext) -> Arc<Owner> {
-        let owner = || Arc::new(Owner::of_many());
-        self.user(self.sharing(context), |user| user.shared.entry(features.index).or_insert_with(owner).clone())
+        match self.pool.features() {
+            Some(known) if !known.has_sessions && self.may_share_with_all() => self.sharer("", features),
+            _ => self.sharer(self.sharing(context), features),
+        }
     }
 
-    /// The principal whose clients share with this one. An upstream with sessions may remember what a user has told it,
-    /// which is nobody else's business.
+    /// Whether an upstream that remembers nothing of what it is told has one connection for all principals.
+    fn may_share_with_all(&self) -> bool {
+        self.pool.options.isolation == Isolation::Auto
+    }
+
+    /// The principal whose clients share with this one.
     fn sharing<'a>(&self, context: &'a RequestContext) -> &'a str {
         match self.pool.options.isolation {
             Isolation::Shared => "",
-            Isolation::Auto if self.pool.features().is_some_and(|known| !known.has_sessions) => "",
             _ => identity(context),
         }
+    }
+
+    fn sharer(&self, name: &str, features: &Features) -> Arc<Owner> {
+        let owner = || Arc::new(Owner::of_many());
+        self.user(name, |user| user.shared.entry(features.index).or_insert_with(owner).clone())
     }
 
     /// What all clients of a principal share.
     fn user<T>(&self, name: &str, take: impl FnOnce(&mut User) -> T) -> T {
         let mut users = lock(&self.users);
-        if let Some(user) = users.get_mut(name) {
+        if let Some(user) = users.by_name.get_mut(name) {
             return take(user);
         }
-        if users.len() >= USERS_MAX {
-            users.retain(|_, user| !user.is_unused());
+        if users.by_name.len() >= USERS_MAX {
+            users.by_name.retain(|_, user| !user.is_unused());
         }
-        let made = || User { owner: Arc::new(Owner::of_many()), shared: HashMap::new(), bus: Arc::default() };
-        take(users.entry(name.into()).or_insert_with(made))
+        let user = User { owner: Arc::new(Owner::of_many()), ..User::default() };
+        if users.is_closed {
+            user.bus.close();
+        }
+        take(users.by_name.entry(name.into()).or_insert(user))
     }
 
     /// Where a new session of the request's principal hears of changes.
@@ -147,22 +172,55 @@ impl Core {
 
     /// Ends the streams of changes of all sessions.
     pub(crate) fn close(&self) {
-        lock(&self.users).values().for_each(|user| user.bus.close());
+        let mut users = lock(&self.users);
+        users.is_closed = true;
+        users.by_name.values().for_each(|user| user.bus.close());
     }
 
+    /// A connection that is shared. An upstream with sessions may remember what a user has told it, which is nobody else's
+    /// business; one without has a connection for all.
     async fn shared(&self, caller: &Caller, context: &RequestContext) -> Result<Lease, Refusal> {
+        let (name, features) = (self.sharing(context), caller.features());
+        if name.is_empty() || !self.may_share_with_all() {
+            return self.lease_shared(name, caller).await;
+        }
+        let _first = match self.pool.features() {
+            Some(_) => None,
+            None => Some(self.first.lock().await),
+        };
+        if self.pool.features().is_some_and(|known| known.has_sessions) {
+            return self.lease_shared(name, caller).await;
+        }
+        let lease = self.lease_shared("", caller).await?;
+        if !lease.instance().features().has_sessions {
+            return Ok(lease);
+        }
+        // It remembers. The first to find that out keeps the connection, which nobody has used.
+        let opened = lease.instance();
+        let is_of = |owner: &Arc<Owner>| owner.current().is_some_and(|current| Arc::ptr_eq(&current, opened));
+        let everybodys = self.user("", |user| {
+            let found = user.shared.get(&features.index).is_some_and(is_of);
+            found.then(|| user.shared.remove(&features.index)).flatten()
+        });
+        if let Some(owner) = everybodys {
+            let is_kept = self.user(name, |user| {
+                let kept = user.shared.entry(features.index).or_insert_with(|| owner.clone());
+                Arc::ptr_eq(kept, &owner)
+            });
+            if is_kept {
+                return Ok(lease);
+            }
+            owner.forget(opened, "its user has another one");
+        }
+        drop(lease);
+        self.lease_shared(name, caller).await
+    }
+
+    async fn lease_shared(&self, name: &str, caller: &Caller) -> Result<Lease, Refusal> {
         // Nobody's capabilities: the upstream cannot ask.
         let who = || Who { features: caller.features(), capabilities: "{}".into(), info: None };
-        let is_known = self.pool.features().is_some();
-        let owner = self.everybody(caller.features(), context);
-        let lease = owner.lease(&self.pool, who, || Home::Everybody(self.sessions(context))).await?;
-        if !is_known {
-            // Perhaps all can share it.
-            self.user(self.sharing(context), |user| {
-                user.shared.entry(caller.features().index).or_insert(owner);
-            });
-        }
-        Ok(lease)
+        let owner = self.sharer(name, caller.features());
+        owner.lease(&self.pool, who, || Home::Everybody(self.user(name, |user| user.bus.clone()))).await
     }
 
     /// Whether calls do not share a connection.

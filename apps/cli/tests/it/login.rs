@@ -3,14 +3,13 @@
 
 #![cfg(feature = "client")]
 
-use crate::common::{Raw, Served, command, program};
+use crate::common::{Served, command, program};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 fn linchpin(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linchpin"));
@@ -205,7 +204,7 @@ fn a_bridge_on_standard_input_and_output_lets_its_user_log_in() {
     let (home, url) = (home.path(), guarded());
     std::fs::write(home.join("go"), "").unwrap();
     for _ in 0..2 {
-        let mut bridge = Raw::start(&mut bridge(home, &url));
+        let mut bridge = crate::common::Raw::start(&mut bridge(home, &url));
         let secret = bridge.call("secret_tool", json!({}));
         assert_eq!(secret["result"]["content"][0]["text"], "the secret", "{secret}");
         let said = bridge.ended();
@@ -225,13 +224,13 @@ fn two_bridges_that_start_together_have_one_login() {
     let started = || seen.lock().unwrap().iter().filter(|path| *path == "/mcp").count();
     let until = |is_so: &dyn Fn() -> bool| {
         (0..600).any(|_| {
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(std::time::Duration::from_millis(50));
             is_so()
         })
     };
     std::thread::scope(|scope| {
         let used = || {
-            let mut bridge = Raw::start(&mut bridge(home, &url));
+            let mut bridge = crate::common::Raw::start(&mut bridge(home, &url));
             let secret = bridge.call("secret_tool", json!({}));
             assert_eq!(secret["result"]["content"][0]["text"], "the secret", "{secret}");
         };
@@ -241,7 +240,7 @@ fn two_bridges_that_start_together_have_one_login() {
         let second = scope.spawn(used);
         assert!(until(&|| started() > before), "the second one did not start");
         // It had the time to open another.
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(std::time::Duration::from_millis(500));
         std::fs::write(home.join("go"), "").unwrap();
         first.join().unwrap();
         second.join().unwrap();

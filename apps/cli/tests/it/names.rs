@@ -3,8 +3,7 @@
 
 use crate::common;
 
-use common::{REVISIONS, Raw, Served, command, finished, names, over_http, over_pipe, program, run};
-use serde_json::json;
+use common::{REVISIONS, Served, command, finished, names, over_http, over_pipe, program, run};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -107,7 +106,7 @@ fn links_with_the_names_of_other_bridges_work() {
         let mut link = command(home.path().join("bin").join(name), home.path());
         link.args(words);
         let tools = if is_pipe {
-            Raw::start(&mut link).ask("tools/list", json!({})).to_string()
+            common::Raw::start(&mut link).ask("tools/list", serde_json::json!({})).to_string()
         } else {
             let bridge = Served::start(&mut link);
             run(home.path(), &["tools", &bridge.url]).1

@@ -8,6 +8,7 @@ use linchpin::transport::{Bind, HttpExt, HttpOptions, HttpService, IntoService, 
 use linchpin_gateway::{Bridge, BridgeOptions, Isolation};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn service(options: impl FnOnce(&mut BridgeOptions), http: impl FnOnce(&mut HttpOptions)) -> HttpService {
     let bridge = Bridge::new(in_process(curious())).options(options);
@@ -66,7 +67,8 @@ async fn a_session_goes_on_after_a_restart_and_ends_when_its_client_says_so() {
     let Ok(stream) = after.handle(stream).await;
     let (mut body, mut told) = (stream.into_body(), String::new());
     while !["tools", "prompts", "resources"].iter().all(|list| told.contains(&format!("{list}/list_changed"))) {
-        let frame = body.frame().await.expect("the stream goes on").unwrap();
+        let frame = tokio::time::timeout(Duration::from_secs(30), body.frame()).await.expect("a change in time");
+        let frame = frame.expect("the stream goes on").unwrap();
         told.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap_or_default()));
     }
     drop(body);

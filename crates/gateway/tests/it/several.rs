@@ -3,10 +3,12 @@
 use crate::bytes::{Client, Upstream, said};
 use crate::faults::{ABLE, answer, asked, json_of};
 use crate::{curious, revisions};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
 use linchpin::prelude::*;
-use linchpin::transport::{Bind, Connector, IntoService, in_process, memory, pipes};
+use linchpin::transport::{Bind, Connector, HttpExt, HttpOptions, HttpService, IntoService, in_process, memory, pipes};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{ClientTransport, ConnectOptions, TransportError};
+use linchpin_core::{ClientTransport, ConnectOptions, Principal, TransportError};
 use linchpin_gateway::{Bridge, BridgeOptions, Isolation};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -305,22 +307,81 @@ async fn an_upstream_that_comes_back_in_the_other_era_is_spoken_to_in_that() {
     first.end().await;
     // Now it has sessions.
     said(&mut client, &call(2, ABLE)).await;
-    let mut next = asked(&mut second).await;
-    while next["method"] != "tools/call" {
-        match next["method"].as_str() {
-            Some("initialize") => {
-                let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "2" } });
-                answer(&mut second, &next, json!({ "result": result })).await;
-            }
-            Some("notifications/initialized") => {}
-            _ => {
-                answer(&mut second, &next, json!({ "error": { "code": -32601, "message": "method not found" } })).await
-            }
-        }
-        next = asked(&mut second).await;
-    }
+    let next = called(&mut second).await;
     assert!(next["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_none(), "{next}");
     answer(&mut second, &next, done).await;
     let told = json_of(&mut client).await;
     assert_eq!((&told["id"], &told["result"]["content"]), (&json!(2), &json!([])), "{told}");
+}
+
+/// Sends a stateless call of a user that declares nothing, over HTTP, and returns its answer once there is one.
+fn of_user(service: &HttpService, user: &'static str) -> tokio::task::JoinHandle<Value> {
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": user, "_meta": meta } });
+    let mut request = http::Request::post("/mcp").header("host", "localhost");
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", user),
+    ] {
+        request = request.header(name, value);
+    }
+    let request = request.extension(Principal::new(user)).body(Full::new(Bytes::from(call.to_string()))).unwrap();
+    let service = service.clone();
+    tokio::spawn(async move {
+        let Ok(response) = service.handle(request).await;
+        serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
+    })
+}
+
+/// The next call of this upstream, which is opened as one with sessions if it is not yet.
+async fn called(upstream: &mut Upstream) -> Value {
+    loop {
+        let next = asked(upstream).await;
+        match next["method"].as_str() {
+            Some("tools/call") => return next,
+            Some("initialize") => {
+                let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "2" } });
+                answer(upstream, &next, json!({ "result": result })).await;
+            }
+            Some("notifications/initialized") => {}
+            _ => {
+                answer(upstream, &next, json!({ "error": { "code": -32601, "message": "method not found" } })).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn users_that_shared_a_stateless_upstream_part_when_it_comes_back_with_sessions() {
+    let pipes: Vec<_> = (0..4).map(|_| pipe()).collect();
+    let (connectors, mut upstreams): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
+    let service = bridge(InTurn::new(connectors), |_| {}).into_service_with(HttpOptions::default()).unwrap();
+    let done = json!({ "result": { "content": [], "resultType": "complete" } });
+    // Both at once, when nothing is known of it: one connection.
+    let both = [of_user(&service, "ada"), of_user(&service, "bob")];
+    let mut first = upstreams.remove(0);
+    crate::faults::opened(&mut first, true).await;
+    for _ in 0..2 {
+        let theirs = asked(&mut first).await;
+        assert_eq!(theirs["method"], "tools/call");
+        answer(&mut first, &theirs, done.clone()).await;
+    }
+    for one in both {
+        assert_eq!(one.await.unwrap()["result"]["content"], json!([]));
+    }
+    first.end().await;
+    // Now it has sessions: each user has one, and keeps it.
+    let mut theirs = upstreams.drain(..2).collect::<Vec<_>>();
+    for (user, upstream) in ["bob", "ada"].into_iter().zip(&mut theirs) {
+        for _ in 0..2 {
+            let call = of_user(&service, user);
+            let asked = called(upstream).await;
+            assert_eq!(asked["params"]["name"], user);
+            answer(upstream, &asked, done.clone()).await;
+            assert_eq!(call.await.unwrap()["result"]["content"], json!([]));
+        }
+    }
 }
