@@ -192,7 +192,7 @@ impl RunningCall for Listen {
         if !self.acknowledged {
             #[cfg(feature = "tasks")]
             let ids = match &mut self.tasks {
-                Some(tasks) => ready!(tasks.poll_open(cx)).to_vec(),
+                Some(tasks) => ready!(tasks.poll_open(cx)),
                 None => Vec::new(),
             };
             #[cfg(not(feature = "tasks"))]
