@@ -31,7 +31,8 @@ def said(text, is_error=False):
 
 async def dig(task):
     await task.update_status("digging")
-    await anyio.sleep(0.4)
+    # Longer than the client's pause between two looks: it may have missed the notification.
+    await anyio.sleep(1.2)
     return said("found an amphora")
 
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -71,7 +71,7 @@ pub(crate) struct Parked {
     state: Box<str>,
     /// Who called what.
     identity: Box<str>,
-    called: Value,
+    called: OnceLock<Value>,
     features: &'static Features,
     caps: ClientCaps,
     inner: Mutex<Inner>,
@@ -82,6 +82,8 @@ pub(crate) struct Parked {
 
 #[derive(Default)]
 struct Inner {
+    /// The call, until it has ended or its client is asked: then [`Parked::called`] says what it is.
+    request: Option<Arc<Request>>,
     /// What the upstream wants to know, by the keys under which the client is asked.
     questions: BTreeMap<String, ServerRequest>,
     keys: u32,
@@ -137,12 +139,17 @@ impl Parking {
             let rounds = lock(&parked.inner).rounds;
             round.parse::<u32>().is_ok_and(|n| (1..=rounds).contains(&n) && n.to_string() == round)
         };
-        let fits = |parked: &Arc<Parked>| *parked.identity == *identity(context) && parked.called == called(request);
+        let fits = |parked: &Arc<Parked>| {
+            *parked.identity == *identity(context) && parked.called.get() == Some(&called(request))
+        };
         Some(found.filter(fits).filter(given).ok_or("`requestState` is not valid for this request, or has expired"))
     }
 
     /// Keeps a call that waits for its client. `false` if there are too many.
     fn park(&self, parked: &Arc<Parked>) -> bool {
+        if let Some(request) = lock(&parked.inner).request.take() {
+            let _ = parked.called.set(called(&request));
+        }
         let mut kept = lock(&self.0);
         if kept.calls.contains_key(&parked.state) {
             return true;
@@ -232,17 +239,17 @@ fn called(request: &Request) -> Value {
 
 impl Parked {
     /// A call that is about to begin. `None` if the system has no random numbers.
-    pub(crate) fn new(request: &Request, context: &RequestContext) -> Option<Arc<Parked>> {
+    pub(crate) fn new(request: &Arc<Request>, context: &RequestContext) -> Option<Arc<Parked>> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let given = if request.params.request_state.is_none() { responses(request) } else { BTreeMap::new() };
         Some(Arc::new(Parked {
             state: format!("{:032x}", u128::from_ne_bytes(random)).into(),
             identity: identity(context).into(),
-            called: called(request),
+            called: OnceLock::new(),
             features: request.caller.features(),
             caps: request.caller.caps(),
-            inner: Mutex::new(Inner { given, ..Inner::default() }),
+            inner: Mutex::new(Inner { request: Some(request.clone()), given, ..Inner::default() }),
             changed: Notify::new(),
             has_ended: AtomicBool::new(false),
         }))
@@ -257,7 +264,10 @@ impl Parked {
     /// The upstream has answered.
     pub(crate) fn done(&self, parking: &Parking, reply: Reply) {
         let bytes = reply.frame_len();
-        lock(&self.inner).done = Some(reply);
+        {
+            let mut inner = lock(&self.inner);
+            (inner.done, inner.request) = (Some(reply), None);
+        }
         self.has_ended.store(true, Ordering::Release);
         parking.ended(self, bytes);
         self.changed.notify_one();

@@ -429,6 +429,40 @@ fn bridge_and_server_are_killed_in_turn_and_no_call_runs_twice() {
 }
 
 #[test]
+fn a_signal_lets_running_calls_end_and_no_process_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    let mut bridge = command(program(), home.path());
+    bridge.args(["bridge", "--http", "127.0.0.1:0", "--era", "legacy", "--"]);
+    let served = Served::start(bridge.args(noting(home.path())));
+    let call = |caller: usize| {
+        let url = served.url.clone();
+        std::thread::spawn(move || {
+            let (mut answered, mut n) = (Vec::new(), 0);
+            loop {
+                let word = format!("canary-{caller}-{n}");
+                // Whatever else comes, comes once it stops.
+                match called(&url, None, 7, &word).filter(|answer| answer["result"]["content"][0]["text"] == word) {
+                    Some(_) => answered.push(word),
+                    None => return answered,
+                }
+                n += 1;
+            }
+        })
+    };
+    let callers: Vec<_> = (0..4).map(call).collect();
+    let noted = || std::fs::read_to_string(home.path().join("noted")).unwrap_or_default();
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        noted().lines().count() >= 12
+    }));
+    assert!(Command::new("kill").args(["-TERM", &served.id().to_string()]).status().unwrap().success());
+    let answered: Vec<String> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+    let noted = noted();
+    assert!(noted.lines().all(|word| answered.iter().any(|answer| answer == word)), "{answered:?} of {noted}");
+    assert!(become_(home.path(), 0), "{:?}", upstreams(home.path()));
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_an_error_at_the_start() {
     let home = tempfile::tempdir().unwrap();
     let bridge = ["bridge", "--http", "127.0.0.1:0", "--", "no-such-program"];

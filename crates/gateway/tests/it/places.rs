@@ -1,15 +1,17 @@
 //! Every transport on either side, with questions, progress and isolation.
 
 use crate::{able, bridge, curious, revisions, stream};
+use linchpin::LowLevelServer;
 use linchpin::client::{Client, Tap, Traffic};
 use linchpin::prelude::{NoArgs, Server};
 use linchpin::transport::{Bind, Connector, IntoService, Service, http, in_process, remote, unix};
 use linchpin::types::elicit::ElicitResult;
+use linchpin::types::error::ErrorObject;
 use linchpin::types::version::Revision;
 use linchpin_core::service::BoxFuture;
 use linchpin_core::{ClientTransport, ConnectOptions, Features, TransportError};
 use linchpin_gateway::{Bridge, Isolation};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -319,5 +321,30 @@ async fn a_session_that_the_upstream_forgot_is_opened_again_and_the_call_repeate
     // What it listed may be others now.
     for list in ["tools", "prompts", "resources"] {
         client.expect(&format!("notifications/{list}/list_changed")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_tools_without_end_is_given_up_and_the_call_ends() {
+    // Pages that are read before, when a cursor comes again, and when each is another.
+    for (repeats, pages) in [(true, 2), (false, 1_000)] {
+        let lists = Arc::<AtomicUsize>::default();
+        let count = lists.clone();
+        let server = LowLevelServer::new("endless", "1").capabilities(json!({ "tools": {} }));
+        let server = server.method("tools/list", move |_, _| {
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            let cursor = if repeats { "again".to_owned() } else { n.to_string() };
+            async move { Ok(json!({ "tools": [], "nextCursor": cursor })) }
+        });
+        // As if an argument were not repeated in a header.
+        let server = server
+            .method("tools/call", async |_, _| Err::<Value, _>(ErrorObject::new(-32020, "a header is missing").into()));
+        let upstream = remote(&format!("{}/mcp", listening(server.into_shared().unwrap()).await)).unwrap();
+        let bridge = Bridge::new(upstream).options(|options| options.upstream = revisions(true));
+        let legacy = Features::all().find(|features| features.has_sessions).unwrap().revision;
+        let mut client = able(stream(bridge), legacy);
+        client.open().await;
+        assert!(client.call("t", json!({})).await.is_err());
+        assert_eq!(lists.load(Ordering::SeqCst), pages);
     }
 }
