@@ -9,22 +9,25 @@ pub(crate) const WRONG: &str = "the client's answer does not have the members th
 
 /// Whether the result of this method has the members without which it is none. Everything else passes as it is.
 pub(crate) fn fits(method: &str, answer: &str) -> bool {
+    // That the members are there is all that counts.
     #[derive(Deserialize)]
-    #[allow(dead_code, reason = "that they are there is all that counts")]
     struct Sampled {
-        role: String,
-        content: IgnoredAny,
-        model: String,
+        #[serde(rename = "role")]
+        _role: String,
+        #[serde(rename = "content")]
+        _content: IgnoredAny,
+        #[serde(rename = "model")]
+        _model: String,
     }
     #[derive(Deserialize)]
-    #[allow(dead_code, reason = "the same")]
     struct Roots {
-        roots: Vec<IgnoredAny>,
+        #[serde(rename = "roots")]
+        _roots: Vec<IgnoredAny>,
     }
     #[derive(Deserialize)]
-    #[allow(dead_code, reason = "the same")]
     struct Elicited {
-        action: String,
+        #[serde(rename = "action")]
+        _action: String,
     }
     // By itself, serde would also read a struct from an array.
     let is_object = answer.trim_ascii_start().starts_with('{');
