@@ -64,17 +64,31 @@ impl std::fmt::Debug for Span {
 /// The reason why a text is not accepted as JSON.
 ///
 /// ```
-/// use linchpin_core::json::{ScanError, Scanner, TOO_DEEP};
+/// use linchpin_core::json::{Scanner, TOO_DEEP};
 ///
 /// let error = Scanner::new("[[[1]]]", 2).value().unwrap_err();
-/// assert_eq!(error, ScanError { at: 3, what: TOO_DEEP });
+/// assert_eq!((error.at(), error.what()), (3, TOO_DEEP));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScanError {
-    /// Byte offset.
-    pub at: usize,
-    /// The error, as a phrase.
-    pub what: &'static str,
+// As large as a pointer: a scan returns some for every value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScanError(Box<(usize, &'static str)>);
+
+impl ScanError {
+    /// Creates an error from a byte offset and a phrase.
+    #[cold]
+    pub fn new(at: usize, what: &'static str) -> ScanError {
+        ScanError(Box::new((at, what)))
+    }
+
+    /// Returns the byte offset.
+    pub fn at(&self) -> usize {
+        self.0.0
+    }
+
+    /// Returns the error as a phrase.
+    pub fn what(&self) -> &'static str {
+        self.0.1
+    }
 }
 
 /// Scans one JSON text: checks its grammar and depth, and finds the spans of its values.
@@ -101,6 +115,8 @@ pub struct Scanner<'a> {
     at: usize,
     depth: usize,
     depth_max: usize,
+    /// Whether the last string holds escapes.
+    escaped: bool,
 }
 
 /// A member's name as it appears between its quotes.
@@ -119,27 +135,57 @@ pub struct Scanner<'a> {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
-    raw: &'a str,
+    raw: &'a [u8],
     escaped: bool,
 }
 
 impl<'a> Key<'a> {
     /// Returns the name, unescaped if it contains escapes.
     pub fn name(&self) -> Cow<'a, str> {
+        let raw = std::str::from_utf8(self.raw).unwrap_or_default();
+        if !self.escaped {
+            return Cow::Borrowed(raw);
+        }
+        serde_json::from_str::<String>(&format!("\"{raw}\"")).map_or(Cow::Borrowed(raw), Cow::Owned)
+    }
+
+    /// Returns the bytes of [`Key::name`], without checking again that they are UTF-8.
+    ///
+    /// ```
+    /// # use linchpin_core::json::Scanner;
+    /// let mut id = None;
+    /// let mut scanner = Scanner::new(r#"{"id":7,"x":[]}"#, 100);
+    /// scanner.object(&mut |scanner, key| {
+    ///     let value = scanner.value()?;
+    ///     match &*key.bytes() {
+    ///         b"id" => id = Some(value),
+    ///         _ => {}
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(id.map(|span| span.range()), Some(6..7));
+    /// # Ok::<(), linchpin_core::json::ScanError>(())
+    /// ```
+    #[inline]
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
         if !self.escaped {
             return Cow::Borrowed(self.raw);
         }
-        let quoted = format!("\"{}\"", self.raw);
-        serde_json::from_str::<String>(&quoted).map_or(Cow::Borrowed(self.raw), Cow::Owned)
+        match self.name() {
+            Cow::Borrowed(name) => Cow::Borrowed(name.as_bytes()),
+            Cow::Owned(name) => Cow::Owned(name.into_bytes()),
+        }
     }
 }
 
 type Result<T> = std::result::Result<T, ScanError>;
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner at the start of `text` that rejects nesting deeper than `depth_max` (at most 127).
+    /// Creates a scanner at the start of `text` that rejects nesting deeper than `depth_max` (at most 127). A text of
+    /// 4 GiB and more is scanned as if it were empty, because no [`Span`] could tell its parts.
     pub fn new(text: &'a str, depth_max: usize) -> Self {
-        Scanner { text, at: 0, depth: 0, depth_max: depth_max.min(127) }
+        let text = if text.len() < u32::MAX as usize { text } else { "" };
+        Scanner { text, at: 0, depth: 0, depth_max: depth_max.min(127), escaped: false }
     }
 
     /// Returns the next byte that is not a blank, without consuming it.
@@ -161,8 +207,9 @@ impl<'a> Scanner<'a> {
             if self.peek() != Some(b'"') {
                 return self.fail("expected a member name in quotes");
             }
-            let (span, escaped) = self.string()?;
-            let raw = &self.text[span.start() + 1..span.end() - 1];
+            let name = self.string()?;
+            let raw = self.text.as_bytes().get(name.start() + 1..name.end() - 1).unwrap_or_default();
+            let escaped = self.escaped;
             if self.peek() != Some(b':') {
                 return self.fail("expected a colon");
             }
@@ -193,42 +240,51 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes any value, checks its grammar and depth, and returns its span.
+    #[inline]
     pub fn value(&mut self) -> Result<Span> {
-        let scalar = |s: &mut Self| -> Result<Option<Span>> {
-            Ok(Some(match s.peek() {
-                Some(b'{' | b'[') => return Ok(None),
-                Some(b'"') => s.string()?.0,
-                Some(b'-' | b'0'..=b'9') => s.number()?,
-                Some(b't') => s.literal("true")?,
-                Some(b'f') => s.literal("false")?,
-                Some(b'n') => s.literal("null")?,
-                _ => return s.fail("expected a value"),
-            }))
-        };
-        if let Some(span) = scalar(self)? {
-            return Ok(span);
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'{' | b'[') => self.container(),
+            _ => self.unquoted(),
         }
-        // Containers without recursion: bit n of `objects` tells what is open at depth n.
+    }
+
+    /// Consumes a number or a literal.
+    fn unquoted(&mut self) -> Result<Span> {
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal("true"),
+            Some(b'f') => self.literal("false"),
+            Some(b'n') => self.literal("null"),
+            _ => self.fail("expected a value"),
+        }
+    }
+
+    /// Consumes an object or an array without recursion: bit n of `objects` tells what is open at depth n.
+    fn container(&mut self) -> Result<Span> {
         let (start, base) = (self.at, self.depth);
         let mut objects = 0_u128;
         loop {
             // At a value.
-            if scalar(self)?.is_none() {
-                let object = self.text.as_bytes()[self.at] == b'{';
-                self.at += 1;
-                self.deeper()?;
-                let bit = 1_u128 << (self.depth - base);
-                objects = if object { objects | bit } else { objects & !bit };
-                let closer = if object { b'}' } else { b']' };
-                if self.peek() == Some(closer) {
+            match self.peek() {
+                Some(b'"') => drop(self.string()?),
+                Some(bracket @ (b'{' | b'[')) => {
+                    let object = bracket == b'{';
+                    self.at += 1;
+                    self.deeper()?;
+                    let bit = 1_u128 << (self.depth - base);
+                    objects = if object { objects | bit } else { objects & !bit };
+                    let closer = if object { b'}' } else { b']' };
+                    if self.peek() != Some(closer) {
+                        if object {
+                            self.name()?;
+                        }
+                        continue;
+                    }
                     self.at += 1;
                     self.depth -= 1;
-                } else {
-                    if object {
-                        self.name()?;
-                    }
-                    continue;
                 }
+                _ => drop(self.unquoted()?),
             }
             // After a value: close what ends here, then stand at the next value.
             loop {
@@ -303,37 +359,33 @@ impl<'a> Scanner<'a> {
         bytes.get(self.at).copied()
     }
 
-    /// Consumes a string, quotes included; also tells whether it holds escapes.
-    fn string(&mut self) -> Result<(Span, bool)> {
+    /// Consumes a string, quotes included.
+    #[inline]
+    fn string(&mut self) -> Result<Span> {
+        let start = self.at;
+        match short_string(self.text.as_bytes(), start + 1) {
+            Some(past) => {
+                (self.at, self.escaped) = (past, false);
+                Ok(self.span(start))
+            }
+            None => self.long_string(),
+        }
+    }
+
+    fn long_string(&mut self) -> Result<Span> {
         let bytes = self.text.as_bytes();
         let start = self.at;
-        let mut escaped = false;
         self.at += 1;
-        // Most strings are short, and their end is found by words.
-        while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk())
-            && self.at - start < SHORT
-        {
-            let found = special_bytes(u64::from_le_bytes(*word));
-            if found == 0 {
-                self.at += word.len();
-                continue;
-            }
-            self.at += found.trailing_zeros() as usize / 8;
-            if bytes[self.at] == b'"' {
-                self.at += 1;
-                return Ok((self.span(start), false));
-            }
-            break;
-        }
+        self.escaped = false;
         loop {
             self.at += plain_prefix(&bytes[self.at..]);
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok((self.span(start), escaped));
+                    return Ok(self.span(start));
                 }
                 Some(b'\\') => {
-                    escaped = true;
+                    self.escaped = true;
                     self.escape()?;
                 }
                 Some(_) => return self.fail("a control character in a string must be escaped"),
@@ -395,12 +447,15 @@ impl<'a> Scanner<'a> {
         Ok(self.span(start))
     }
 
+    /// From `start` to here. The text is shorter than 4 GiB.
+    #[inline]
     fn span(&self, start: usize) -> Span {
-        Span::new(start, self.at)
+        Span { start: start as u32, past: NonZeroU32::MIN.saturating_add(self.at as u32) }
     }
 
+    #[cold]
     fn fail<T>(&self, what: &'static str) -> Result<T> {
-        Err(ScanError { at: self.at, what })
+        Err(ScanError::new(self.at, what))
     }
 }
 
@@ -409,6 +464,29 @@ pub const TOO_DEEP: &str = "nested too deeply";
 
 /// Longer strings are looked at by blocks.
 const SHORT: usize = 32;
+
+/// Where a string ends whose content begins at `at`, past its quote, if it is short and holds nothing special: most are,
+/// and their end is found by words.
+#[inline]
+fn short_string(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut from = at;
+    while from - at < SHORT {
+        let rest = bytes.get(from..)?;
+        let word = match rest.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            // The last bytes of the text, then zeros.
+            None if rest.is_empty() => return None,
+            None => u64::from_le_bytes(*bytes.last_chunk()?) >> (64 - 8 * rest.len()),
+        };
+        let found = special_bytes(word);
+        if found != 0 {
+            let end = from + found.trailing_zeros() as usize / 8;
+            return (bytes.get(end) == Some(&b'"')).then_some(end + 1);
+        }
+        from += 8;
+    }
+    None
+}
 
 /// How many bytes from the start need no attention inside a string: none of `"`, `\` and the control characters.
 #[inline]
@@ -492,7 +570,11 @@ pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::
 /// is not a character.
 pub fn read_str(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    let is_escaped = match inner.len() {
+        0..SHORT => inner.bytes().any(|byte| byte == b'\\'),
+        _ => memchr::memchr(b'\\', inner.as_bytes()).is_some(),
+    };
+    if is_escaped { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// Appends `text` as a JSON string, quotes included. Runs that need no escape are copied whole.
@@ -608,7 +690,7 @@ mod tests {
                 assert_eq!(scan(&text, 10 * per).is_ok(), fits, "{open} x {n}");
             }
         }
-        assert_eq!(scan(&"[".repeat(1 << 20), 100).unwrap_err().what, TOO_DEEP);
+        assert_eq!(scan(&"[".repeat(1 << 20), 100).unwrap_err().what(), TOO_DEEP);
     }
 
     #[test]

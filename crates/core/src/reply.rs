@@ -410,12 +410,14 @@ impl ResultWriter {
     /// Begins a member: the name, which needs no escapes, to be followed by exactly one value.
     pub fn key(&mut self, name: &'static str) {
         debug_assert!(name.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\'), "{name} needs escapes");
-        if self.frame.len() > self.start + 1 {
-            self.push(b",");
+        if self.room(name.len() + 4) {
+            if self.frame.len() > self.start + 1 {
+                self.frame.push(b',');
+            }
+            self.frame.push(b'"');
+            self.frame.extend_from_slice(name.as_bytes());
+            self.frame.extend_from_slice(b"\":");
         }
-        self.push(b"\"");
-        self.push(name.as_bytes());
-        self.push(b"\":");
     }
 
     /// Begins a member with any name, to be followed by exactly one value.

@@ -223,13 +223,14 @@ impl Subscription {
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<ServerChange>> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        for (bit, change) in
-            [(TOOLS, ServerChange::Tools), (PROMPTS, ServerChange::Prompts), (RESOURCES, ServerChange::Resources)]
-        {
-            if inner.pending & bit != 0 {
-                inner.pending &= !bit;
-                return Poll::Ready(Some(change));
-            }
+        if inner.pending != 0 {
+            let bit = 1 << inner.pending.trailing_zeros();
+            inner.pending &= !bit;
+            return Poll::Ready(Some(match bit {
+                TOOLS => ServerChange::Tools,
+                PROMPTS => ServerChange::Prompts,
+                _ => ServerChange::Resources,
+            }));
         }
         if let Some(uri) = inner.updated.pop_front() {
             return Poll::Ready(Some(ServerChange::Updated(uri)));

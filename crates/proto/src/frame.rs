@@ -47,32 +47,33 @@ impl From<Reply> for Unreadable {
 ///
 /// # Errors
 /// If it is neither a message nor a batch.
+#[inline]
 pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Unreadable> {
     let frame = utf8(frame)?;
-    let text: &str = &frame;
-    match Scanner::new(text, limits.messages.depth_max).peek() {
-        Some(b'[') => {
-            let mut parts = Vec::new();
-            let mut s = Scanner::new(text, limits.messages.depth_max);
-            let scanned = s
-                .array(&mut |s| {
-                    let span = s.value()?;
-                    if parts.len() == limits.messages.per_batch_max {
-                        return Err(ScanError { at: span.start(), what: "too many messages in the batch" });
-                    }
-                    parts.push(frame.as_bytes().slice(span.range()));
-                    Ok(())
-                })
-                .and_then(|_| s.end());
-            match scanned {
-                Err(e) => Err(refuse(None, e).into()),
-                Ok(()) if parts.is_empty() => {
-                    Err(Reply::error(None, code::INVALID_REQUEST, "the batch is empty", None).into())
-                }
-                Ok(()) => Ok(Frame::Batch(parts)),
-            }
-        }
+    match Scanner::new(&frame, limits.messages.depth_max).peek() {
+        Some(b'[') => batch(&frame, limits).map(Frame::Batch),
         _ => one(frame, limits).map(Frame::One),
+    }
+}
+
+#[cold]
+fn batch(frame: &ByteString, limits: &Limits) -> Result<Vec<Bytes>, Unreadable> {
+    let mut parts = Vec::new();
+    let mut s = Scanner::new(frame, limits.messages.depth_max);
+    let scanned = s
+        .array(&mut |s| {
+            let span = s.value()?;
+            if parts.len() == limits.messages.per_batch_max {
+                return Err(ScanError::new(span.start(), "too many messages in the batch"));
+            }
+            parts.push(frame.as_bytes().slice(span.range()));
+            Ok(())
+        })
+        .and_then(|_| s.end());
+    match scanned {
+        Err(e) => Err(refuse(None, e).into()),
+        Ok(()) if parts.is_empty() => Err(Reply::error(None, code::INVALID_REQUEST, "the batch is empty", None).into()),
+        Ok(()) => Ok(parts),
     }
 }
 
@@ -91,12 +92,12 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Unreadable> {
     if s.peek() != Some(b'{') {
         let scanned = s.value().and_then(|_| s.end());
         let code = if scanned.is_ok() { code::INVALID_REQUEST } else { code::PARSE_ERROR };
-        let why = scanned
-            .err()
-            .map_or("a message is a JSON object".to_owned(), |e| format!("invalid JSON at byte {}: {}", e.at, e.what));
+        let why = scanned.err().map_or("a message is a JSON object".to_owned(), |e| {
+            format!("invalid JSON at byte {}: {}", e.at(), e.what())
+        });
         return Err(Reply::error(None, code, &why, None).into());
     }
-    let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
+    let scanned = s.object(&mut |s, key| env.member(s, &key.bytes())).and_then(|_| s.end());
     let id = env
         .id
         .and_then(|span| Id::from_json(span.of(text)))
@@ -130,7 +131,7 @@ pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) 
         return Err("longer than 4 GiB".to_owned());
     }
     let frame = ByteString::try_from(frame).map_err(|_| "not UTF-8 text".to_owned())?;
-    let at = |e: ScanError| format!("invalid JSON at byte {}: {}", e.at, e.what);
+    let at = |e: ScanError| format!("invalid JSON at byte {}: {}", e.at(), e.what());
     let mut s = Scanner::new(&frame, limits.messages.depth_max);
     if s.peek() != Some(b'[') {
         return heard(frame, limits).map(each);
@@ -139,7 +140,7 @@ pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) 
     s.array(&mut |s| {
         let span = s.value()?;
         if parts.len() == limits.messages.per_batch_max {
-            return Err(ScanError { at: span.start(), what: "too many messages in the batch" });
+            return Err(ScanError::new(span.start(), "too many messages in the batch"));
         }
         parts.push(span);
         Ok(())
@@ -162,9 +163,9 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     if s.peek() != Some(b'{') {
         return Err("not a JSON object".to_owned());
     }
-    s.object(&mut |s, key| env.member(s, &key.name()))
+    s.object(&mut |s, key| env.member(s, &key.bytes()))
         .and_then(|_| s.end())
-        .map_err(|e| format!("invalid JSON at byte {}: {}", e.at, e.what))?;
+        .map_err(|e| format!("invalid JSON at byte {}: {}", e.at(), e.what()))?;
     let id = env.id.map(|span| span.of(text)).filter(|id| *id != "null");
     let id = id
         .map(|id| Id::from_json(id).or_else(|| whole(id)))
@@ -209,9 +210,9 @@ fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
 }
 
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
-    let known = [DUPLICATE, linchpin_core::json::TOO_DEEP].contains(&e.what) || e.what.starts_with("too many");
+    let known = [DUPLICATE, linchpin_core::json::TOO_DEEP].contains(&e.what()) || e.what().starts_with("too many");
     let code = if known { code::INVALID_REQUEST } else { code::PARSE_ERROR };
-    Reply::error(id, code, &format!("invalid message at byte {}: {}", e.at, e.what), None)
+    Reply::error(id, code, &format!("invalid message at byte {}: {}", e.at(), e.what()), None)
 }
 
 const DUPLICATE: &str = "duplicate key";
@@ -231,15 +232,15 @@ struct Envelope {
 }
 
 impl Envelope {
-    fn member(&mut self, s: &mut Scanner<'_>, name: &str) -> Result<(), ScanError> {
+    fn member(&mut self, s: &mut Scanner<'_>, name: &[u8]) -> Result<(), ScanError> {
         let slot = match name {
-            "jsonrpc" => &mut self.jsonrpc,
-            "id" => &mut self.id,
-            "method" => &mut self.method,
-            "result" if self.lenient => return self.result(s),
-            "result" => &mut self.result,
-            "error" => &mut self.error,
-            "params" => return self.params(s),
+            b"jsonrpc" => &mut self.jsonrpc,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"result" if self.lenient => return self.result(s),
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            b"params" => return self.params(s),
             _ => return s.value().map(drop),
         };
         if self.lenient {
@@ -250,25 +251,25 @@ impl Envelope {
 
     fn params(&mut self, s: &mut Scanner<'_>) -> Result<(), ScanError> {
         if self.params.all.is_some() && !self.lenient {
-            return s.value().and_then(|v| Err(ScanError { at: v.start(), what: DUPLICATE }));
+            return s.value().and_then(|v| Err(ScanError::new(v.start(), DUPLICATE)));
         }
-        let mut found = Params::default();
-        let lenient = self.lenient;
+        self.params = Params::default();
+        let (found, lenient) = (&mut self.params, self.lenient);
         let all = if s.peek() == Some(b'{') {
             s.object(&mut |s, key| {
-                let slot = match &*key.name() {
-                    "name" => &mut found.name,
-                    "arguments" => &mut found.arguments,
-                    "_meta" => return meta(&mut found, s, lenient),
-                    "uri" => &mut found.uri,
-                    "cursor" => &mut found.cursor,
-                    "inputResponses" => &mut found.input_responses,
-                    "requestState" => &mut found.request_state,
-                    "task" => &mut found.task,
-                    "taskId" => &mut found.task_id,
+                let slot = match &*key.bytes() {
+                    b"name" => &mut found.name,
+                    b"arguments" => &mut found.arguments,
+                    b"_meta" => return meta(found, s, lenient),
+                    b"uri" => &mut found.uri,
+                    b"cursor" => &mut found.cursor,
+                    b"inputResponses" => &mut found.input_responses,
+                    b"requestState" => &mut found.request_state,
+                    b"task" => &mut found.task,
+                    b"taskId" => &mut found.task_id,
                     // Of notifications, which get no error.
-                    "requestId" => return s.value().map(|value| found.request_id = Some(value)),
-                    "progressToken" => return s.value().map(|value| found.progress_token = Some(value)),
+                    b"requestId" => return s.value().map(|value| found.request_id = Some(value)),
+                    b"progressToken" => return s.value().map(|value| found.progress_token = Some(value)),
                     _ => return s.value().map(drop),
                 };
                 if lenient {
@@ -280,7 +281,6 @@ impl Envelope {
             s.value()?
         };
         found.all = Some(all);
-        self.params = found;
         Ok(())
     }
 
@@ -344,19 +344,19 @@ fn meta(found: &mut Params, s: &mut Scanner<'_>, lenient: bool) -> Result<(), Sc
     }
     let claims = &mut found.claims;
     let all = s.object(&mut |s, key| {
-        let slot = match &*key.name() {
-            "io.modelcontextprotocol/protocolVersion" => &mut claims.version,
-            "io.modelcontextprotocol/clientCapabilities" => &mut claims.capabilities,
-            "io.modelcontextprotocol/clientInfo" => &mut claims.info,
-            "io.modelcontextprotocol/logLevel" => &mut claims.log,
-            "progressToken" => &mut claims.progress_token,
-            "io.modelcontextprotocol/subscriptionId" => {
+        let slot = match &*key.bytes() {
+            b"io.modelcontextprotocol/protocolVersion" => &mut claims.version,
+            b"io.modelcontextprotocol/clientCapabilities" => &mut claims.capabilities,
+            b"io.modelcontextprotocol/clientInfo" => &mut claims.info,
+            b"io.modelcontextprotocol/logLevel" => &mut claims.log,
+            b"progressToken" => &mut claims.progress_token,
+            b"io.modelcontextprotocol/subscriptionId" => {
                 return s.value().map(|value| claims.subscription = Some(value));
             }
-            "io.modelcontextprotocol/related-task" => &mut claims.related_task,
-            "traceparent" => &mut claims.traceparent,
-            "tracestate" => &mut claims.tracestate,
-            "baggage" => &mut claims.baggage,
+            b"io.modelcontextprotocol/related-task" => &mut claims.related_task,
+            b"traceparent" => &mut claims.traceparent,
+            b"tracestate" => &mut claims.tracestate,
+            b"baggage" => &mut claims.baggage,
             _ => return s.value().map(drop),
         };
         if lenient {
@@ -372,6 +372,6 @@ fn fill(slot: &mut Option<Span>, s: &mut Scanner<'_>) -> Result<(), ScanError> {
     let span = s.value()?;
     match slot.replace(span) {
         None => Ok(()),
-        Some(_) => Err(ScanError { at: span.start(), what: DUPLICATE }),
+        Some(_) => Err(ScanError::new(span.start(), DUPLICATE)),
     }
 }

@@ -10,6 +10,7 @@ use crate::validate::near_miss;
 use crate::viewer::{Audience, Predicate, Viewer};
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +55,8 @@ impl<T> Entry<T> {
 pub(crate) struct Snapshot<T> {
     /// In list order.
     pub(crate) entries: Vec<Arc<Entry<T>>>,
-    by_name: HashMap<Box<str>, Arc<Entry<T>>>,
+    // The server chose the names, so that no client can make them collide.
+    by_name: HashMap<Box<str>, Arc<Entry<T>>, RandomState>,
     /// Aliases that several items share, so that none of them is used.
     contested: HashMap<Box<str>, Vec<Arc<Entry<T>>>>,
     /// Disabled items that may be enabled for somebody.
@@ -232,7 +234,7 @@ impl<T: Item> Default for Registry<T> {
     fn default() -> Self {
         let empty = Snapshot {
             entries: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: HashMap::default(),
             contested: HashMap::new(),
             disabled: HashMap::new(),
             overrides: Arc::default(),
@@ -277,10 +279,10 @@ impl<T: Item> Registry<T> {
         }
         let entries: Vec<_> =
             working.entries.values().filter(|(_, enabled)| *enabled).map(|(entry, _)| entry.clone()).collect();
-        let mut by_name: HashMap<Box<str>, Arc<Entry<T>>> = HashMap::with_capacity(entries.len());
+        let mut by_name = HashMap::with_capacity_and_hasher(entries.len(), RandomState::default());
         let mut hidden: HashMap<Box<str>, Vec<Arc<Entry<T>>>> = HashMap::new();
         for entry in &entries {
-            by_name.insert(entry.item.key().into(), entry.clone());
+            by_name.insert(Box::from(entry.item.key()), entry.clone());
             for name in entry.item.hidden() {
                 let owners = hidden.entry(name.clone()).or_default();
                 if !owners.iter().any(|owner| Arc::ptr_eq(owner, entry)) {

@@ -100,13 +100,19 @@ impl RunningServer {
 
     /// Whether there are tools, resources, prompts.
     pub(crate) fn offered(&self) -> [bool; 3] {
-        let o = &self.registries;
-        let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
-        [
-            announced(0) || !o.tools.is_empty(),
-            announced(1) || !o.resources.is_empty(),
-            announced(2) || !o.prompts.is_empty(),
-        ]
+        [self.offers_tools(), self.offers_resources(), self.offers_prompts()]
+    }
+
+    pub(crate) fn offers_tools(&self) -> bool {
+        self.registries.announced[0].load(Ordering::Relaxed) || !self.registries.tools.is_empty()
+    }
+
+    pub(crate) fn offers_resources(&self) -> bool {
+        self.registries.announced[1].load(Ordering::Relaxed) || !self.registries.resources.is_empty()
+    }
+
+    pub(crate) fn offers_prompts(&self) -> bool {
+        self.registries.announced[2].load(Ordering::Relaxed) || !self.registries.prompts.is_empty()
     }
 
     /// Whether anything has a function that completes.

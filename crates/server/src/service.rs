@@ -230,7 +230,7 @@ impl RunningServer {
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
-        if !self.offered()[0] {
+        if !self.offers_tools() {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no tools");
         }
         let Some(name) = request.string(request.params.name) else {
@@ -288,7 +288,7 @@ impl RunningServer {
     }
 
     fn read(&self, request: Arc<Request>, context: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
-        if !self.offered()[1] {
+        if !self.offers_resources() {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no resources");
         }
         let Some(uri) = request.string(request.params.uri).map(|u| u.into_owned()) else {
@@ -325,7 +325,7 @@ impl RunningServer {
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
-        if !self.offered()[2] {
+        if !self.offers_prompts() {
             return fail(&request, code::METHOD_NOT_FOUND, "this server has no prompts");
         }
         let Some(name) = request.string(request.params.name) else {
@@ -357,7 +357,7 @@ impl RunningServer {
     /// `resources/list` with a refresh before the first page. Later pages use the same list.
     fn list_fresh(&self, request: Arc<Request>, context: Arc<RequestContext>, task: &mut Context<'_>) -> CallStart {
         let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
-        let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
+        let Some(core) = self.this.upgrade().filter(|_| !later && self.offers_resources()) else {
             return CallStart::Done(self.answer(&request, &context));
         };
         let this = core.clone();

@@ -78,7 +78,8 @@ where
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
-        match next(&mut lines, &mut waiting, peer.engine.session(), stop.as_mut()).await {
+        let idle = peer.engine.running() == 0 && waiting.is_empty();
+        match next(&mut lines, (!idle).then_some(&mut waiting), peer.engine.session(), stop.as_mut()).await {
             Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => in_task(|cx| peer.receive(frame, cx)).await,
             Input::Line(Ok(Line::TooLong(head))) => in_task(|cx| peer.too_long(&head, cx)).await,
             Input::Line(Ok(Line::LongEnd(tail))) => in_task(|cx| peer.long_end(&tail, cx)).await,
@@ -152,9 +153,10 @@ enum Waiting {
     Batch { said: Vec<u8>, ended: Vec<(Id, CallEvent)> },
 }
 
+/// The next event; of `waiting`, if calls run.
 async fn next<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
-    waiting: &mut mpsc::Receiver<Waiting>,
+    mut waiting: Option<&mut mpsc::Receiver<Waiting>>,
     session: Option<&Arc<Session>>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Input {
@@ -162,8 +164,17 @@ async fn next<R: AsyncRead + Unpin>(
         return Input::Line(Ok(line));
     }
     let mut line = std::pin::pin!(lines.next());
+    let mut is_woken = false;
     poll_fn(|cx| {
-        if let Poll::Ready(Some(out)) = waiting.poll_recv(cx) {
+        // Most often it is a line that wakes. The first poll lets the others go first, so that a flood of lines holds up nothing.
+        if std::mem::replace(&mut is_woken, true)
+            && let Poll::Ready(line) = line.as_mut().poll(cx)
+        {
+            return Poll::Ready(Input::Line(line));
+        }
+        if let Some(waiting) = &mut waiting
+            && let Poll::Ready(Some(out)) = waiting.poll_recv(cx)
+        {
             return Poll::Ready(Input::Waiting(out));
         }
         if let Some(feed) = session.and_then(|session| session.feed())
@@ -236,20 +247,23 @@ impl Peer {
     }
 
     fn receive(&mut self, frame: Bytes, cx: &mut Context<'_>) {
-        match frame::read(frame, self.service.limits()) {
-            Err(Unreadable { is_response: true, .. }) => {}
-            Err(Unreadable { reply, .. }) => self.reply(&reply),
-            Ok(Frame::One(message)) => {
-                let call = self.one(&message, cx);
-                self.out.append(&mut self.withdrawn);
-                if let Some((id, call)) = call {
-                    let sender = self.sender.clone();
-                    tokio::spawn(async move {
-                        let end = run(&id, call, &sender).await;
-                        let _ = sender.send(Waiting::Call(id, end)).await;
-                    });
-                }
+        // A message is large, and therefore not moved.
+        let read = frame::read(frame, self.service.limits());
+        if let Ok(Frame::One(message)) = &read {
+            let call = self.one(message, cx);
+            self.out.append(&mut self.withdrawn);
+            if let Some((id, call)) = call {
+                let sender = self.sender.clone();
+                tokio::spawn(async move {
+                    let end = run(&id, call, &sender).await;
+                    let _ = sender.send(Waiting::Call(id, end)).await;
+                });
             }
+            return;
+        }
+        match read {
+            Ok(Frame::One(_)) | Err(Unreadable { is_response: true, .. }) => {}
+            Err(Unreadable { reply, .. }) => self.reply(&reply),
             Ok(Frame::Batch(_)) if !self.engine.batches() => {
                 let why = "batches are not part of this protocol revision; send each message on its own line";
                 let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, why, None);

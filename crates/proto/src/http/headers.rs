@@ -199,7 +199,7 @@ pub fn check_params(params: &[HeaderParam], arguments: Option<&str>, headers: &H
     if scanner.peek() == Some(b'{') {
         let all: Vec<usize> = (0..params.len()).collect();
         mirrored(&mut scanner, params, &all, 0, &mut found)
-            .map_err(|e| format!("`arguments` cannot be compared with the headers: {}", e.what))?;
+            .map_err(|e| format!("`arguments` cannot be compared with the headers: {}", e.what()))?;
     }
     params
         .iter()
@@ -224,7 +224,7 @@ fn mirrored(
         let Some(first) = here.first() else { return s.value().map(drop) };
         // Parsers differ in which of two duplicate members counts, so duplicates are refused.
         if seen.contains(first) {
-            return s.value().and_then(|span| Err(ScanError { at: span.start(), what: "duplicate key" }));
+            return s.value().and_then(|span| Err(ScanError::new(span.start(), "duplicate key")));
         }
         seen.push(*first);
         match here.iter().find(|&&p| params[p].path.len() == depth + 1) {
