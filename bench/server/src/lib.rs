@@ -128,12 +128,13 @@ pub fn counted() -> Server {
         })
 }
 
-/// Serves over stdin and stdout until the client closes.
+/// Serves over stdin and stdout until the client closes, on one thread, as `linchpin serve` does.
 ///
 /// # Errors
 /// When the runtime cannot start, the server is put together wrongly or the pipe fails.
 pub fn run_stdio(server: Server) -> Result<()> {
-    Ok(runtime()?.block_on(server.serve(stdio().with_graceful_shutdown(shutdown_signal())))?)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(server.serve(stdio().with_graceful_shutdown(shutdown_signal())))?)
 }
 
 /// Serves Streamable HTTP on this port of 127.0.0.1 until the process is stopped.

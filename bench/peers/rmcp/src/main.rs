@@ -200,9 +200,19 @@ where
     axum::serve(listener, router).await.expect("serve");
 }
 
-#[tokio::main]
-async fn main() {
+/// Over HTTP what `#[tokio::main]` makes, and over stdio one thread, as the other stdio servers here.
+fn main() {
     let a: Vec<String> = std::env::args().collect();
+    let runtime = match a[1].as_str() {
+        "http" => tokio::runtime::Runtime::new(),
+        _ => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
+    };
+    runtime.expect("a runtime").block_on(run(a));
+}
+
+async fn run(a: Vec<String>) {
     if a[1] == "http" {
         let (port, mode, tools) = (
             a[2].parse().expect("port"),
