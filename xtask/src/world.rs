@@ -10,8 +10,17 @@ pub(crate) const WORLD: &[&str] = &["--workspace", "--locked", "--features", "li
 
 /// Builds the programs of the workspace, in the open: for subcommands that a user runs alone.
 pub(crate) fn programs(context: &Context) -> Result<()> {
+    build(context, &["--bins"])
+}
+
+/// Builds the programs and the examples.
+pub(crate) fn with_examples(context: &Context) -> Result<()> {
+    build(context, &["--bins", "--examples"])
+}
+
+fn build(context: &Context, what: &[&str]) -> Result<()> {
     let mut cargo = process::cargo();
-    cargo.arg("build").args(WORLD).arg("--bins").current_dir(&context.root);
+    cargo.arg("build").args(WORLD).args(what).current_dir(&context.root);
     if !cargo.status().context("cargo cannot be started")?.success() {
         bail!("the programs do not build");
     }

@@ -103,7 +103,13 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
 }
 
 /// A server that ends when it is dropped.
-struct Served(Child);
+pub(super) struct Served(Child);
+
+impl Served {
+    pub(super) fn spawn(mut command: Command) -> Result<Served> {
+        Ok(Served(command.spawn().context("cannot be started")?))
+    }
+}
 
 impl Drop for Served {
     fn drop(&mut self) {
@@ -128,12 +134,19 @@ fn forgotten(manifest: &str) -> Vec<String> {
     untested.filter(|name| !is_run(name)).collect()
 }
 
-fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
+/// Starts a server with its address as the last argument: it, and its URL.
+pub(super) fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
     let mut words = program.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words).arg("127.0.0.1:0").current_dir(&shell.home).stdin(Stdio::null()).stderr(Stdio::piped());
+    command
+        .args(words)
+        .arg("127.0.0.1:0")
+        .current_dir(&shell.home)
+        .env("PATH", &shell.path)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
     command.env("LINCHPIN_CLIENT_ID", "client").env("LINCHPIN_CLIENT_SECRET", "secret");
-    let mut served = Served(command.spawn().context("cannot be started")?);
+    let mut served = Served::spawn(command)?;
     let said = BufReader::new(served.0.stderr.take().context("no standard error")?).lines();
     for line in said {
         let line = line?;

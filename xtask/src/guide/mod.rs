@@ -4,16 +4,19 @@
 //! examples are started. That code compiles is the doc tests' affair, that links lead somewhere is tidy's.
 //!
 //! ```text
-//! mod ─► book, examples, picture, sessions ─► shell
+//! mod ─► book, picture, foreign ─► examples, sessions ─► shell
 //! ```
 
 mod book;
 mod examples;
+pub(crate) mod foreign;
 mod picture;
 mod sessions;
 mod shell;
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
 
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report};
@@ -29,7 +32,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     if flags.has("--html") {
         return Ok(book::html(context)?.print());
     }
-    world::programs(context)?;
+    world::with_examples(context)?;
     Ok(run(context, flags.has("--write"))?.print())
 }
 
@@ -48,9 +51,23 @@ fn run(context: &Context, write: bool) -> Result<Report> {
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let shell = Shell::new(context)?;
     sessions::check(context, &shell, write, &mut report)?;
+    foreign::check(context, &shell, &mut report)?;
     picture::check(context, &shell, write, &mut report)?;
     examples::check(context, &shell, &mut report)?;
     Ok(report)
+}
+
+/// README and the chapters of the guide, by path.
+fn documents(context: &Context) -> Result<BTreeMap<String, String>> {
+    let mut paths = vec!["README.md".to_owned()];
+    for entry in std::fs::read_dir(context.root.join(GUIDE)).context("cannot read the guide")? {
+        paths.push(format!("{GUIDE}{}", entry?.file_name().to_string_lossy()));
+    }
+    let read = |path: String| {
+        let text = std::fs::read_to_string(context.root.join(&path)).with_context(|| format!("cannot read {path}"))?;
+        Ok((path, text))
+    };
+    paths.into_iter().map(read).collect()
 }
 
 /// Notes the outcome of one check.

@@ -3,20 +3,13 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{GUIDE, Shell, note};
+use super::{Shell, documents, note};
 use crate::context::Context;
 use crate::markdown::{Block, blocks};
 use crate::report::Report;
 
 pub(super) fn check(context: &Context, shell: &Shell, write: bool, report: &mut Report) -> Result<()> {
-    let mut documents = vec!["README.md".to_owned()];
-    for entry in std::fs::read_dir(context.root.join(GUIDE)).context("cannot read the guide")? {
-        documents.push(format!("{GUIDE}{}", entry?.file_name().to_string_lossy()));
-    }
-    documents.sort();
-    for path in documents {
-        let place = context.root.join(&path);
-        let mut text = std::fs::read_to_string(&place).with_context(|| format!("cannot read {path}"))?;
+    for (path, mut text) in documents(context)? {
         for Block { line, language, code } in blocks(&text.clone()) {
             let place = format!("{path}:{line}");
             match language.as_str() {
@@ -40,7 +33,7 @@ pub(super) fn check(context: &Context, shell: &Shell, write: bool, report: &mut 
             }
         }
         if write {
-            std::fs::write(&place, text).with_context(|| format!("cannot write {path}"))?;
+            std::fs::write(context.root.join(&path), text).with_context(|| format!("cannot write {path}"))?;
         }
     }
     Ok(())
@@ -86,7 +79,7 @@ fn fits(written: &str, text: &str) -> bool {
 }
 
 /// The program's command lines in a block, each with `--help` at the end of its own words, where it is read last.
-fn command_lines(code: &str) -> Vec<String> {
+pub(super) fn command_lines(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in code.replace("\\\n", " ").lines() {
         let line = line.split("  #").next().unwrap_or_default().trim();

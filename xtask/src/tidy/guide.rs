@@ -1,14 +1,11 @@
 //! Rules about Markdown: links, and the guide of `docs/guide`.
 
 use super::{Finding, Tree};
-use crate::guide::GUIDE;
+use crate::guide::{GUIDE, foreign::LANGUAGES};
 use crate::markdown::{anchors, beside, blocks, links as links_of};
 
 /// Where the doc tests are that compile the guide's chapters.
 const COMPILED_BY: &str = "examples/lib.rs";
-
-/// Languages of blocks that are neither compiled nor run nor parsed: other people's.
-const FOREIGN: &[&str] = &["dockerfile", "ini", "nginx", "rs", "ts", "yaml"];
 
 /// Relative links that lead nowhere, in any document.
 pub(super) fn links(tree: &Tree<'_>) -> Vec<Finding> {
@@ -97,7 +94,8 @@ fn unchecked(language: &str, code: &str) -> Option<String> {
         "console" | "sh" => None,
         "json" => serde_json::from_str::<serde_json::Value>(code).err().and_then(|error| wrong(error.to_string())),
         "toml" => code.parse::<toml::Table>().err().and_then(|error| wrong(error.message().to_owned())),
-        language if FOREIGN.contains(&language) => None,
+        // Also the stage `guide`.
+        language if LANGUAGES.contains(&language) => None,
         language => Some(format!("nothing checks a block of `{language}`; see xtask/src/tidy/guide.rs")),
     }
 }

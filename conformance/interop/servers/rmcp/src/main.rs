@@ -4,6 +4,8 @@
 //! The same offer as `ts.mjs` and `py.py`: what each tool does is in `../README.md`.
 
 mod extensions;
+#[allow(dead_code, reason = "the guide shows it; it need only compile")]
+mod hits;
 
 use extensions::Extensions;
 use rmcp::model::*;
