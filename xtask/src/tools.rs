@@ -51,6 +51,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         ("hypopg", hypopg),
         ("redis", redis::program(context)?.is_ok()),
         ("sqlite3", sqlite3(context)?),
+        ("nginx", nginx(context)?.is_some()),
         ("chromium", browser::installed(context)?),
         ("keyring", keyring::installed(&context.results("keyring")?)),
     ] {
@@ -62,6 +63,13 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 /// Whether the `sqlite3` shell is there, installed where possible.
 pub(crate) fn sqlite3(context: &Context) -> Result<bool> {
     Ok(process::exists("sqlite3", "--version") || debian(&["sqlite3"], &context.results("sqlite")?))
+}
+
+/// The web server, installed where possible.
+pub(crate) fn nginx(context: &Context) -> Result<Option<&'static str>> {
+    let there = || ["nginx", "/usr/sbin/nginx"].into_iter().find(|program| process::exists(program, "-v"));
+    let home = context.results("nginx")?;
+    Ok(there().or_else(|| debian(&["nginx-light"], &home).then(there).flatten()))
 }
 
 /// Subcommands of cargo, pinned.

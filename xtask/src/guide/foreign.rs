@@ -16,7 +16,7 @@ use super::{Shell, documents, note};
 use crate::context::Context;
 use crate::markdown::Block;
 use crate::report::Report;
-use crate::{process, tools};
+use crate::tools;
 
 /// What this module checks.
 pub(crate) const LANGUAGES: &[&str] = &["dockerfile", "ini", "nginx", "rs", "ts"];
@@ -95,10 +95,7 @@ fn typescript(context: &Context, shell: &Shell, code: &str) -> Result<Option<Str
 /// What is wrong when a call goes through nginx as the block configures it; `None` where there is no nginx.
 fn nginx(context: &Context, shell: &Shell, code: &str) -> Result<Option<Option<String>>> {
     let home = std::path::absolute(context.results("nginx")?)?;
-    let there = || ["nginx", "/usr/sbin/nginx"].into_iter().find(|program| process::exists(program, "-v"));
-    let Some(program) = there().or_else(|| tools::debian(&["nginx-light"], &home).then(there).flatten()) else {
-        return Ok(None);
-    };
+    let Some(program) = tools::nginx(context)? else { return Ok(None) };
     let (_served, url) = serve(shell, "linchpin serve everything --http")?;
     let upstream = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
