@@ -9,7 +9,7 @@ use crate::show::out::tell;
 use clap::{Args, ValueHint};
 use linchpin::Server;
 use linchpin::issuer::{Issuer, Workload};
-use linchpin::transport::{Admit, Bind as _, Gate, IntoService as _, Page, Refusal, Tls, http, shutdown_signal};
+use linchpin::transport::{Admit, Bind as _, Gate, IntoService as _, Page, Refusal, http, shutdown_signal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -197,10 +197,7 @@ pub(crate) fn run(args: &AuthServerArgs) -> Result<(), Failure> {
         log::audit(audit);
     }
     let issuer = args.issuer()?;
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Tls::from_files(certificate, key).map_err(Failure::new)?),
-        _ => None,
-    };
+    let tls = super::place::tls(args.tls_cert.as_deref(), args.tls_key.as_deref())?;
     let service = Server::new("authorization server", env!("CARGO_PKG_VERSION")).into_shared().map_err(Failure::new)?;
     let gate: Arc<dyn Gate> = Arc::new(PagesOnly(issuer));
     let mut place = http(args.http.as_str()).health().with_graceful_shutdown(shutdown_signal()).guard(gate);

@@ -11,7 +11,7 @@ use linchpin::middleware::Metrics;
 use linchpin::transport::{Http, HttpOptions, IntoService, Tls, http, shutdown_signal, stdio};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -210,8 +210,7 @@ impl PlaceArgs {
     }
 
     fn tls(&self) -> Result<Option<Tls>, Failure> {
-        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        Tls::from_files(certificate, key).map(Some).map_err(Failure::usage)
+        tls(self.tls_cert.as_deref(), self.tls_key.as_deref())
     }
 
     fn listen(&self, addr: &str, tls: Option<Tls>, card: &Card<'_>) -> Http {
@@ -354,6 +353,20 @@ pub(super) fn refused(addr: &str, e: &io::Error) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// The certificate and key of `--tls-cert` and `--tls-key`, if they are given.
+pub(super) fn tls(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Tls>, Failure> {
+    let (Some(certificate), Some(key)) = (certificate, key) else { return Ok(None) };
+    Tls::from_files(certificate, key).map(Some).map_err(|error| match certificate.exists() && key.exists() {
+        true => Failure::usage(error),
+        false => Failure::usage(error).hint(format!(
+            "to try it on this machine, `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext \
+             subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout {} -out {}` makes both",
+            key.display(),
+            certificate.display()
+        )),
+    })
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ fn mistakes_with_the_certificate_are_told_at_the_start() {
         let (code, out, err) = finished(command(program(), home.path()).args(SERVE).args(tls));
         assert_eq!((code, out.as_str()), (Some(status), ""), "{err}");
         assert!(err.starts_with("error: ") && err.contains(said), "{err}");
+        assert_eq!(err.contains("`openssl req -x509"), said.contains("cannot read"), "{err}");
     }
 }
 
