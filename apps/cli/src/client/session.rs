@@ -246,7 +246,10 @@ pub(crate) async fn connect(
                 failure = failure.hint(format!("{why}: `{what}`; logs belong on standard error"));
             }
             Err(if begun.elapsed().as_millis() >= open_ms {
-                failure.exit(Exit::Timeout).hint("increase --timeout")
+                failure.exit(Exit::Timeout).hint(match target.kind {
+                    Kind::Command(_) => "increase --timeout; if it serves HTTP, start it by itself and pass its URL",
+                    _ => "increase --timeout",
+                })
             } else {
                 failure
             })
