@@ -208,6 +208,8 @@ impl WebResponse {
     }
 }
 
+type Sending<'a> = Pin<Box<dyn Future<Output = Result<WebResponse, WebError>> + Send + 'a>>;
+
 impl Web {
     /// Creates a client with these options, without connecting.
     pub fn new(options: WebOptions) -> Web {
@@ -346,7 +348,20 @@ impl Web {
         Instant::now().checked_add(Duration::from_millis(most))
     }
 
-    async fn request_until(
+    /// Boxed here: as an `async fn` its code, and the HTTP client's below it, would be in each crate that sends.
+    #[inline(never)]
+    fn request_until<'a>(
+        &'a self,
+        method: Method,
+        address: &'a Address,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Option<Instant>,
+    ) -> Sending<'a> {
+        Box::pin(self.response(method, address, headers, body, deadline))
+    }
+
+    async fn response(
         &self,
         method: Method,
         address: &Address,

@@ -18,7 +18,6 @@ use linchpin_kit::{ErrorKind, Secret, ToolError, redact_urls};
 use serde_json::Value;
 use std::any::Any;
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -137,10 +136,10 @@ impl Rest {
     ///
     /// # Errors
     /// When the request is not allowed or invalid (then nothing was sent), or as the API and the network fail.
-    pub async fn send(&self, ask: Ask) -> Result<Reply, ToolError> {
-        // Boxed here, its code is there once, not once for each server.
-        let sent: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.retried(ask));
-        sent.await
+    // Boxed here and not in an `async fn`, its code is there once, not once for each server.
+    #[inline(never)]
+    pub fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Reply, ToolError>> {
+        Box::pin(self.retried(ask))
     }
 
     async fn retried(&self, ask: Ask) -> Result<Reply, ToolError> {
