@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::meta::{IntoMeta, Meta};
-use crate::read::{from_raw, null_is_default};
+use crate::read::{by_raw, from_raw, null_is_default};
 use crate::setters::setters;
 
 /// The author of a message, or the audience of a piece of content.
@@ -329,15 +329,20 @@ blocks! {
 
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let kind: Kind = from_raw(&raw)?;
-        ContentBlock::of_kind(&kind, &raw)?.ok_or_else(|| kind.unknown())
+        by_raw(deserializer, ContentBlock::of)
+    }
+}
+
+impl ContentBlock {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
+        let kind: Kind = from_raw(raw)?;
+        ContentBlock::of_kind(&kind, raw)?.ok_or_else(|| kind.unknown())
     }
 }
 
 impl ContentBlock {
     /// Reads a block whose `type` is known; `None` when no content has that type.
-    pub(crate) fn of_kind<E: Error>(kind: &Kind, raw: &RawValue) -> Result<Option<Self>, E> {
+    pub(crate) fn of_kind(kind: &Kind, raw: &RawValue) -> serde_json::Result<Option<Self>> {
         Ok(Some(match kind.name.as_str() {
             "text" => ContentBlock::Text(from_raw(raw)?),
             "image" => ContentBlock::Image(from_raw(raw)?),
@@ -358,10 +363,10 @@ pub(crate) struct Kind {
 
 impl Kind {
     /// The error for a `type` that no revision has; the peer's text is cut so that a message stays a message.
-    pub(crate) fn unknown<E: Error>(&self) -> E {
+    pub(crate) fn unknown(&self) -> serde_json::Error {
         const SHOWN_CHARS_MAX: usize = 40;
         let shown: String = self.name.chars().take(SHOWN_CHARS_MAX).collect();
-        E::custom(format_args!("unknown content type {shown:?}"))
+        serde_json::Error::custom(format_args!("unknown content type {shown:?}"))
     }
 }
 
@@ -689,6 +694,12 @@ impl ResourceContents {
 
 impl<'de> Deserialize<'de> for ResourceContents {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_raw(deserializer, ResourceContents::of)
+    }
+}
+
+impl ResourceContents {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Probe {
             #[serde(default)]
@@ -696,11 +707,10 @@ impl<'de> Deserialize<'de> for ResourceContents {
             #[serde(default)]
             blob: Option<IgnoredAny>,
         }
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        match from_raw(&raw)? {
-            Probe { text: Some(_), .. } => from_raw(&raw).map(ResourceContents::Text),
-            Probe { blob: Some(_), .. } => from_raw(&raw).map(ResourceContents::Blob),
-            Probe { .. } => Err(D::Error::custom("resource contents have neither text nor blob")),
+        match from_raw(raw)? {
+            Probe { text: Some(_), .. } => from_raw(raw).map(ResourceContents::Text),
+            Probe { blob: Some(_), .. } => from_raw(raw).map(ResourceContents::Blob),
+            Probe { .. } => Err(serde_json::Error::custom("resource contents have neither text nor blob")),
         }
     }
 }

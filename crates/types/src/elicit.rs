@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::meta::Meta;
-use crate::read::{eq_by_json, from_raw};
+use crate::read::{by_raw, eq_by_json, from_raw};
 use crate::setters::setters;
 
 mod form;
@@ -57,17 +57,22 @@ impl From<ElicitRequestURLParams> for ElicitRequestParams {
 
 impl<'de> Deserialize<'de> for ElicitRequestParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_raw(deserializer, ElicitRequestParams::of)
+    }
+}
+
+impl ElicitRequestParams {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Probe {
             #[serde(default)]
             mode: Option<String>,
         }
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let probe: Probe = from_raw(&raw)?;
+        let probe: Probe = from_raw(raw)?;
         match probe.mode.as_deref() {
-            None | Some("form") => from_raw(&raw).map(ElicitRequestParams::Form),
-            Some("url") => from_raw(&raw).map(ElicitRequestParams::Url),
-            Some(_) => Err(D::Error::custom("mode is neither form nor url")),
+            None | Some("form") => from_raw(raw).map(ElicitRequestParams::Form),
+            Some("url") => from_raw(raw).map(ElicitRequestParams::Url),
+            Some(_) => Err(serde_json::Error::custom("mode is neither form nor url")),
         }
     }
 }

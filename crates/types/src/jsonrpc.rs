@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
-use crate::read::{eq_by_json, from_raw};
+use crate::read::{by_raw, eq_by_json, from_raw};
 use crate::setters::setters;
 
 /// Names of methods and notifications.
@@ -344,6 +344,12 @@ pub enum JSONRPCMessage {
 
 impl<'de> Deserialize<'de> for JSONRPCMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_raw(deserializer, JSONRPCMessage::of)
+    }
+}
+
+impl JSONRPCMessage {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Probe {
             #[serde(default)]
@@ -355,14 +361,13 @@ impl<'de> Deserialize<'de> for JSONRPCMessage {
             #[serde(default)]
             error: Option<serde::de::IgnoredAny>,
         }
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let probe: Probe = from_raw(&raw)?;
+        let probe: Probe = from_raw(raw)?;
         match (probe.method, probe.id, probe.error, probe.result) {
-            (Some(_), Some(_), _, _) => from_raw(&raw).map(JSONRPCMessage::Request),
-            (Some(_), None, _, _) => from_raw(&raw).map(JSONRPCMessage::Notification),
-            (None, _, Some(_), _) => from_raw(&raw).map(JSONRPCMessage::Error),
-            (None, _, None, Some(_)) => from_raw(&raw).map(JSONRPCMessage::Result),
-            (None, _, None, None) => Err(D::Error::custom("message has none of method, result and error")),
+            (Some(_), Some(_), _, _) => from_raw(raw).map(JSONRPCMessage::Request),
+            (Some(_), None, _, _) => from_raw(raw).map(JSONRPCMessage::Notification),
+            (None, _, Some(_), _) => from_raw(raw).map(JSONRPCMessage::Error),
+            (None, _, None, Some(_)) => from_raw(raw).map(JSONRPCMessage::Result),
+            (None, _, None, None) => Err(serde_json::Error::custom("message has none of method, result and error")),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::elicit::{ElicitRequestParams, ElicitResult};
 use crate::jsonrpc::method;
 use crate::meta::Meta;
 use crate::page::ResultType;
-use crate::read::from_raw;
+use crate::read::{by_raw, from_raw};
 use crate::root::{ListRootsRequestParams, ListRootsResult};
 use crate::sample::{CreateMessageRequestParams, CreateMessageResult};
 use crate::setters::setters;
@@ -133,6 +133,12 @@ pub enum InputResponse {
 
 impl<'de> Deserialize<'de> for InputResponse {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_raw(deserializer, InputResponse::of)
+    }
+}
+
+impl InputResponse {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Probe {
             #[serde(default)]
@@ -140,11 +146,10 @@ impl<'de> Deserialize<'de> for InputResponse {
             #[serde(default)]
             roots: Option<serde::de::IgnoredAny>,
         }
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        match from_raw(&raw)? {
-            Probe { action: Some(_), .. } => from_raw(&raw).map(InputResponse::Elicit),
-            Probe { roots: Some(_), .. } => from_raw(&raw).map(InputResponse::ListRoots),
-            Probe { .. } => from_raw(&raw).map(InputResponse::CreateMessage),
+        match from_raw(raw)? {
+            Probe { action: Some(_), .. } => from_raw(raw).map(InputResponse::Elicit),
+            Probe { roots: Some(_), .. } => from_raw(raw).map(InputResponse::ListRoots),
+            Probe { .. } => from_raw(raw).map(InputResponse::CreateMessage),
         }
     }
 }

@@ -29,12 +29,16 @@ where
 }
 
 /// Reads a value of a known kind out of raw JSON, for unions whose kind has just been found out.
-pub(crate) fn from_raw<T, E>(raw: &RawValue) -> Result<T, E>
+pub(crate) fn from_raw<T: DeserializeOwned>(raw: &RawValue) -> serde_json::Result<T> {
+    serde_json::from_str(raw.get())
+}
+
+/// Reads a union by a function of its raw JSON, whose code is there once, not once for each deserializer.
+pub(crate) fn by_raw<'de, D, T>(deserializer: D, read: fn(&RawValue) -> serde_json::Result<T>) -> Result<T, D::Error>
 where
-    T: DeserializeOwned,
-    E: Error,
+    D: Deserializer<'de>,
 {
-    serde_json::from_str(raw.get()).map_err(E::custom)
+    read(&Box::<RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// Whether two values would be written as the same JSON.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::content::{AudioContent, ContentBlock, ImageContent, Kind, Role, TextContent};
 use crate::meta::Meta;
-use crate::read::{eq_by_json, from_raw, null_is_default, null_is_some};
+use crate::read::{by_raw, eq_by_json, from_raw, null_is_default, null_is_some};
 use crate::setters::setters;
 use crate::tool::Tool;
 
@@ -309,14 +309,19 @@ blocks! {
 
 impl<'de> Deserialize<'de> for SamplingMessageContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let kind: Kind = from_raw(&raw)?;
+        by_raw(deserializer, SamplingMessageContentBlock::of)
+    }
+}
+
+impl SamplingMessageContentBlock {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
+        let kind: Kind = from_raw(raw)?;
         Ok(match kind.name.as_str() {
-            "text" => SamplingMessageContentBlock::Text(from_raw(&raw)?),
-            "image" => SamplingMessageContentBlock::Image(from_raw(&raw)?),
-            "audio" => SamplingMessageContentBlock::Audio(from_raw(&raw)?),
-            "tool_use" => SamplingMessageContentBlock::ToolUse(from_raw(&raw)?),
-            "tool_result" => SamplingMessageContentBlock::ToolResult(from_raw(&raw)?),
+            "text" => SamplingMessageContentBlock::Text(from_raw(raw)?),
+            "image" => SamplingMessageContentBlock::Image(from_raw(raw)?),
+            "audio" => SamplingMessageContentBlock::Audio(from_raw(raw)?),
+            "tool_use" => SamplingMessageContentBlock::ToolUse(from_raw(raw)?),
+            "tool_result" => SamplingMessageContentBlock::ToolResult(from_raw(raw)?),
             _ => return Err(kind.unknown()),
         })
     }
@@ -561,10 +566,13 @@ fn write_blocks<S: Serializer>(blocks: &[SamplingMessageContentBlock], serialize
 }
 
 fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SamplingMessageContentBlock>, D::Error> {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    by_raw(deserializer, blocks_of)
+}
+
+fn blocks_of(raw: &RawValue) -> serde_json::Result<Vec<SamplingMessageContentBlock>> {
     match raw.get().as_bytes().first() {
-        Some(b'[') => from_raw(&raw),
-        Some(b'{') => from_raw(&raw).map(|block| vec![block]),
-        _ => Err(D::Error::custom("content is neither a block nor an array of blocks")),
+        Some(b'[') => from_raw(raw),
+        Some(b'{') => from_raw(raw).map(|block| vec![block]),
+        _ => Err(serde_json::Error::custom("content is neither a block nor an array of blocks")),
     }
 }

@@ -7,7 +7,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::read::{from_raw, null_is_default};
+use crate::read::{by_raw, from_raw, null_is_default};
 use crate::setters::setters;
 
 /// The schema of a form: an object schema whose properties are all primitive.
@@ -176,20 +176,27 @@ fields! {
 
 impl<'de> Deserialize<'de> for PrimitiveSchemaDefinition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let probe: FieldProbe = from_raw(&raw)?;
+        by_raw(deserializer, PrimitiveSchemaDefinition::of)
+    }
+}
+
+impl PrimitiveSchemaDefinition {
+    fn of(raw: &RawValue) -> serde_json::Result<Self> {
+        let probe: FieldProbe = from_raw(raw)?;
         match (probe.kind.as_str(), &probe) {
-            ("string", FieldProbe { one_of: Some(_), .. }) => from_raw(&raw).map(Self::TitledSingleSelectEnum),
-            ("string", FieldProbe { enum_names: Some(_), .. }) => from_raw(&raw).map(Self::LegacyTitledEnum),
-            ("string", FieldProbe { values: Some(_), .. }) => from_raw(&raw).map(Self::UntitledSingleSelectEnum),
-            ("string", _) => from_raw(&raw).map(Self::String),
-            ("number" | "integer", _) => from_raw(&raw).map(Self::Number),
-            ("boolean", _) => from_raw(&raw).map(Self::Boolean),
+            ("string", FieldProbe { one_of: Some(_), .. }) => from_raw(raw).map(Self::TitledSingleSelectEnum),
+            ("string", FieldProbe { enum_names: Some(_), .. }) => from_raw(raw).map(Self::LegacyTitledEnum),
+            ("string", FieldProbe { values: Some(_), .. }) => from_raw(raw).map(Self::UntitledSingleSelectEnum),
+            ("string", _) => from_raw(raw).map(Self::String),
+            ("number" | "integer", _) => from_raw(raw).map(Self::Number),
+            ("boolean", _) => from_raw(raw).map(Self::Boolean),
             ("array", FieldProbe { items: Some(ItemsProbe { any_of: Some(_) }), .. }) => {
-                from_raw(&raw).map(Self::TitledMultiSelectEnum)
+                from_raw(raw).map(Self::TitledMultiSelectEnum)
             }
-            ("array", _) => from_raw(&raw).map(Self::UntitledMultiSelectEnum),
-            _ => Err(D::Error::custom("type of a form field is none of string, number, integer, boolean and array")),
+            ("array", _) => from_raw(raw).map(Self::UntitledMultiSelectEnum),
+            _ => Err(serde_json::Error::custom(
+                "type of a form field is none of string, number, integer, boolean and array",
+            )),
         }
     }
 }
