@@ -93,11 +93,10 @@ impl Filesystem {
         F: FnOnce(&Inner) -> Result<T, ToolError> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(ToolError::new("The operation stopped unexpectedly.")
-                .hint("The result is unknown; check the file's state with get_file_info before trying again.")),
-        }
+        linchpin_kit::blocking(move || work(&inner)).await.unwrap_or_else(|| {
+            Err(ToolError::new("The operation stopped unexpectedly.")
+                .hint("The result is unknown; check the file's state with get_file_info before trying again."))
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
 //!   resolution;
 //! - [`json`]: the layout of JSON text, with its digits as they are;
+//! - [`blocking`]: work that blocks, beside the threads of the runtime;
 //! - [`near`]: the nearest name to an unknown one; [`new_file`]: a new file under a name of others;
 //! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed;
 //! - [`options!`], [`flag`], [`Options`]: the options of a configuration, each declared once for its variable, its flag
@@ -28,9 +29,10 @@
 // choice  paging  roots  vars
 // error  new_file
 // visible
-// cut  json  names  near  output_schema  provenance  redact
+// blocking  cut  json  names  near  output_schema  provenance  redact
 // ```
 
+mod blocking;
 mod budget;
 mod choice;
 #[cfg(feature = "cli")]
@@ -59,6 +61,7 @@ mod visible;
 #[cfg(feature = "cli")]
 pub use clap;
 
+pub use blocking::blocking;
 pub use budget::{Budget, Cursor, Page, json_len, page};
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, TEXT_BYTES_MAX, chars_from, clip};

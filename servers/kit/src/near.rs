@@ -5,6 +5,11 @@ use strsim::osa_distance;
 /// The nearest name, ignoring case, if one is similar enough; a transposition counts as one edit.
 #[must_use]
 pub fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest(word, names.into_iter().collect())
+}
+
+// One copy, not one for each iterator.
+fn nearest<'a>(word: &str, names: Vec<&'a str>) -> Option<&'a str> {
     let length = |name: &str| name.chars().count().max(word.chars().count());
     let lower = word.to_lowercase();
     let mut all: Vec<(usize, &str)> =

@@ -43,18 +43,23 @@ pub struct ToolSet<S> {
     names: Arc<Names>,
 }
 
+/// The enabled tools by their own names, and what the others are listed under. One copy for all states.
+fn chosen(service: &Service, choice: &ToolChoice) -> Result<(BTreeMap<&'static str, String>, Names), ToolError> {
+    let chosen: BTreeMap<_, _> = choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
+    let mut names = Names::default();
+    for (own, name) in &chosen {
+        names.add(own, name);
+    }
+    Ok((chosen, names))
+}
+
 impl<S: Send + Sync + 'static> ToolSet<S> {
     /// Starts the registration of this service; the server's state must already be set.
     ///
     /// # Errors
     /// As [`ToolChoice::choose`].
     pub fn open(server: Server<S>, service: &Service, choice: &ToolChoice) -> Result<Self, ToolError> {
-        let chosen: BTreeMap<_, _> =
-            choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
-        let mut names = Names::default();
-        for (own, name) in &chosen {
-            names.add(own, name);
-        }
+        let (chosen, names) = chosen(service, choice)?;
         Ok(Self { server, service: service.name, prefix: choice.prefix.clone(), chosen, names: names.into() })
     }
 

@@ -142,11 +142,10 @@ impl Memory {
         F: FnOnce(&Inner) -> Result<T, ToolError> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(ToolError::new("The operation stopped unexpectedly")
-                .hint("Check with open_nodes or memory_history whether the change was made before trying again.")),
-        }
+        linchpin_kit::blocking(move || work(&inner)).await.unwrap_or_else(|| {
+            Err(ToolError::new("The operation stopped unexpectedly")
+                .hint("Check with open_nodes or memory_history whether the change was made before trying again."))
+        })
     }
 
     /// From now on, notifies this server's subscribers of changes.
