@@ -216,7 +216,10 @@ const RUST_FORMATS: &[&str] = &[
 
 /// The schema of arguments: an object, whatever the schema of `T` is.
 pub(crate) fn arguments<T: JsonSchema>() -> Value {
-    let mut schema = of::<T>();
+    object(of::<T>())
+}
+
+fn object(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         if !object.contains_key("type") && !object.contains_key("$ref") {
             object.insert("type".into(), "object".into());

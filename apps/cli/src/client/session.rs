@@ -140,6 +140,8 @@ pub(crate) fn run_tapped(
     further: impl FnOnce(Client) -> Client,
     work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    // Boxed: what connects is there once, not once for each command.
+    let further: Further<'_> = Box::new(further);
     block_on(async {
         let session = connect(talk, target, taps, further).await?;
         let done = work(&session).await;
@@ -194,12 +196,15 @@ pub(crate) fn with_book(client: Client) -> Client {
     }
 }
 
+/// Additional client setup.
+pub(crate) type Further<'a> = Box<dyn FnOnce(Client) -> Client + 'a>;
+
 /// Connects to a target.
 pub(crate) async fn connect(
     talk: &TalkArgs,
     target: Target,
     mut taps: Vec<Box<dyn Tap>>,
-    further: impl FnOnce(Client) -> Client,
+    further: Further<'_>,
 ) -> Result<Session, Failure> {
     let mut client = Client::new("linchpin", env!("CARGO_PKG_VERSION"));
     if let Some(revisions) = talk.revisions()? {

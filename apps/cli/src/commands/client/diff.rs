@@ -73,7 +73,7 @@ async fn picture(talk: &TalkArgs, target: Target) -> Result<Picture, Failure> {
     // A transcript is not recorded again.
     let record = talk.record.clone().filter(|_| target.kind != Kind::Transcript);
     let talk = &TalkArgs { record, ..talk.clone() };
-    let session = session::connect(talk, target, Vec::new(), |client| client).await?;
+    let session = session::connect(talk, target, Vec::new(), Box::new(|client| client)).await?;
     let picture = busy(&format!("listing what {} has", session.target), Picture::of(&session)).await;
     session.connection.close().await;
     picture
