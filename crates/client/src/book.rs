@@ -5,6 +5,7 @@
 use crate::Result;
 use crate::error::{Error, ErrorKind};
 use crate::lock::lock;
+use linchpin_core::service::boxed;
 use linchpin_types::task::Task;
 use serde::{Deserialize, Serialize};
 use std::collections::hash_map::RandomState;
@@ -136,7 +137,7 @@ impl Book {
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (book, target, id) = (self.clone(), target.to_owned(), id.to_owned());
-            runtime.spawn(async move { book.remove(&target, &id).await });
+            runtime.spawn(boxed(async move { book.remove(&target, &id).await }));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::request_parts::RequestParts;
 use crate::result::{Decoded, RawCallToolResult};
 use crate::{Result, negotiate};
 use linchpin_core::Method;
+use linchpin_core::service::boxed;
 use linchpin_proto::message_writer::{Members, about};
 use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::complete::{CompleteArgument, CompleteContext, CompleteReference, CompleteResult};
@@ -60,7 +61,7 @@ impl Drop for Handle {
         let Some(live) = self.0.shut() else { return };
         // Close gracefully if a runtime is available; otherwise dropping the transport has to do.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { live.link.close().await });
+            runtime.spawn(boxed(async move { live.link.close().await }));
         }
     }
 }

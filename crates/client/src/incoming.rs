@@ -9,6 +9,7 @@ use crate::supervise;
 use linchpin_core::json::{Span, read_str};
 use linchpin_core::message::{Kind, Message, MethodName};
 use linchpin_core::method::Method;
+use linchpin_core::service::boxed;
 use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_proto::message_writer::{Writer, one_line};
 use linchpin_types::error::code;
@@ -80,7 +81,7 @@ impl Incoming {
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
         let asking = core.questions.ask(during);
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(boxed(async move {
             let answered = tokio::time::timeout(Duration::from_millis(limit), answers.answer(&server, question)).await;
             drop(asking);
             let answered = answered.map(|answer| {
@@ -101,7 +102,7 @@ impl Incoming {
                 lock(&core.asking).remove(&done);
             }
             drop(permit);
-        });
+        }));
         lock(&core.asking).insert(key, task.abort_handle());
         // It finished already; the entry would leak.
         if task.is_finished() {

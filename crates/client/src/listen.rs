@@ -13,6 +13,7 @@ use crate::request_parts::{Options, RequestParts};
 use crate::response::Response;
 use crate::{Change, Result};
 use futures_core::Stream;
+use linchpin_core::service::boxed;
 use linchpin_proto::message_writer::Extras;
 use linchpin_types::subscribe::SubscriptionFilter;
 use std::pin::Pin;
@@ -145,7 +146,7 @@ pub(crate) fn lists_for_handler(core: &Arc<ConnectionState>, live: &ActiveTransp
 }
 
 fn start(core: &Arc<ConnectionState>, key: u64, listener: &Arc<Listener>) {
-    let task = tokio::spawn(keep(core.clone(), listener.clone()));
+    let task = tokio::spawn(boxed(keep(core.clone(), listener.clone())));
     lock(&core.listeners).runs(key, task.abort_handle());
 }
 
@@ -188,7 +189,7 @@ pub(crate) fn follow_tasks(core: &Arc<ConnectionState>) {
         return;
     }
     let core = Arc::downgrade(core);
-    tokio::spawn(async move {
+    tokio::spawn(boxed(async move {
         tokio::time::sleep(GATHER).await;
         let Some(core) = core.upgrade() else { return };
         core.feed.scheduled.store(false, Ordering::Release);
@@ -207,7 +208,7 @@ pub(crate) fn follow_tasks(core: &Arc<ConnectionState>) {
             start(&core, key, &listener);
             *stream = Some((key, tasks));
         }
-    });
+    }));
 }
 
 async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> Result<()> {

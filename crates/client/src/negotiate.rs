@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::server_requests::OWN;
 use crate::{Result, listen};
 use linchpin_core::message::Kind;
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, boxed};
 use linchpin_core::{
     Agreed, Answer, ClientLimits, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError,
 };
@@ -49,7 +49,7 @@ fn hear(core: &ConnectionState) {
         return;
     }
     let (events, server) = (core.events.clone(), core.server_name());
-    tokio::spawn(async move {
+    tokio::spawn(boxed(async move {
         while let Some(event) = events.next().await {
             // One panic must not silence what follows.
             let heard = catch_unwind(AssertUnwindSafe(|| match event {
@@ -61,7 +61,7 @@ fn hear(core: &ConnectionState) {
                 tracing::error!("a callback of the host panicked");
             }
         }
-    });
+    }));
 }
 
 /// A new transport, and what receives its other messages.

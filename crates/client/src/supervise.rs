@@ -9,6 +9,7 @@ use crate::lock::lock;
 use crate::request_parts::RequestParts;
 use crate::{Change, listen, negotiate};
 use linchpin_core::TransportError;
+use linchpin_core::service::boxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(60);
 pub(crate) fn watch(core: &Arc<ConnectionState>, generation: u64) {
     let Some(restart) = core.config.restart.clone() else { return };
     let core = Arc::downgrade(core);
-    tokio::spawn(async move { again(core, generation, restart).await });
+    tokio::spawn(boxed(async move { again(core, generation, restart).await }));
 }
 
 async fn again(core: Weak<ConnectionState>, generation: u64, restart: ReconnectPolicy) {
@@ -65,7 +66,7 @@ pub(crate) fn renew(core: &Arc<ConnectionState>, generation: u64) {
         false => policy.first_ms.saturating_mul(1 << sooner).min(policy.longest_ms),
     };
     let core = Arc::downgrade(core);
-    tokio::spawn(async move {
+    tokio::spawn(boxed(async move {
         loop {
             tokio::time::sleep(Duration::from_millis(jittered(pause))).await;
             let Some(core) = core.upgrade().filter(|core| core.hears()) else { return };
@@ -81,7 +82,7 @@ pub(crate) fn renew(core: &Arc<ConnectionState>, generation: u64) {
             }
             pause = pause.saturating_mul(2).max(policy.first_ms).min(policy.longest_ms);
         }
-    });
+    }));
 }
 
 /// Restores subscriptions and the log level at a reopened server, and reports everything as changed to the host.

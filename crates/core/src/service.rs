@@ -404,6 +404,13 @@ pub enum HeaderParamKind {
 /// A boxed future, as returned by object-safe traits.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Boxes a future for `tokio::spawn`, whose code for a task is there once for each output, and not once for each future.
+///
+/// Costs an allocation: not for what is spawned with every message.
+pub fn boxed<T>(future: impl Future<Output = T> + Send + 'static) -> BoxFuture<'static, T> {
+    Box::pin(future)
+}
+
 /// A transport that a service can be served on: a pipe, a socket, an address.
 ///
 /// ```

@@ -5,7 +5,7 @@ use crate::lock;
 use bytes::Bytes;
 use linchpin_client::raw::RawConnection;
 use linchpin_core::message::{Kind, Message, MethodName};
-use linchpin_core::service::{ServerRequest, ServerRequestError};
+use linchpin_core::service::{ServerRequest, ServerRequestError, boxed};
 use linchpin_core::subscription::ServerChange;
 use linchpin_core::{
     Answer, ChangeBus, ClientTransport, Features, Id, Inbox, Method, Outgoing, Session, TransportError,
@@ -316,7 +316,7 @@ impl Instance {
     pub(crate) fn close_later(self: Arc<Self>, why: &'static str) {
         let runtime = self.runtime.clone();
         let _ = self.lost.set(why.into());
-        runtime.spawn(async move { self.close(why).await });
+        runtime.spawn(boxed(async move { self.close(why).await }));
     }
 
     /// Begins a call. The id is its own until the result is dropped. `None` if the connection has been closed.
@@ -370,11 +370,11 @@ impl Instance {
     /// Sends a notification or an answer without waiting for it.
     pub(crate) fn send(&self, out: Outgoing) {
         let transport = self.raw().transport.clone();
-        self.runtime.spawn(async move {
+        self.runtime.spawn(boxed(async move {
             if let Err(why) = transport.notify(out).await {
                 tracing::debug!(%why, "a message did not reach the upstream");
             }
-        });
+        }));
     }
 
     /// Answers a request of the upstream.

@@ -7,7 +7,7 @@ use crate::lock;
 use crate::place::Core;
 use crate::subscribed::Subscribed;
 use linchpin_core::message::{Kind, Request};
-use linchpin_core::service::{BoxFuture, RequestContext};
+use linchpin_core::service::{BoxFuture, RequestContext, boxed};
 use linchpin_core::subscription::{Filter, Subscription};
 use linchpin_core::{
     Answer, ClientTransport, Features, Id, Method, Reply, Session, SubscriptionHandle, TransportError, render,
@@ -150,7 +150,7 @@ fn subscribed(core: &Arc<Core>, session: &Session) -> Option<Arc<Subscribed>> {
         let core = Arc::downgrade(core);
         Box::new(move |instance: Arc<Instance>, uri| {
             if let Some(core) = core.upgrade() {
-                instance.runtime().clone().spawn(async move { given_back(&core, &instance, &uri).await });
+                instance.runtime().clone().spawn(boxed(async move { given_back(&core, &instance, &uri).await }));
             }
         })
     })
@@ -181,7 +181,7 @@ pub(crate) fn hold(instance: &Arc<Instance>, session: &Arc<Session>) {
     if instance.held.begun.swap(true, Ordering::AcqRel) {
         return;
     }
-    tokio::spawn(keep_holding(Arc::downgrade(instance), Arc::downgrade(session)));
+    tokio::spawn(boxed(keep_holding(Arc::downgrade(instance), Arc::downgrade(session))));
 }
 
 async fn keep_holding(instance: Weak<Instance>, session: Weak<Session>) {
@@ -542,13 +542,13 @@ impl Drop for Watching {
         }
         let (core, instance, uris) = (self.core.clone(), self.instance.clone(), std::mem::take(&mut self.uris));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
+            runtime.spawn(boxed(async move {
                 for uri in uris {
                     if unwatch(&core, &instance, &uri).await.is_err() {
                         return;
                     }
                 }
-            });
+            }));
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::lease::Lease;
 use crate::lock;
 use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
+use linchpin_core::service::boxed;
 use linchpin_core::subscription::ServerChange;
 use linchpin_core::{Session, TransportError};
 use linchpin_proto::message_writer::{Extras, Writer};
@@ -95,14 +96,14 @@ impl Owner {
         if tells || session.is_some() {
             let opened = instance.clone();
             // In a task of its own: others use the connection too, whether or not this caller stays.
-            let prepared = tokio::spawn(async move {
+            let prepared = tokio::spawn(boxed(async move {
                 if tells {
                     tell(&opened).await;
                 }
                 if let Some(session) = session {
                     restore(&opened, &session, has_level).await;
                 }
-            });
+            }));
             // Who has waited for so long waits on within the time of the call.
             let _ = tokio::time::timeout(RESTORE, prepared).await;
         }
@@ -116,7 +117,7 @@ impl Owner {
         }
         let Some(instance) = self.current() else { return };
         if begins_to_tell(&instance) {
-            tokio::spawn(async move { tell(&instance).await });
+            tokio::spawn(boxed(async move { tell(&instance).await }));
         }
     }
 }
@@ -127,7 +128,7 @@ pub(crate) async fn open_for_calls(pool: &Arc<Pool>, who: &Who, has_begun: &Atom
     let lease = Lease::opened(pool, pool.open_for_call(who, has_begun).await?);
     let instance = lease.instance().clone();
     if begins_to_tell(&instance) {
-        let _ = tokio::time::timeout(RESTORE, tokio::spawn(async move { tell(&instance).await })).await;
+        let _ = tokio::time::timeout(RESTORE, tokio::spawn(boxed(async move { tell(&instance).await }))).await;
     }
     Ok(lease)
 }

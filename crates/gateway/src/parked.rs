@@ -11,7 +11,7 @@ use crate::url_elicitation;
 use bytes::Bytes;
 use linchpin_core::exact;
 use linchpin_core::message::Request;
-use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError};
+use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError, boxed};
 use linchpin_core::{ClientCaps, Features, Id, Reply, ReplyKind};
 use linchpin_proto::translate::ask;
 use linchpin_types::error::code;
@@ -454,13 +454,13 @@ fn expire(parked: &Arc<Parked>, parking: Arc<Parking>, turn: u64) {
         return;
     }
     let parked = parked.clone();
-    let expiry = tokio::spawn(async move {
+    let expiry = tokio::spawn(boxed(async move {
         tokio::time::sleep(PARK).await;
         if lock(&parked.inner).turn == turn {
             parking.forget(&parked);
             parked.end();
         }
-    });
+    }));
     if let Some(earlier) = inner.expiry.replace(expiry.abort_handle()) {
         earlier.abort();
     }

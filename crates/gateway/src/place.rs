@@ -11,7 +11,7 @@ use crate::pool::{Pool, Who};
 use crate::refusal::Refusal;
 use crate::tool_filter::ToolFilter;
 use linchpin_core::message::Request;
-use linchpin_core::service::RequestContext;
+use linchpin_core::service::{RequestContext, boxed};
 use linchpin_core::{Budget, Caller, ChangeBus, ClientCaps, Features, Method};
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
@@ -383,7 +383,7 @@ impl Core {
     fn open_lent(self: &Arc<Self>, key: Box<str>, who: Who) -> oneshot::Receiver<Result<Lent, Refusal>> {
         let (mut done, opened) = oneshot::channel();
         let core = self.clone();
-        tokio::spawn(async move {
+        tokio::spawn(boxed(async move {
             let has_begun = AtomicBool::new(false);
             let mut opening = pin!(open_for_calls(&core.pool, &who, &has_begun));
             let opened = tokio::select! {
@@ -398,7 +398,7 @@ impl Core {
                 opened = opening.as_mut() => opened,
             };
             let _ = done.send(opened.map(|lease| Lent { core: core.clone(), lease, key, is_used: false }));
-        });
+        }));
         opened
     }
 }
@@ -438,7 +438,7 @@ impl Core {
         // One more for this call, which takes what is ready or opens its own.
         let most = self.pool.options.warm.saturating_add(1);
         let core = Arc::downgrade(self);
-        tokio::spawn(async move {
+        tokio::spawn(boxed(async move {
             for _ in 0..most {
                 let Some(core) = core.upgrade() else { return };
                 let ready = {
@@ -459,7 +459,7 @@ impl Core {
             let mut lent = lock(&core.lent);
             lent.entry(key).or_default().filling = false;
             prune(&mut lent);
-        });
+        }));
     }
 }
 

@@ -7,6 +7,7 @@ use crate::parked::Parking;
 use crate::refusal::Refusal;
 use linchpin_client::raw::{RawConnection, RawOptions, jittered};
 use linchpin_client::{Error, ErrorKind};
+use linchpin_core::service::boxed;
 use linchpin_core::{Connector, Features, TransportError};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -314,7 +315,9 @@ impl Pool {
             if let Some((_, one)) = longest {
                 // In a task of its own: a connection that is closed half keeps its place.
                 let closing =
-                    tokio::spawn(async move { one.close_idle("its connection was needed by another client").await });
+                    tokio::spawn(boxed(
+                        async move { one.close_idle("its connection was needed by another client").await },
+                    ));
                 let _ = closing.await;
             }
             tokio::select! {
@@ -351,14 +354,14 @@ impl Pool {
         drop(all);
         if self.options.idle_stop_ms > 0 && !self.sweeping.swap(true, Ordering::AcqRel) {
             let tick = Duration::from_millis((self.options.idle_stop_ms / 4).clamp(10, 60_000));
-            tokio::spawn(sweep(Arc::downgrade(self), tick));
+            tokio::spawn(boxed(sweep(Arc::downgrade(self), tick)));
         }
         if self.options.memory_bytes_max > 0 {
-            tokio::spawn(watch_memory(Arc::downgrade(instance), self.options.memory_bytes_max));
+            tokio::spawn(boxed(watch_memory(Arc::downgrade(instance), self.options.memory_bytes_max)));
         }
         if self.options.quiet_ms_max > 0 {
             let quiet = Duration::from_millis(self.options.quiet_ms_max);
-            tokio::spawn(keep_alive(Arc::downgrade(instance), Arc::downgrade(self), quiet));
+            tokio::spawn(boxed(keep_alive(Arc::downgrade(instance), Arc::downgrade(self), quiet)));
         }
     }
 
@@ -375,7 +378,7 @@ impl Pool {
         let closing: Vec<_> = self
             .open_ones()
             .into_iter()
-            .map(|one| tokio::spawn(async move { one.close("the bridge is shutting down").await }))
+            .map(|one| tokio::spawn(boxed(async move { one.close("the bridge is shutting down").await })))
             .collect();
         for one in closing {
             let _ = one.await;

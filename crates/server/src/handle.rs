@@ -11,7 +11,7 @@ use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use crate::ui::{self, Shown};
 use crate::viewer::{Audience, Subscriber};
-use linchpin_core::service::ConfigError;
+use linchpin_core::service::{ConfigError, boxed};
 use linchpin_core::{ChangeBus, ChangeRelay, ServerChange};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ impl Registries {
             (Some(due), Ok(runtime)) => {
                 sent[kind].scheduled = true;
                 let registries = self.clone();
-                runtime.spawn(async move {
+                runtime.spawn(boxed(async move {
                     tokio::time::sleep_until(due).await;
                     let waiting = {
                         let mut sent = registries.sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl Registries {
                         std::mem::replace(&mut sent[kind], now).waiting
                     };
                     registries.publish_to(&KINDS[kind], &waiting);
-                });
+                }));
             }
             _ => {
                 let waiting = std::mem::take(&mut sent[kind].waiting);

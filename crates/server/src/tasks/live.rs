@@ -5,7 +5,7 @@ use crate::request_error::{RequestError, RequestErrorKind};
 use crate::tasks::link::RunningTask;
 use crate::tasks::record::{Kept, Record};
 use crate::tasks::storage::{Edit, Live, Stop, TaskError, ask_again, failed};
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, boxed};
 use linchpin_proto::task::{Change, Event, cut};
 use linchpin_store::{Append, Fence, Read};
 use serde::{Deserialize, Serialize};
@@ -320,13 +320,13 @@ impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         let Some(key) = self.key.take().filter(|_| self.live.stopped().is_none()) else { return };
         let (live, Ok(runtime)) = (self.live.clone(), tokio::runtime::Handle::try_current()) else { return };
-        runtime.spawn(async move {
+        runtime.spawn(boxed(async move {
             let mut edit =
                 |record: &mut Record| record.state.apply(&Event::Withdraw { key: &key }, live.storage.now_ms());
             if let Err(error) = live.change_as_runner(&mut edit).await {
                 tracing::debug!(%error, "could not withdraw an input request");
             }
-        });
+        }));
     }
 }
 
@@ -355,7 +355,7 @@ impl RunningTask for Handle {
             std::mem::replace(&mut inner.is_writing, true)
         });
         if !is_written {
-            tokio::spawn(self.0.clone().write_messages());
+            tokio::spawn(boxed(self.0.clone().write_messages()));
         }
     }
 

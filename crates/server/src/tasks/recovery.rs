@@ -14,7 +14,7 @@ use crate::tasks::owner::Owner;
 use crate::tasks::record::{Call, Kept, Record, Runner};
 use crate::tasks::runner;
 use crate::tasks::storage::{Live, PAUSE_MAX, PAUSE_MIN, Stop, Storage, TaskError, failed};
-use linchpin_core::service::RequestContext;
+use linchpin_core::service::{RequestContext, boxed};
 use linchpin_core::{ClientCaps, Features, Reply, Session};
 use linchpin_proto::task::{Change, EXPIRED, Event};
 use linchpin_proto::{engine, frame};
@@ -40,7 +40,7 @@ pub(crate) fn ensure(core: &RunningServer) {
     let storage = core.tasks();
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     if storage.outlives() && !storage.is_tended.swap(true, Ordering::AcqRel) {
-        runtime.spawn(tend(core.this.clone(), storage.clone()));
+        runtime.spawn(boxed(tend(core.this.clone(), storage.clone())));
     }
 }
 
@@ -182,7 +182,7 @@ async fn take_over(core: &Arc<RunningServer>, storage: &Arc<Storage>, node: &str
 pub(crate) fn resume(core: &Arc<RunningServer>, owner: &Owner, id: &str, found: Record) {
     let (core, storage) = (Arc::downgrade(core), core.tasks().clone());
     let (owner, id) = (owner.clone(), id.to_owned());
-    tokio::spawn(async move {
+    tokio::spawn(boxed(async move {
         let mut pause = PAUSE_MIN;
         while let Some(core) = core.upgrade().filter(|_| !storage.is_closing()) {
             // Where the store failed, it goes on by itself.
@@ -193,7 +193,7 @@ pub(crate) fn resume(core: &Arc<RunningServer>, owner: &Owner, id: &str, found: 
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
-    });
+    }));
 }
 
 /// Whether a task was run by a process, or was left for anybody.
@@ -256,7 +256,7 @@ async fn take(
         Ok(Some(held)) => taking.begin(core, storage, held, slot),
         Ok(None) => {}
         Err(_) => {
-            tokio::spawn(taking.again(Arc::downgrade(core), storage.clone(), slot));
+            tokio::spawn(boxed(taking.again(Arc::downgrade(core), storage.clone(), slot)));
             return Taken::Store;
         }
     }
@@ -316,7 +316,7 @@ impl Taking {
         let key = storage.key("task", &self.owner, id).into();
         let live = storage.run_here((id.as_str().into(), key), self.owner.clone(), self.runner.run, held, place, slot);
         tracing::info!(target: "linchpin::task", task = id, tool, "task started again");
-        tokio::spawn(start_or_fail(Arc::downgrade(core), live));
+        tokio::spawn(boxed(start_or_fail(Arc::downgrade(core), live)));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::target::CallStart as Started;
 use crate::tasks::methods::{Asks, Given};
 use crate::tasks::record::{Kept, Record};
 use crate::tasks::storage::{Storage, TaskError, failed};
-use linchpin_core::service::CallStart;
+use linchpin_core::service::{CallStart, boxed};
 use linchpin_core::{Reply, ReplyKind, ServerRequest, ServerRequestError};
 use linchpin_proto::task::{self, Change, End, Event, REASON_BYTES_MAX, Status, cut};
 use linchpin_types::error::code;
@@ -127,7 +127,7 @@ impl Drop for Claim {
         // Whoever else waits may ask it now.
         let (storage, id) = (self.storage.clone(), self.key.0.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { storage.store.topic().publish(&storage.topic(&id)).await });
+            runtime.spawn(boxed(async move { storage.store.topic().publish(&storage.topic(&id)).await }));
         }
     }
 }

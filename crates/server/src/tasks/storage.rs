@@ -14,6 +14,7 @@ use crate::tasks::owner::{self, Owner};
 use crate::tasks::record::{Call, INLINE_BYTES_MAX, Kept, Record, Runner};
 use bytes::Bytes;
 use linchpin_core::limits::TaskLimits;
+use linchpin_core::service::boxed;
 use linchpin_core::{Limits, ServerChange, Session, render};
 use linchpin_proto::task::{self, Change, End, Event, FETCH_MS_MIN, State};
 use linchpin_store::{Clock, Expect, Kv, Put, Rev, Store};
@@ -762,14 +763,14 @@ impl Live {
         self.leave();
         self.storage.capacity.forget(&self.owner, self.place);
         let live = self.clone();
-        tokio::spawn(async move {
+        tokio::spawn(boxed(async move {
             let last = tokio::time::Instant::now() + live.kept();
             let mut pause = PAUSE_MIN;
             while live.storage.delete(&live.owner, &live.id).await.is_err() && tokio::time::Instant::now() < last {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
-        });
+        }));
     }
 
     /// When it has to be over, by tokio's clock.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use in_flight::InFlight;
 use linchpin_core::Features;
 use linchpin_core::message::{Kind, Message};
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, boxed};
 use linchpin_core::{Answer, ClientTransport, ConnectOptions, Outgoing, Traffic, TransportError};
 use linchpin_proto::frame;
 use outbox::{End, Outbox};
@@ -95,8 +95,8 @@ impl PipeTransport {
             noise: Mutex::default(),
             ending: AtomicBool::new(false),
         });
-        let reader = tokio::spawn(read(shared.clone(), lines)).abort_handle();
-        let writer = tokio::spawn(write(shared.clone())).abort_handle();
+        let reader = tokio::spawn(boxed(read(shared.clone(), lines))).abort_handle();
+        let writer = tokio::spawn(boxed(write(shared.clone()))).abort_handle();
         PipeTransport { shared, reader, writer }
     }
 }

@@ -5,6 +5,7 @@ use super::head::{self, Heads};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use linchpin_core::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
+use linchpin_core::service::boxed;
 use linchpin_web::{Address, Web, WebBody, WebError, WebErrorKind, WebResponse};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -230,14 +231,14 @@ impl Endpoint {
         if body.is_over() {
             return;
         }
-        self.runtime.spawn(tokio::time::timeout(FINISH, async move {
+        self.runtime.spawn(boxed(tokio::time::timeout(FINISH, async move {
             let mut left = FINISH_BYTES;
             while let Ok(Some(more)) = body.chunk().await
                 && let Some(less) = left.checked_sub(more.len())
             {
                 left = less;
             }
-        }));
+        })));
     }
 }
 

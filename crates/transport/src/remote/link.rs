@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use linchpin_core::Features;
 use linchpin_core::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
 use linchpin_core::message::Message;
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, boxed};
 use linchpin_web::WebResponse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,10 +85,10 @@ impl ClientTransport for Streamable {
             telling.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        self.shared.place.runtime.spawn(async move {
+        self.shared.place.runtime.spawn(boxed(async move {
             let _ = tokio::time::timeout(TELL_LATER, shared.notify(&out)).await;
             telling.fetch_sub(1, Ordering::Relaxed);
-        });
+        }));
     }
 
     fn may_stay_silent(&self) -> bool {
@@ -115,7 +115,7 @@ impl ClientTransport for Streamable {
         // A new session has another stream.
         let listens = features.has_sessions && !self.shared.is_closed();
         self.shared.listening.send_replace(!listens);
-        let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
+        let task = listens.then(|| self.shared.place.runtime.spawn(boxed(listen(self.shared.clone()))).abort_handle());
         let before = std::mem::replace(&mut *self.listening(), task);
         if let Some(before) = before {
             before.abort();

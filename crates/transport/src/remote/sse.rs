@@ -9,7 +9,7 @@ use http::Method;
 use linchpin_core::Features;
 use linchpin_core::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
 use linchpin_core::message::{Kind, Message};
-use linchpin_core::service::BoxFuture;
+use linchpin_core::service::{BoxFuture, boxed};
 use linchpin_web::{WebBody, WebResponse};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportErro
         }
     };
     let shared = Arc::new(Shared { place, endpoint, waiting: Mutex::default() });
-    let reading = shared.place.runtime.spawn(read(shared.clone(), answer.body, stream)).abort_handle();
+    let reading = shared.place.runtime.spawn(boxed(read(shared.clone(), answer.body, stream))).abort_handle();
     Ok(Arc::new(Sse { shared, reading, telling: Arc::default() }))
 }
 
@@ -236,10 +236,10 @@ impl ClientTransport for Sse {
             telling.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        self.shared.place.runtime.spawn(async move {
+        self.shared.place.runtime.spawn(boxed(async move {
             let _ = tokio::time::timeout(TELL_LATER, shared.notify(&out)).await;
             telling.fetch_sub(1, Ordering::Relaxed);
-        });
+        }));
     }
 
     fn may_stay_silent(&self) -> bool {
