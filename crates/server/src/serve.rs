@@ -1,7 +1,7 @@
 //! From a built server to one that runs, and can be changed then.
 
 use crate::custom_method;
-use crate::handle::{Handle, Prompts, Resources, Tools};
+use crate::handle::{Handle, Prompts, Registries, Resources, Tools};
 use crate::running_server::RunningServer;
 use crate::seal::{Keyring, SealKey};
 use crate::serve_error::ServeError;
@@ -75,103 +75,105 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     fn freeze(self) -> Result<Arc<dyn Service>, ConfigError> {
-        let Settings {
-            info,
-            instructions,
-            mut extensions,
-            limits,
-            layers,
-            request_layers,
-            refreshers,
-            shutdown_hooks,
-            observers,
-            relay,
-            list_cache,
-            identify,
-            methods,
-            hooks,
-            low_level,
-            keys,
-            mut problems,
-            #[cfg(feature = "tasks")]
-            tasks,
-        } = *self.settings;
-        for (identifier, settings) in &extensions {
-            if !custom_method::identifier_ok(identifier) || !settings.is_object() {
-                problems.push(format!(
-                    "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
-                ));
-            }
-        }
-        problems.extend(self.registries.missing_pages());
-        if self.registries.tools.snapshot().with_pages {
-            extensions.entry(extension::UI.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-        }
-        if !problems.is_empty() {
-            return Err(problems.into_iter().collect());
-        }
-        let stamped = Features::all().find(|features| features.server_info_in_results);
-        let card = stamped.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
-        let server_info =
-            if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
-        let mut keys = keys.into_iter().map(SealKey::from_bytes);
-        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(random())));
-        keyring.previous.extend(keys);
-        let registries = self.registries;
-        registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
-        // Nobody needs to be told of what was there from the start.
-        let _ =
-            (registries.tools.take_touched(), registries.resources.take_touched(), registries.prompts.take_touched());
-        registries.live.store(true, Ordering::Release);
-        if let Some(relay) = relay {
-            let here = Arc::downgrade(&registries);
-            relay.start(Arc::new(move |change| here.upgrade().map(|here| here.relayed(&change)).is_some()));
-            let _ = registries.relay.set(relay);
-        }
-        let observer: Option<Arc<dyn Observer>> = (!observers.is_empty()).then(|| Arc::new(observers) as _);
-        let shared = Arc::new(Shared {
-            budget: Budget::new(limits.connections.memory_bytes_max),
-            limits: Arc::new(limits),
-            stamps: Arc::new(Stamps { server_info }),
-            calls: Default::default(),
-            idle: Default::default(),
-            observer: observer.clone(),
-            keyring,
-            registries: registries.clone(),
-        });
-        #[cfg(feature = "tasks")]
-        let has_tasks = tasks.is_some();
-        let core = Arc::new_cyclic(|this| RunningServer {
-            registries,
-            shared,
-            list_cache,
-            info,
-            instructions,
-            extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
-            layers: layers.into(),
-            request_layers: request_layers.into(),
-            refreshers: refreshers.into(),
-            shutdown_hooks: shutdown_hooks.into(),
-            observer,
-            methods,
-            hooks,
-            low_level,
-            background: Default::default(),
-            ends: Default::default(),
-            #[cfg(feature = "tasks")]
-            task_settings: tasks,
-            #[cfg(feature = "tasks")]
-            task_storage: Default::default(),
-            this: this.clone(),
-        });
-        #[cfg(feature = "tasks")]
-        core.note_tasks();
-        #[cfg(feature = "tasks")]
-        if has_tasks {
-            crate::tasks::recovery::ensure(&core);
-        }
-        Ok(core)
+        frozen(self.registries, *self.settings)
     }
+}
+
+// One copy for all states.
+fn frozen(registries: Arc<Registries>, settings: Settings) -> Result<Arc<dyn Service>, ConfigError> {
+    let Settings {
+        info,
+        instructions,
+        mut extensions,
+        limits,
+        layers,
+        request_layers,
+        refreshers,
+        shutdown_hooks,
+        observers,
+        relay,
+        list_cache,
+        identify,
+        methods,
+        hooks,
+        low_level,
+        keys,
+        mut problems,
+        #[cfg(feature = "tasks")]
+        tasks,
+    } = settings;
+    for (identifier, settings) in &extensions {
+        if !custom_method::identifier_ok(identifier) || !settings.is_object() {
+            problems.push(format!(
+                "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
+            ));
+        }
+    }
+    problems.extend(registries.missing_pages());
+    if registries.tools.snapshot().with_pages {
+        extensions.entry(extension::UI.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+    }
+    if !problems.is_empty() {
+        return Err(problems.into_iter().collect());
+    }
+    let stamped = Features::all().find(|features| features.server_info_in_results);
+    let card = stamped.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+    let server_info = if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
+    let mut keys = keys.into_iter().map(SealKey::from_bytes);
+    let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(random())));
+    keyring.previous.extend(keys);
+    registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
+    // Nobody needs to be told of what was there from the start.
+    let _ = (registries.tools.take_touched(), registries.resources.take_touched(), registries.prompts.take_touched());
+    registries.live.store(true, Ordering::Release);
+    if let Some(relay) = relay {
+        let here = Arc::downgrade(&registries);
+        relay.start(Arc::new(move |change| here.upgrade().map(|here| here.relayed(&change)).is_some()));
+        let _ = registries.relay.set(relay);
+    }
+    let observer: Option<Arc<dyn Observer>> = (!observers.is_empty()).then(|| Arc::new(observers) as _);
+    let shared = Arc::new(Shared {
+        budget: Budget::new(limits.connections.memory_bytes_max),
+        limits: Arc::new(limits),
+        stamps: Arc::new(Stamps { server_info }),
+        calls: Default::default(),
+        idle: Default::default(),
+        observer: observer.clone(),
+        keyring,
+        registries: registries.clone(),
+    });
+    #[cfg(feature = "tasks")]
+    let has_tasks = tasks.is_some();
+    let core = Arc::new_cyclic(|this| RunningServer {
+        registries,
+        shared,
+        list_cache,
+        info,
+        instructions,
+        extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
+        layers: layers.into(),
+        request_layers: request_layers.into(),
+        refreshers: refreshers.into(),
+        shutdown_hooks: shutdown_hooks.into(),
+        observer,
+        methods,
+        hooks,
+        low_level,
+        background: Default::default(),
+        ends: Default::default(),
+        #[cfg(feature = "tasks")]
+        task_settings: tasks,
+        #[cfg(feature = "tasks")]
+        task_storage: Default::default(),
+        this: this.clone(),
+    });
+    #[cfg(feature = "tasks")]
+    core.note_tasks();
+    #[cfg(feature = "tasks")]
+    if has_tasks {
+        crate::tasks::recovery::ensure(&core);
+    }
+    Ok(core)
 }
 
 /// A task that is aborted when the future that waits for it is dropped.

@@ -41,11 +41,16 @@ pub fn augment<C: Options>(command: Command) -> Command {
 /// What was given for the options of a configuration on the command line. Variables are not read.
 #[must_use]
 pub fn given<C: Options>(matches: &ArgMatches) -> Given {
-    let mut given = Given::default();
-    if !matches.args_present() {
-        return given;
+    match matches.args_present() {
+        true => given_of(C::options(C::VARIABLES).into_iter().map(|option| option.form).collect(), matches),
+        false => Given::default(),
     }
-    for Form { name, word, takes, .. } in C::options(C::VARIABLES).into_iter().map(|option| option.form) {
+}
+
+// Of this and what is like it there is one copy, not one for each configuration.
+fn given_of(forms: Vec<Form>, matches: &ArgMatches) -> Given {
+    let mut given = Given::default();
+    for Form { name, word, takes, .. } in forms {
         let ids = word.map(|_| word_id(&name)).into_iter().chain([name.clone()]);
         for id in ids.filter(|id| matches.try_contains_id(id).unwrap_or_default()) {
             if matches.value_source(&id) != Some(ValueSource::CommandLine) {

@@ -164,49 +164,70 @@ impl<C: 'static> ConfigOption<C> {
     }
 
     fn read(&self, config: &mut C, vars: Vars<'_>, given: &Given) -> Result<(), ToolError> {
-        let form = &self.form;
-        let values = given.values(&form.name);
-        let excluded = form.excludes.iter().any(|other| given.has(other));
-        if (!given.has(&form.name) || form.adds) && !excluded {
-            self.read_variable(config, vars)?;
+        self.form.read(vars, given, &mut |step| match step {
+            Step::Clear => {
+                (self.clear)(config);
+                Ok(())
+            }
+            Step::Set(text) => (self.set)(config, text),
+        })
+    }
+}
+
+/// What is done to a field.
+enum Step<'a> {
+    /// The default is taken away.
+    Clear,
+    /// A value is set, or added.
+    Set(&'a str),
+}
+
+type Take<'a> = &'a mut dyn FnMut(Step<'_>) -> Result<(), ToolError>;
+
+// One copy for all configurations.
+impl Form {
+    fn read(&self, vars: Vars<'_>, given: &Given, take: Take<'_>) -> Result<(), ToolError> {
+        let values = given.values(&self.name);
+        let excluded = self.excludes.iter().any(|other| given.has(other));
+        if (!given.has(&self.name) || self.adds) && !excluded {
+            self.read_variable(vars, take)?;
         }
-        if !form.adds && !values.is_empty() {
-            (self.clear)(config);
+        if !self.adds && !values.is_empty() {
+            take(Step::Clear)?;
         }
-        let flag = match form.word {
+        let flag = match self.word {
             Some((word, true)) => word.to_owned(),
-            _ => format!("--{}", form.name),
+            _ => format!("--{}", self.name),
         };
-        values.iter().try_for_each(|value| self.set(config, value, &flag))
+        values.iter().try_for_each(|value| set(take, value, &flag))
     }
 
-    fn read_variable(&self, config: &mut C, vars: Vars<'_>) -> Result<(), ToolError> {
-        let form = &self.form;
-        let names: Vec<&str> = form.variables.iter().map(String::as_str).collect();
+    fn read_variable(&self, vars: Vars<'_>, take: Take<'_>) -> Result<(), ToolError> {
+        let names: Vec<&str> = self.variables.iter().map(String::as_str).collect();
         let Some(first) = names.first() else { return Ok(()) };
-        let is_list = matches!(form.takes, Takes::Repeated | Takes::List);
-        if form.secret {
+        let is_list = matches!(self.takes, Takes::Repeated | Takes::List);
+        if self.secret {
             let secrets = match is_list {
                 true => vars.secret_lines(first)?,
                 false => vars.secret_of(&names)?.into_iter().collect(),
             };
-            return secrets.iter().try_for_each(|secret| self.set(config, secret.reveal(), first));
+            return secrets.iter().try_for_each(|secret| set(take, secret.reveal(), first));
         }
         let Some((name, text)) = names.iter().find_map(|name| Some((name, vars.text(name)?))) else { return Ok(()) };
         if !is_list {
-            return self.set(config, &text, name);
+            return set(take, &text, name);
         }
-        (self.clear)(config);
-        let mut items = text.split([form.separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
-        items.try_for_each(|item| self.set(config, item, name))
+        take(Step::Clear)?;
+        let mut items = text.split([self.separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
+        items.try_for_each(|item| set(take, item, name))
     }
+}
 
-    fn set(&self, config: &mut C, text: &str, source: &str) -> Result<(), ToolError> {
-        (self.set)(config, text).map_err(|error| {
-            let named = ToolError::new(format!("{source}: {}", error.message()));
-            error.advice().map_or(named.clone(), |advice| named.hint(advice))
-        })
-    }
+fn set(take: Take<'_>, text: &str, source: &str) -> Result<(), ToolError> {
+    take(Step::Set(text)).map_err(|error| {
+        let named = ToolError::new(format!("{source}: {}", error.message()));
+        error.advice().map_or(named.clone(), |advice| named.hint(advice))
+    })
 }
 
 /// Declares a configuration: a struct whose fields have defaults, and those that are options a [`flag`](crate::flag).

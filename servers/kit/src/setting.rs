@@ -1,7 +1,7 @@
 //! Options as others ask for them: in forms of hosts, in packages.
 
 use crate::Options;
-use crate::options::{Hint, Takes};
+use crate::options::{Form, Hint, Takes};
 use serde::Serialize;
 
 /// What a user is asked for before a server can start: its main argument.
@@ -42,8 +42,13 @@ pub struct Setting {
 /// ```
 #[must_use]
 pub fn settings<C: Options>() -> Vec<Setting> {
-    let asked = C::options(C::VARIABLES).into_iter().map(|option| option.form);
-    asked
+    settings_of(C::options(C::VARIABLES).into_iter().map(|option| option.form).collect())
+}
+
+// One copy for all configurations.
+fn settings_of(forms: Vec<Form>) -> Vec<Setting> {
+    forms
+        .into_iter()
         .filter(|form| form.word.is_some() && !form.command)
         .map(|form| Setting {
             kind: match form.hint {

@@ -102,47 +102,10 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         H: ToolHandler<S, M>,
     {
         if let Some(name) = self.chosen.get(spec.name) {
-            let tool = self.named(change(self.aliased(spec.listed(name), name, spec)));
+            let tool = named(&self.names, change(aliased(spec, name, &self.prefix, self.service)));
             self.server = self.server.tool(tool, handler);
         }
         self
-    }
-
-    /// The tool with listed names in its description.
-    fn named(&self, tool: Tool) -> Tool {
-        if self.names.is_empty() {
-            return tool;
-        }
-        let (said, names) = (self.names.clone(), self.names.clone());
-        tool.reword(move |text| said.in_words(text)).layer(move |call, next| names.clone().around(call, next))
-    }
-
-    /// The tool with all its aliases, and the arguments of former names mapped.
-    fn aliased(&self, mut tool: Tool, name: &str, spec: &ToolSpec) -> Tool {
-        if name != spec.name {
-            tool = tool.alias(spec.name);
-        }
-        let mut moved = Vec::new();
-        for alias in spec.aliases {
-            let mut names = vec![alias.name.to_owned(), self.prefix.apply(self.service, alias.name)];
-            names.dedup();
-            for old in names {
-                tool = tool.alias(old.as_str());
-                if !alias.arguments.is_empty() {
-                    moved.push((old, alias.arguments));
-                }
-            }
-        }
-        if moved.is_empty() {
-            return tool;
-        }
-        tool.layer(move |mut call: Call, next: Next| {
-            let arguments = moved.iter().find(|(old, _)| *old == call.name()).map(|(_, arguments)| *arguments);
-            if let Some(json) = arguments.and_then(|arguments| renamed(&call.arguments(), arguments)) {
-                call.set_arguments(json);
-            }
-            next.run(call)
-        })
     }
 
     /// Adds a prompt under its exposed name.
@@ -193,6 +156,44 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
     pub fn close(self) -> Server<S> {
         self.server
     }
+}
+
+/// The tool with listed names in its description.
+fn named(names: &Arc<Names>, tool: Tool) -> Tool {
+    if names.is_empty() {
+        return tool;
+    }
+    let (said, names) = (names.clone(), names.clone());
+    tool.reword(move |text| said.in_words(text)).layer(move |call, next| names.clone().around(call, next))
+}
+
+/// The listed tool with all its aliases, and the arguments of former names mapped.
+fn aliased(spec: &ToolSpec, name: &str, prefix: &ToolPrefix, service: &str) -> Tool {
+    let mut tool = spec.listed(name);
+    if name != spec.name {
+        tool = tool.alias(spec.name);
+    }
+    let mut moved = Vec::new();
+    for alias in spec.aliases {
+        let mut names = vec![alias.name.to_owned(), prefix.apply(service, alias.name)];
+        names.dedup();
+        for old in names {
+            tool = tool.alias(old.as_str());
+            if !alias.arguments.is_empty() {
+                moved.push((old, alias.arguments));
+            }
+        }
+    }
+    if moved.is_empty() {
+        return tool;
+    }
+    tool.layer(move |mut call: Call, next: Next| {
+        let arguments = moved.iter().find(|(old, _)| *old == call.name()).map(|(_, arguments)| *arguments);
+        if let Some(json) = arguments.and_then(|arguments| renamed(&call.arguments(), arguments)) {
+            call.set_arguments(json);
+        }
+        next.run(call)
+    })
 }
 
 /// The raw members of a JSON object, duplicates included; the handler validates them.
