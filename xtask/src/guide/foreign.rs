@@ -41,10 +41,13 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
         for Block { line, language, code } in crate::markdown::blocks(&text) {
             let place = format!("{path}:{line}");
             match language.as_str() {
-                "ts" => {
-                    let wrong = typescript(context, shell, &code)?;
-                    note(report, &format!("{place}: the server answers"), wrong);
-                }
+                "ts" => match typescript(context, shell, &code) {
+                    Ok(wrong) => note(report, &format!("{place}: the server answers"), wrong),
+                    Err(error) => {
+                        report.counts.skipped += 1;
+                        report.skips.push(format!("{place}: {error:#}"));
+                    }
+                },
                 "nginx" => match nginx(context, shell, &code)? {
                     Some(wrong) => note(report, &format!("{place}: nginx passes a call on"), wrong),
                     None => {
@@ -58,7 +61,10 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
                     note(report, &format!("{place}: is in {RMCP}"), (!same).then_some(code));
                 }
                 "ini" | "dockerfile" => {
-                    for command in command_lines(&started(&language, &code)) {
+                    let commands = command_lines(&started(&language, &code));
+                    let none = commands.is_empty().then(|| "it starts no program".to_owned());
+                    note(report, &format!("{place}: starts the program"), none);
+                    for command in commands {
                         let done = shell.run(&command, &[])?;
                         let wrong = (!done.ok).then(|| format!("$ {command}\n{}", done.output));
                         note(report, &format!("{place}: the program understands its command line"), wrong);
@@ -100,6 +106,7 @@ fn nginx(context: &Context, shell: &Shell, code: &str) -> Result<Option<Option<S
     let upstream = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let file = home.join("nginx.conf");
+    let _ = std::fs::remove_file(home.join("error.log"));
     std::fs::write(&file, configuration(&home, port, &code.replace(UPSTREAM, upstream)))?;
     let mut command = Command::new(program);
     command.arg("-e").arg(home.join("error.log")).arg("-c").arg(&file);

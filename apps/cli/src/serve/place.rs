@@ -358,8 +358,9 @@ pub(super) fn refused(addr: &str, e: &io::Error) -> Failure {
 /// The certificate and key of `--tls-cert` and `--tls-key`, if they are given.
 pub(super) fn tls(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Tls>, Failure> {
     let (Some(certificate), Some(key)) = (certificate, key) else { return Ok(None) };
-    Tls::from_files(certificate, key).map(Some).map_err(|error| match certificate.exists() && key.exists() {
+    Tls::from_files(certificate, key).map(Some).map_err(|error| match certificate.exists() || key.exists() {
         true => Failure::usage(error),
+        // Nothing is there that it could overwrite.
         false => Failure::usage(error).hint(format!(
             "to try it on this machine, `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext \
              subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout {} -out {}` makes both",
