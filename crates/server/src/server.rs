@@ -70,18 +70,15 @@ pub(crate) struct Settings {
 
 // Of what follows the types of states and handlers there is one copy each, and not one for each tool.
 
-fn add_tool(settings: &mut Settings, registries: &Registries, tool: Tool, bound: Bound) {
-    let added = tool::register(tool, bound, settings.limits.calls.problems_max).and_then(|tool| {
-        registries.mirrors(&tool);
-        registries.tools.insert(tool).map_err(|why| format!("tool {why}"))
-    });
-    settings.problems.extend(added.err());
+fn add_tool(settings: &Settings, registries: &Registries, tool: Tool, bound: Bound) -> Result<(), String> {
+    let tool = tool::register(tool, bound, settings.limits.calls.problems_max)?;
+    registries.mirrors(&tool);
+    registries.tools.insert(tool).map_err(|why| format!("tool {why}"))
 }
 
-fn add_resource(settings: &mut Settings, registries: &Registries, resource: Resource, bound: Bound) {
-    let added = resource::register(resource, bound);
-    let added = added.and_then(|r| registries.resources.insert(r).map_err(|why| format!("resource {why}")));
-    settings.problems.extend(added.err());
+fn add_resource(registries: &Registries, resource: Resource, bound: Bound) -> Result<(), String> {
+    let resource = resource::register(resource, bound)?;
+    registries.resources.insert(resource).map_err(|why| format!("resource {why}"))
 }
 
 /// A type that provides tools, resources and prompts. `#[register]` implements it.
@@ -247,15 +244,15 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// `tool` is a name, a name and a description, or a [`Tool`]. Invalid definitions (a duplicate name, arguments that
     /// are not a struct) are reported all at once when the server starts.
     #[track_caller]
-    pub fn tool<M, H>(mut self, tool: impl Into<Tool>, handler: H) -> Self
+    pub fn tool<M, H>(self, tool: impl Into<Tool>, handler: H) -> Self
     where
         H: ToolHandler<S, M>,
     {
         let mut tool = tool.into();
         tool.place = std::panic::Location::caller();
         let bound = handler::bind_tool(self.state.clone(), handler);
-        add_tool(&mut self.settings, &self.registries, tool, bound);
-        self
+        let added = add_tool(&self.settings, &self.registries, tool, bound);
+        self.note(added)
     }
 
     /// Adds a resource or, if the URI has `{variables}`, a template: its variables are the handler's arguments.
@@ -274,15 +271,15 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///     });
     /// ```
     #[track_caller]
-    pub fn resource<M, H>(mut self, resource: impl Into<Resource>, handler: H) -> Self
+    pub fn resource<M, H>(self, resource: impl Into<Resource>, handler: H) -> Self
     where
         H: ResourceHandler<S, M>,
     {
         let mut resource = resource.into();
         resource.place = std::panic::Location::caller();
         let bound = handler::bind_resource(self.state.clone(), handler);
-        add_resource(&mut self.settings, &self.registries, resource, bound);
-        self
+        let added = add_resource(&self.registries, resource, bound);
+        self.note(added)
     }
 
     /// Adds a method that is not part of the specification, for clients that know it.
