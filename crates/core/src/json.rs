@@ -69,7 +69,7 @@ impl std::fmt::Debug for Span {
 /// let error = Scanner::new("[[[1]]]", 2).value().unwrap_err();
 /// assert_eq!((error.at(), error.what()), (3, TOO_DEEP));
 /// ```
-// As large as a pointer: a scan returns some for every value.
+// As small as a pointer, because every step of a scan returns a `Result` of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScanError(Box<(usize, &'static str)>);
 
@@ -742,6 +742,23 @@ mod tests {
                     for end in [length, bytes.len()] {
                         assert_eq!(plain_prefix(&bytes[..end]), naive(&bytes[..end]), "{byte} at {at} of {end}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_string_ends_at_its_quote_wherever_the_text_ends() {
+        for length in 0..SHORT {
+            for after in ["", "}", "}}}", "}, \"b\": 1}", "\0"] {
+                let text = format!("\"{}\"{after}", "x".repeat(length));
+                let expected = (text.len() >= 8).then_some(length + 2);
+                assert_eq!(short_string(text.as_bytes(), 1), expected, "{text}");
+                let open = &text[..=length];
+                assert_eq!(short_string(open.as_bytes(), 1), None, "{open}");
+                for special in ["\\", "\u{1}", "\0"] {
+                    let text = text.replacen('x', special, 1);
+                    assert!(length == 0 || short_string(text.as_bytes(), 1).is_none(), "{text}");
                 }
             }
         }
