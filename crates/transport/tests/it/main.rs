@@ -14,6 +14,7 @@ mod http_sessions;
 mod http_tls;
 mod link_faults;
 mod link_local;
+mod pipe_flood;
 mod remote;
 mod sse_2024;
 #[cfg(feature = "remote")]
