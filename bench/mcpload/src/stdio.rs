@@ -9,9 +9,14 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-/// No new burst begins when it might end later than this after the start.
-const RUN_MAX: Duration = Duration::from_secs(13);
+/// No new burst begins when it might end later than this after the first began.
+const BURSTS_MAX: Duration = Duration::from_secs(6);
 const BAD_MAX: u64 = 20;
+/// In a virtual machine, a core that waits is put to sleep by the host or not, for seconds at a time, and what wakes it takes several times
+/// as long as most servers take to answer. A window in which half of the answers took longer than this measured that.
+const AWAKE_P50_US_MAX: f64 = 8.0;
+/// Windows measured at most to find one in which the core stayed awake.
+const AWAKE_WINDOWS_MAX: usize = 6;
 
 struct Lines {
     out: ChildStdout,
@@ -206,6 +211,22 @@ fn ping_pong(s: &mut Server, call: &mut Call, warmup: f64, secs: f64) -> Res<Val
     Ok(out)
 }
 
+/// The first window in which the server's core stayed awake, or the fastest of several: a slow server never answers so fast.
+fn spinning(s: &mut Server, call: &mut Call, secs: f64) -> Res<Value> {
+    let p50 = |window: &Value| window["p50_us"].as_f64().unwrap_or(f64::MAX);
+    let mut best = ping_pong(s, call, 0.1, secs)?;
+    for _ in 1..AWAKE_WINDOWS_MAX {
+        if p50(&best) <= AWAKE_P50_US_MAX {
+            break;
+        }
+        let window = ping_pong(s, call, 0.1, secs)?;
+        if p50(&window) < p50(&best) {
+            best = window;
+        }
+    }
+    Ok(best)
+}
+
 /// `count` requests written by one thread without waiting; the answers are read
 /// by this one, and each id must come once.
 fn burst(s: &mut Server, call: &mut Call, count: usize) -> Res<Value> {
@@ -269,14 +290,14 @@ pub fn run(a: &Args) -> Res<Value> {
     let (warmup, secs) = (a.num("warmup", 0.4), a.num("secs", 3.0));
     out["pingpong"] = ping_pong(&mut s, &mut call, warmup, secs)?;
     s.lines.spin(true)?;
-    out["spinning"] = ping_pong(&mut s, &mut call, 0.1, secs)?;
+    out["spinning"] = spinning(&mut s, &mut call, secs / 3.0)?;
     s.lines.spin(false)?;
 
     let mut runs = Vec::new();
     let began = Instant::now();
     for _ in 0..repeat {
         runs.push(burst(&mut s, &mut call, pipelined)?);
-        if t0.elapsed() + began.elapsed() / runs.len() as u32 > RUN_MAX {
+        if began.elapsed() + began.elapsed() / runs.len() as u32 > BURSTS_MAX {
             break;
         }
     }
