@@ -10,7 +10,7 @@ use crate::log;
 use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::record::transcript::Recorder;
-use crate::show::bar::waiting;
+use crate::show::bar::{noting, waiting};
 use crate::show::out::Style;
 use clap::Args;
 use linchpin::client::{Client, Connection, Error, ErrorKind, Tap};
@@ -242,7 +242,12 @@ pub(crate) async fn connect(
     let client = further(client.tap(Taps(taps)));
     let begun = Instant::now();
     let said = |took: Duration| format!("connecting to {} … {} s", target.name, took.as_secs());
-    match waiting(client.connect_to(target.dial), None, said).await {
+    let connecting = waiting(client.connect_to(target.dial), None, said);
+    let connected = match &target.kind {
+        Kind::Command(_) => noting(connecting, SILENCE, SILENT).await,
+        _ => connecting.await,
+    };
+    match connected {
         Ok(connection) => Ok(Session { connection, target: target.name, kind: target.kind, witness }),
         Err(e) => {
             let mut failure = told(&e, &target.kind, &witness);
@@ -261,6 +266,12 @@ pub(crate) async fn connect(
         }
     }
 }
+
+/// After this long without an answer of a command, a terminal shows [`SILENT`].
+const SILENCE: Duration = Duration::from_secs(3);
+
+const SILENT: &str = "note: the server has not answered on its standard output yet; a package may be installing, but a \
+                      server that serves HTTP is to be started by itself, and its URL passed";
 
 impl Session {
     /// Whether the target is a transcript.

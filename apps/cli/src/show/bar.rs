@@ -1,6 +1,6 @@
 //! What is shown while something takes its time: the progress of a call, or how long it has taken.
 
-use crate::show::out::{shorten, stderr_is_terminal, tell_over};
+use crate::show::out::{note, shorten, stderr_is_terminal, tell_over};
 use linchpin::client::Progress;
 use std::pin::pin;
 use std::sync::Arc;
@@ -70,6 +70,20 @@ pub(crate) async fn waiting<T>(
     };
     tell_over("");
     done
+}
+
+/// Runs `work`. If it takes longer than this, a terminal shows `text` once.
+pub(crate) async fn noting<T>(work: impl Future<Output = T>, after: Duration, text: &str) -> T {
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = tokio::time::sleep(after) => {}
+    }
+    if stderr_is_terminal() {
+        note(text);
+    }
+    work.await
 }
 
 /// [`waiting`] for something whose length is unknown: `doing` says what.

@@ -74,6 +74,17 @@ fn what_takes_more_than_a_second_says_so_on_a_terminal_only() {
 }
 
 #[test]
+fn a_command_that_does_not_answer_is_wondered_about_on_a_terminal_only() {
+    let home = tempfile::tempdir().unwrap();
+    let words = ["ping", "--timeout", "4", "--", "sleep", "9"];
+    let note = "a server that serves HTTP is to be started by itself";
+    let text = seen(home.path(), row(home.path(), &[&["linchpin"], &words[..]].concat(), ""));
+    assert_eq!(text.replace('\n', " ").matches(note).count(), 1, "{text:?}");
+    let (code, _, err) = finished(command(program(), home.path()).args(words));
+    assert!(code == Some(5) && !err.contains(note), "{err}");
+}
+
+#[test]
 fn a_form_is_sent_by_its_own_words_only() {
     let home = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/common/hostile.py").display().to_string();
