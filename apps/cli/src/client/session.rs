@@ -11,7 +11,7 @@ use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::record::transcript::Recorder;
 use crate::show::bar::{noting, waiting};
-use crate::show::out::Style;
+use crate::show::out::{Style, note};
 use clap::Args;
 use linchpin::client::{Client, Connection, Error, ErrorKind, Tap};
 use linchpin::transport::TransportError;
@@ -23,6 +23,7 @@ use std::error::Error as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Connection options, and what to show of the connection.
@@ -111,6 +112,8 @@ pub(crate) struct Session {
     pub(crate) target: String,
     kind: Kind,
     witness: Arc<Witness>,
+    /// Whether output that is not a message has been told, or is shown anyway.
+    told_garbage: AtomicBool,
 }
 
 /// Connects, does the work, and closes gracefully whatever the outcome.
@@ -145,7 +148,7 @@ pub(crate) fn run_tapped(
     block_on(async {
         let session = connect(talk, target, taps, further).await?;
         let done = work(&session).await;
-        session.connection.close().await;
+        session.close().await;
         done
     })
 }
@@ -248,7 +251,10 @@ pub(crate) async fn connect(
         _ => connecting.await,
     };
     match connected {
-        Ok(connection) => Ok(Session { connection, target: target.name, kind: target.kind, witness }),
+        Ok(connection) => {
+            let told_garbage = talk.trace.into();
+            Ok(Session { connection, target: target.name, kind: target.kind, witness, told_garbage })
+        }
         Err(e) => {
             let mut failure = told(&e, &target.kind, &witness);
             if let (Some(what), Kind::Command(_)) = (witness.garbage(), &target.kind) {
@@ -273,15 +279,29 @@ const SILENCE: Duration = Duration::from_secs(3);
 const SILENT: &str = "note: the server has not answered on its standard output yet; a package may be installing, but a \
                       server that serves HTTP is to be started by itself, and its URL passed";
 
+/// What a server does that prints.
+pub(crate) const NOT_MCP: &str = "writes to standard output what is not MCP";
+
 impl Session {
     /// Whether the target is a transcript.
     pub(crate) fn is_transcript(&self) -> bool {
         self.kind == Kind::Transcript
     }
 
-    /// Returns the beginning of the first output of a command that was not a message.
+    /// Returns the beginning of the first output of a command that was not a message, for the caller to tell.
     pub(crate) fn garbage(&self) -> Option<&str> {
-        self.witness.garbage().filter(|_| matches!(self.kind, Kind::Command(_)))
+        let garbage = self.witness.garbage().filter(|_| matches!(self.kind, Kind::Command(_)));
+        garbage.inspect(|_| self.told_garbage.store(true, Ordering::Relaxed))
+    }
+
+    /// Ends the connection gracefully, and warns of output of a command that was not a message, unless that has been told.
+    pub(crate) async fn close(&self) {
+        self.connection.close().await;
+        if !self.told_garbage.load(Ordering::Relaxed)
+            && let Some(what) = self.garbage()
+        {
+            note(format!("warning: the server {NOT_MCP}: `{what}`; logs belong on standard error"));
+        }
     }
 
     /// Whether the server is a program that this command started, or a transcript.
@@ -291,6 +311,10 @@ impl Session {
 
     /// Explains an error to the user.
     pub(crate) fn told(&self, e: &Error) -> Failure {
+        if let Some(TransportError::Closed(why)) = e.transport() {
+            // The end of a connection says what came before it.
+            self.told_garbage.fetch_or(why.contains("\nthe server also wrote "), Ordering::Relaxed);
+        }
         told(e, &self.kind, &self.witness)
     }
 }

@@ -75,6 +75,6 @@ async fn picture(talk: &TalkArgs, target: Target) -> Result<Picture, Failure> {
     let talk = &TalkArgs { record, ..talk.clone() };
     let session = session::connect(talk, target, Vec::new(), Box::new(|client| client)).await?;
     let picture = busy(&format!("listing what {} has", session.target), Picture::of(&session)).await;
-    session.connection.close().await;
+    session.close().await;
     picture
 }

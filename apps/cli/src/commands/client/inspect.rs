@@ -7,7 +7,7 @@
 use super::inspector::InspectorArgs;
 use super::plain::Plain;
 use super::skills;
-use crate::client::session::{self, Session};
+use crate::client::session::{self, NOT_MCP, Session};
 use crate::fail::Failure;
 use crate::show::bar::busy;
 use crate::show::describe;
@@ -92,7 +92,7 @@ async fn look(session: &Session) -> Result<Found, Failure> {
     warnings.extend(session.garbage().map(|what| Warning {
         code: "not-a-message",
         about: String::new(),
-        message: format!("writes to standard output what is not MCP: `{what}`; logs belong on standard error"),
+        message: format!("{NOT_MCP}: `{what}`; logs belong on standard error"),
     }));
     let others = [&resources.refused, &prompts.refused, &templates.refused, &skills.refused];
     warnings.extend(others.into_iter().flatten().map(refused));
