@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::help;
-use crate::serve::paste::Card;
+use crate::serve::paste::{self, Card};
 use crate::serve::place::without_alias;
 use crate::serve::several::{Several, refuse_bare_names};
 use crate::serve::{Alone, ENTRIES, Entry, ServingArgs, Tools, keyring, serving};
@@ -160,7 +160,6 @@ impl Environment {
 }
 
 fn go(server: Server, serving: ServingArgs, name: &str, words: Vec<String>, read: Environment) -> Result<(), Failure> {
-    let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
-    let command = [program, "serve".to_owned()].into_iter().chain(words).collect();
+    let command = paste::command("serve", words);
     serving.run(server, Card { name, command, variables: read.names.into_inner().into_iter().collect() })
 }

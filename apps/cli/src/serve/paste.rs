@@ -31,6 +31,12 @@ pub(crate) struct Front {
     pub(crate) public: Option<String>,
 }
 
+/// A command of this program.
+pub(crate) fn command(subcommand: &str, words: Vec<String>) -> Vec<String> {
+    let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
+    [program, subcommand.to_owned()].into_iter().chain(words).collect()
+}
+
 /// Returns the note for a stdio server started by hand.
 pub(crate) fn waiting(card: &Card<'_>) -> String {
     let (program, args) = split(card);

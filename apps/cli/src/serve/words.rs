@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::path::Path;
 
 /// Flags and words that were given for the arguments of a command, flags first, in the order of the command.
-pub(super) fn given(command: &Command, matches: &ArgMatches, entry: Option<&Entry>) -> Vec<String> {
+pub(crate) fn given(command: &Command, matches: &ArgMatches, entry: Option<&Entry>) -> Vec<String> {
     let (mut flags, mut plain) = (Vec::new(), Vec::new());
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
@@ -56,7 +56,7 @@ fn is_path(arg: &Arg) -> bool {
 }
 
 /// A path that means the same in another working directory. What is not there yet may mean something else (`~`, `:memory:`).
-pub(super) fn in_full(path: &str) -> String {
+pub(crate) fn in_full(path: &str) -> String {
     let full = match std::fs::canonicalize(Path::new(path)) {
         Ok(real) => Ok(real),
         Err(_) if path.starts_with(['~', ':']) => return path.to_owned(),

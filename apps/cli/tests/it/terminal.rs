@@ -109,6 +109,25 @@ fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
     assert!(!err.contains(note), "{err}");
 }
 
+#[test]
+fn who_starts_a_bridge_by_hand_is_told_how_hosts_start_it() {
+    let home = tempfile::tempdir().unwrap();
+    let of_url = ["linchpin", "bridge", "--bearer-env", "A_TOKEN", "https://mcp.example/mcp"];
+    let of_command = ["linchpin", "bridge", "--cwd", ".", "-e", "A_TOKEN", "--", "python3", "x.py"];
+    let full = home.path().canonicalize().unwrap().display().to_string();
+    for (words, of_host) in [
+        (&of_url[..], " bridge --bearer-env A_TOKEN https://mcp.example/mcp\n".to_owned()),
+        (&of_command, format!(" bridge --cwd {full} --env A_TOKEN -- python3 x.py\n")),
+    ] {
+        let mut row = row(home.path(), words, "\x04");
+        (row["columns"], row["env"]["A_TOKEN"]) = (300.into(), "a secret".into());
+        let text = seen(home.path(), row);
+        assert!(text.contains("claude mcp add bridge -- ") && text.contains(&of_host), "{text}");
+        assert!(text.contains("claude_desktop_config.json") && !text.contains("a secret"), "{text}");
+        assert!(text.contains("Set these environment variables there too: A_TOKEN\n"), "{text}");
+    }
+}
+
 /// What takes more than a second after the connection: a list, also that of a call's tool, a resource, a prompt, a ping.
 #[test]
 fn a_slow_answer_says_what_is_waited_for_on_a_terminal_only() {

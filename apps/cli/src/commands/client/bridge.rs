@@ -5,20 +5,24 @@ use crate::client::target::{Kind, TargetArgs};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::log;
-use crate::record::redact::Redactor;
+use crate::foreign::Foreign;
+use crate::record::redact::{DOTS, Redactor, is_secret};
 use crate::record::trace::{Aloud, Taps, Trace};
 use crate::record::transcript::Recorder;
 use crate::serve::auth::ToollessAuthArgs;
-use crate::serve::paste::Card;
+use crate::serve::paste::{self, Card};
 use crate::serve::place::{Change, Clients, PlaceArgs, Ready};
+use crate::serve::words;
 use crate::show::out::{Style, note};
-use clap::{Args, ValueEnum};
+use clap::{Arg, ArgAction, Args, Command, ValueEnum};
 use linchpin::auth::store::FileStore;
 use linchpin::client::Tap;
 use linchpin::transport::HttpOptions;
 use linchpin_core::{Features, SessionSeal};
 use linchpin_gateway::{Bridge, Isolation, SealedSessions};
-use std::path::PathBuf;
+use linchpin_kit::redact_urls;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,6 +235,7 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
     let is_url = matches!(target.kind, Kind::Web(..));
     let redactor = Arc::new(target.redactor);
+    let command = if args.place.clients() == Clients::Parent { typed(&redactor) } else { Vec::new() };
     let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
     let idle = match (args.upstream.idle_stop, args.place.clients()) {
         (Some(idle), _) => idle,
@@ -272,8 +277,48 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     let probed = bridge.clone();
     args.place.ready = Some(Ready(Arc::new(move || probed.ready())));
     let name = args.target.server.as_deref().unwrap_or("bridge");
-    // The command line may have secrets: it is not shown.
-    args.place.run(bridge, &Card { name, command: Vec::new(), variables: Vec::new() })
+    let inherited = args.target.env.iter().filter(|variable| !variable.contains('='));
+    let variables = inherited.chain(&args.target.bearer_env).chain(&args.target.login.client.client_secret_env);
+    args.place.run(bridge, &Card { name, command, variables: variables.cloned().collect() })
+}
+
+/// The command line of this process for the configuration of a host: with paths in full, and secrets masked. Empty if it is
+/// that of another program (`mcp-remote`).
+fn typed(redactor: &Redactor) -> Vec<String> {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    if Foreign::called(&given).is_some() {
+        return Vec::new();
+    }
+    let verbose = Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count);
+    let command = BridgeArgs::augment_args(Command::new(BRIDGE).arg(verbose));
+    let own = given.into_iter().skip_while(|word| word != BRIDGE);
+    let Ok(matches) = command.clone().try_get_matches_from(own) else { return Vec::new() };
+    let mut words = words::given(&command, &matches, None);
+    // These are the last ones.
+    let of_server = matches.get_many::<String>("command").map_or(0, |command| command.len());
+    if of_server > 0 {
+        words.insert(words.len() - of_server, "--".to_owned());
+    }
+    paste::command(BRIDGE, masked(words, redactor))
+}
+
+const BRIDGE: &str = "bridge";
+
+/// Words with paths that exist in full, and without secrets.
+fn masked(words: Vec<String>, redactor: &Redactor) -> Vec<String> {
+    let is_path = |word: &str| word.contains('/') || word.starts_with('.');
+    let mut is_value = false;
+    let shown = words.into_iter().map(|word| {
+        let (after_name, flag) = (is_value, word.starts_with("--"));
+        is_value = flag && is_secret(&word);
+        match word.split_once('=') {
+            _ if after_name && !flag => DOTS.to_owned(),
+            Some((name, _)) if is_secret(name) => format!("{name}={DOTS}"),
+            None if is_path(&word) && Path::new(&word).exists() => words::in_full(&word),
+            _ => redact_urls(&redactor.text(&word)),
+        }
+    });
+    shown.collect()
 }
 
 /// The revisions of an era, or all.
@@ -378,5 +423,29 @@ impl UpstreamArgs {
         }
         let upstream: OneTap = if taps.is_empty() { None } else { Some(Arc::new(Taps(taps))) };
         Ok((upstream, client))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown_to_be_pasted() {
+        let mut redactor = Redactor::default();
+        redactor.know("the-secret");
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap().display().to_string();
+        for (word, shown) in [
+            ("https://mcp.example/mcp", "https://mcp.example/mcp"),
+            ("https://mcp.example/mcp?api_key=abc", "https://mcp.example/mcp?api_key=•••"),
+            ("--bearer the-secret", "--bearer •••"),
+            ("--api-key abc -- x", "--api-key ••• -- x"),
+            ("--bearer-env VAR", "--bearer-env VAR"),
+            ("--env API_TOKEN=abc --env A=b", "--env API_TOKEN=••• --env A=b"),
+            (". no/such", &format!("{here} no/such")),
+        ] {
+            let words = word.split(' ').map(str::to_owned).collect();
+            assert_eq!(masked(words, &redactor).join(" "), shown);
+        }
     }
 }
