@@ -147,6 +147,11 @@ impl TargetArgs {
             Some(path) if path.contains('/') && Path::new(path).is_file() => {
                 target.map_err(|failure| failure.hint(format!("did you mean `-- {path}` at the end?")))
             }
+            Some(_) => target.map_err(|failure| match program(words) {
+                Some(command) => Failure::usage("no server given")
+                    .hint(format!("put -- before the command: `-- {}`", shell::joined(command))),
+                None => failure,
+            }),
             _ => target,
         }
     }
@@ -368,6 +373,16 @@ impl TargetArgs {
             None => Ok(self.bearer.clone()),
         }
     }
+}
+
+/// The words of a command after a name: from the first program on that could be started.
+fn program(words: &[String]) -> Option<&[String]> {
+    let could_start = |word: &String| match word.contains('/') {
+        true => Path::new(word).is_file(),
+        false => !word.contains('=') && Child::new(word).find().is_ok(),
+    };
+    let at = words.iter().skip(1).position(could_start)?;
+    words.get(at + 1..)
 }
 
 fn is_address(word: &str) -> bool {
