@@ -9,6 +9,7 @@ use linchpin_client::raw::{RawConnection, RawOptions, jittered};
 use linchpin_client::{Error, ErrorKind};
 use linchpin_core::service::boxed;
 use linchpin_core::{Connector, Features, TransportError};
+use linchpin_proto::negotiation::alike;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -61,6 +62,9 @@ pub(crate) struct Pool {
     known: AtomicU8,
     sweeping: AtomicBool,
 }
+
+/// Of failures in a row with the same reason, one in so many is logged as a warning.
+const SAME_TOLD: u32 = 16;
 
 /// Failures in a row.
 #[derive(Default)]
@@ -239,7 +243,7 @@ impl Pool {
                 }
                 Err(error) => {
                     let again = may_differ(&error);
-                    tracing::warn!(%error, "the upstream cannot be opened");
+                    tracing::debug!(%error, "an attempt to open the upstream failed");
                     last = Refusal::unavailable(error.to_string());
                     if !again {
                         break;
@@ -290,6 +294,11 @@ impl Pool {
 
     fn failed(&self, why: Refusal) -> Refusal {
         let mut trouble = lock(&self.trouble);
+        // A client tries again, perhaps in another revision: the same reason is told once, and now and then.
+        let is_known = trouble.next.as_ref().is_some_and(|(_, known)| alike(known, why.why()));
+        if !is_known || trouble.failures.is_multiple_of(SAME_TOLD) {
+            tracing::warn!(error = %why.why(), "the upstream cannot be opened");
+        }
         let pause = jittered(PAUSE_MS.0.saturating_mul(1 << trouble.failures.min(16)).min(PAUSE_MS.1));
         trouble.failures += 1;
         trouble.next = Some((Instant::now() + Duration::from_millis(pause), why.why().clone()));

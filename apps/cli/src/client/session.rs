@@ -391,7 +391,7 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
             }
         }
         (Kind::Web(..), Some(TransportError::Unreachable(why))) => unreachable_web(failure, why),
-        (Kind::Web(..), _) => failure.hint("--trace shows the messages"),
+        (Kind::Web(..), _) => traced(failure, &e.to_string()),
         _ => failure,
     }
 }
@@ -400,9 +400,16 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
 fn unreachable_web(failure: Failure, why: &str) -> Failure {
     match web_hint(why) {
         Some(hint) => failure.hint(hint),
-        // The message is sufficient.
-        None if ["without TLS", "is not trusted"].iter().any(|part| why.contains(part)) => failure,
-        None => failure.hint("--trace shows the messages"),
+        None => traced(failure, why),
+    }
+}
+
+/// Says how messages are seen, unless the message is sufficient, or there were none.
+fn traced(failure: Failure, why: &str) -> Failure {
+    let sufficient = ["without TLS", "is not trusted", "cannot be found", "the upstream server is not available"];
+    match sufficient.iter().any(|part| why.contains(part)) {
+        true => failure,
+        false => failure.hint("--trace shows the messages"),
     }
 }
 

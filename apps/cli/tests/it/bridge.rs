@@ -491,6 +491,10 @@ fn a_server_that_ends_says_why() {
         let text = answer["error"].to_string();
         assert_eq!(answer["error"]["code"], -31001, "{answer}");
         assert!(why.iter().all(|word| text.contains(word)), "{text}");
+        // A client that tries again is no news.
+        assert_eq!(asked(&served.url, 2, "x")["error"]["code"], -31001);
+        let said = served.stopped();
+        assert_eq!(said.matches("the upstream cannot be opened").count(), 1, "{said}");
     }
 }
 

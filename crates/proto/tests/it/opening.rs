@@ -20,6 +20,8 @@ const UNSUPPORTED_NEWER: &str = r#"{"code":-32022,"message":"no","data":{"suppor
 const UNSUPPORTED_SILENT: &str = r#"{"code":-32022,"message":"no"}"#;
 const DISCOVERED_ODD: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{},"resultType":"com.example/x","ttlMs":0,"cacheScope":"private"}"#;
 const MISSING: &str = r#"{"code":-32021,"message":"needs sampling","data":{"requiredCapabilities":{"sampling":{}}}}"#;
+const ENDED: &str = r#"{"code":-31001,"message":"ended, see 2026-11-29T23_14_35.log"}"#;
+const ENDED_LATER: &str = r#"{"code":-31001,"message":"ended, see 2026-11-29T23_14_36.log"}"#;
 const ODD: &str = r#"{"code":"x"}"#;
 
 /// Plays the answers in order and tells the way: attempts, and how it ended.
@@ -90,6 +92,8 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Status(403), Status(403)], "initialize 2025-11-25, failed: version negotiation failed"),
         (&[Status(500), Status(503)], "initialize 2025-11-25, failed: version negotiation failed: status 500 to server/discover; status 503 to initialize"),
         (&[Error(UNKNOWN, None), Error(UNKNOWN, None)], "initialize 2025-11-25, failed: version negotiation failed: \"Method not found\" (-32601) to server/discover and initialize"),
+        // As a bridge does that starts a program twice.
+        (&[Error(ENDED, None), Error(ENDED_LATER, None)], "initialize 2025-11-25, failed: version negotiation failed: \"ended, see 2026-11-29T23_14_35.log\" (-31001) to server/discover and initialize"),
         (&[Error(UNKNOWN, None), Silence], "initialize 2025-11-25, failed: version negotiation failed"),
         (&[Error(UNKNOWN, None), Result(HELLO_NEWER)], "initialize 2025-11-25, failed: no common protocol version: the server supports 2099-01-01"),
     ];
@@ -102,12 +106,13 @@ fn every_answer_leads_where_the_rules_say() {
 
 #[test]
 fn a_client_of_one_era_asks_only_in_that_era() {
-    use Outcome::{Error, Result, Status};
+    use Outcome::{Error, Gone, Result, Status};
     assert_eq!(way(&["2025-06-18"], None, &[Result(HELLO)]), "initialize 2025-06-18, agreed 2025-06-18");
     assert!(way(&["2025-11-25"], None, &[Result(HELLO)]).contains("failed: no common"));
     assert!(way(&["2025-11-25"], None, &[Error(UNKNOWN, None)]).contains("failed"));
     assert!(way(&["2026-07-28"], None, &[Error(UNKNOWN, None)]).contains("failed"));
     assert!(way(&["2026-07-28"], None, &[Status(404)]).contains("failed"));
+    assert!(way(&["2026-07-28"], None, &[Gone("exited with 1")]).ends_with("failed: exited with 1"));
     // Versions named back and forth come to an end.
     let forever = vec![Error(UNSUPPORTED, None); 50];
     assert!(way(&["2026-07-28"], None, &forever).ends_with("(-32022) to server/discover"));
