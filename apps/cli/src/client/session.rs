@@ -379,7 +379,7 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
             // Otherwise the message is sufficient.
             name => failure.program(name),
         },
-        (Kind::Command(_), Some(TransportError::Closed(_))) => failure.hint(
+        (Kind::Command(_), Some(TransportError::Closed(why))) if lacks_variables(why) => failure.hint(
             "the server inherits few environment variables: pass others with -e NAME or -e NAME=VALUE; -v shows its standard error",
         ),
         (Kind::Web(url, _), Some(TransportError::Status { status: 404, .. })) => {
@@ -394,6 +394,14 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
         (Kind::Web(..), _) => traced(failure, &e.to_string()),
         _ => failure,
     }
+}
+
+/// Whether a program may have ended because it lacks environment variables: it said nothing, or something like that.
+fn lacks_variables(why: &str) -> bool {
+    let Some((_, said)) = why.split_once("; its last lines were:") else { return true };
+    let said = said.to_ascii_lowercase();
+    let words = ["environment", "env var", "not set", "unset", "undefined", "missing", "required", "key", "token", "credential"];
+    words.iter().any(|word| said.contains(word))
 }
 
 /// Adds hints to a failed HTTP connection, whose cause is only in the message.
@@ -430,6 +438,20 @@ pub(crate) fn web_hint(why: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_hinted_at_where_they_may_be_what_lacks() {
+        for (said, lacks) in [
+            ("; it wrote nothing to standard error", true),
+            ("; its last lines were:\n  Error: API_KEY is not set", true),
+            ("; its last lines were:\n  KeyError: 'HOME'", true),
+            ("; its last lines were:\n  Missing configuration", true),
+            ("; its last lines were:\n  error: notes: No such file or directory", false),
+            ("; its last lines were:\n  error: `add` is defined twice: at src/main.rs:3 and src/main.rs:4", false),
+        ] {
+            assert_eq!(lacks_variables(&format!("the server exited with status 1{said}")), lacks, "{said}");
+        }
+    }
 
     #[test]
     fn folders_become_uris() {
