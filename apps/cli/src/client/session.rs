@@ -326,9 +326,12 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
         let failure = failure.exit(Exit::Unauthorized);
         return match kind {
             Kind::Web(_, true) => failure.hint("the token was rejected; is it for this server, and not expired?"),
-            Kind::Web(url, false) => {
+            Kind::Web(url, false) if witness.names_login() => {
                 failure.hint(format!("log in with `linchpin auth login {url}`, or pass a token with --bearer-env VAR"))
             }
+            Kind::Web(url, false) => failure.hint(format!(
+                "pass a token with --bearer-env VAR; the server names no login, but older ones may have one: `linchpin auth login {url}`"
+            )),
             _ => failure,
         };
     }
@@ -400,7 +403,18 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
 fn lacks_variables(why: &str) -> bool {
     let Some((_, said)) = why.split_once("; its last lines were:") else { return true };
     let said = said.to_ascii_lowercase();
-    let words = ["environment", "env var", "not set", "unset", "undefined", "missing", "required", "key", "token", "credential"];
+    let words = [
+        "environment",
+        "env var",
+        "not set",
+        "unset",
+        "undefined",
+        "missing",
+        "required",
+        "key",
+        "token",
+        "credential",
+    ];
     words.iter().any(|word| said.contains(word))
 }
 

@@ -3,7 +3,7 @@
 use crate::record::redact::Redactor;
 use crate::show::out::{Style, note, shorten, tell};
 use linchpin::client::{Tap, Traffic};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Combines several taps.
@@ -15,11 +15,12 @@ impl Tap for Taps {
     }
 }
 
-/// Records what explains a failure: the last HTTP status, which tells a server that requires login from a broken one, and
-/// the first output that was not a message.
+/// Records what explains a failure: the last HTTP status, which tells a server that requires login from a broken one,
+/// whether it named a login, and the first output that was not a message.
 #[derive(Default)]
 pub(crate) struct Witness {
     status: AtomicU16,
+    login: AtomicBool,
     garbage: OnceLock<String>,
 }
 
@@ -32,6 +33,11 @@ impl Witness {
     pub(crate) fn unauthorized(&self) -> bool {
         self.status.load(Ordering::Relaxed) == 401
     }
+
+    /// Whether a challenge named the metadata of a login.
+    pub(crate) fn names_login(&self) -> bool {
+        self.login.load(Ordering::Relaxed)
+    }
 }
 
 /// See [`Witness`].
@@ -40,7 +46,13 @@ pub(crate) struct Watching(pub(crate) Arc<Witness>);
 impl Tap for Watching {
     fn saw(&self, event: Traffic<'_>) {
         match event {
-            Traffic::Response { status, .. } => self.0.status.store(status.as_u16(), Ordering::Relaxed),
+            Traffic::Response { status, headers } => {
+                self.0.status.store(status.as_u16(), Ordering::Relaxed);
+                let challenges = headers.get_all("www-authenticate").iter();
+                if challenges.filter_map(|value| value.to_str().ok()).any(|value| value.contains("resource_metadata")) {
+                    self.0.login.store(true, Ordering::Relaxed);
+                }
+            }
             Traffic::Garbage(what) => drop(self.0.garbage.set(shorten(what.trim(), 100))),
             _ => {}
         }
