@@ -38,6 +38,7 @@ async fn main() -> Result<(), ClientError> {
     for tool in tools.iter() {
         say(&format!("{}{}", tool.name, if asks_first(tool) { " (asks first)" } else { "" }));
     }
+    say(r#"Type a tool's name and its arguments as JSON, such as: add {"text": "milk"}. An empty line ends."#);
     while let Some((name, arguments)) = line("> ").as_deref().map(split) {
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
             say("there is no such tool");

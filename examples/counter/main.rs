@@ -144,7 +144,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => server().serve(stdio().with_graceful_shutdown(shutdown_signal())).await?,
         ["--http", addr] => server().serve(http(addr).with_graceful_shutdown(shutdown_signal())).await?,
-        _ => return Err("usage: counter [--http ADDR]".into()),
+        _ => {
+            eprintln!("usage: counter [--http ADDR]");
+            std::process::exit(2);
+        }
     }
     Ok(())
 }

@@ -17,8 +17,8 @@ type Error = Box<dyn std::error::Error>;
 async fn main() -> Result<(), Error> {
     let mut out = std::io::stdout();
     let Some(url) = std::env::args().nth(1) else {
-        writeln!(out, "usage: login URL")?;
-        return Ok(());
+        eprintln!("usage: login URL");
+        std::process::exit(2);
     };
     let oauth = OAuth::new()
         .client_name("Linchpin login example")

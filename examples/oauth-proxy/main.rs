@@ -9,7 +9,8 @@ use linchpin::prelude::*;
 async fn main() -> Result<(), BoxError> {
     let mut args = std::env::args().skip(1);
     let (Some(url), Some(organization)) = (args.next(), args.next()) else {
-        return Err("usage: oauth-proxy URL ORGANIZATION [ADDRESS]".into());
+        eprintln!("usage: oauth-proxy URL ORGANIZATION [ADDRESS]");
+        std::process::exit(2);
     };
     let (id, secret) = (std::env::var("LINCHPIN_CLIENT_ID")?, std::env::var("LINCHPIN_CLIENT_SECRET")?);
     let issuer = Issuer::new(&url)

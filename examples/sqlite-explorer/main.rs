@@ -53,6 +53,9 @@ impl Explorer {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: sqlite-explorer FILE")?;
+    let Some(path) = std::env::args().nth(1) else {
+        eprintln!("usage: sqlite-explorer FILE");
+        std::process::exit(2);
+    };
     Ok(Server::new("sqlite-explorer", "1.0").with(Explorer(path)).serve(stdio()).await?)
 }

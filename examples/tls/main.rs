@@ -13,7 +13,8 @@ use linchpin::transport::Tls;
 async fn main() -> Result<(), BoxError> {
     let mut args = std::env::args().skip(1);
     let (Some(cert), Some(key), Some(name)) = (args.next(), args.next(), args.next()) else {
-        return Err("usage: tls CERT.pem KEY.pem NAME [ADDRESS]".into());
+        eprintln!("usage: tls CERT.pem KEY.pem NAME [ADDRESS]");
+        std::process::exit(2);
     };
     let transport = http(args.next().unwrap_or_else(|| "0.0.0.0:8443".to_owned()))
         .tls(Tls::from_files(cert, key)?)

@@ -15,7 +15,8 @@ use std::io::{BufRead, Write};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let Some((program, args)) = words.split_first() else {
-        return Err("usage: use-skill PROGRAM [ARGUMENT]...".into());
+        eprintln!("usage: use-skill PROGRAM [ARGUMENT]...");
+        std::process::exit(2);
     };
     let server = Client::new("use-skill", "1.0").connect(Child::new(program).args(args)).await?;
     let skills = server.skills().await?;

@@ -37,10 +37,15 @@ const COMMANDS: &[(&str, &str)] = &[
     ("$EXAMPLES/typed", "Oslo: [11.0, 12.0, 13.0]"),
     ("$EXAMPLES/errors", "refund: "),
     ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
-    ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "milk"),
+    ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "> milk"),
+    (USAGE, "12"),
     ("printf 'y\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "limits.md: "),
     ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills | grep -c limits.md; true", "0"),
 ];
+
+/// Those that need words say so, with exit code 2: two lines each.
+const USAGE: &str = "for name in login 'counter x' oauth-proxy sqlite-explorer tls use-skill; do \
+     $EXAMPLES/$name 2>&1; echo $?; done | grep -c '^usage: \\|^2$'";
 
 /// A session in which permissions are asked for: to write, once more, for all, and once more.
 const UPGRADES: &str = r#"
