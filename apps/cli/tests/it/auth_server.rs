@@ -129,6 +129,8 @@ fn what_is_missing_or_wrong_is_said_before_anything_starts() {
     let with = |more: &[&'static str]| [&server[..], more].concat();
     let store = ["--store", "sqlite:auth.db"];
     let rows = [
+        (vec!["auth-server"], "--issuer"),
+        (with(&["--no-such-option"]), "unexpected argument '--no-such-option'"),
         (vec!["auth-server", "--http", "127.0.0.1:0", "--issuer", "http://127.0.0.1:1"], "--resource"),
         (with(&["--auth", "users.toml"]), "--auth"),
         (with(&["--auth", "login:none.toml"]), "none.toml"),
