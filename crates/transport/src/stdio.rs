@@ -91,6 +91,9 @@ impl Bind for Stdio {
 ///
 /// The peer is not authenticated and nothing is encrypted: that is up to the code that opened the streams. Closing the
 /// connection closes them.
+///
+/// Both streams must let other tasks run, as tokio's own do: a stream of your own that is always ready and never yields
+/// holds up running calls. Where that is possible, ask `tokio::task::coop::poll_proceed` first.
 pub fn pipes(read: impl AsyncRead + Send + Unpin + 'static, write: impl AsyncWrite + Send + Unpin + 'static) -> Pipes {
     Pipes { streams: Mutex::new(Some((Box::new(read), Box::new(write)))) }
 }
