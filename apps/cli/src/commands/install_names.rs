@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::serve::ENTRIES;
+use crate::shell;
 use crate::show::out::{Out, near, note};
 use clap::{Args, ValueHint};
 use std::io;
@@ -95,6 +96,9 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
     });
     if !args.list && !on_path {
         note(format!("note: {} is not in your PATH", dir.display()));
+        if cfg!(unix) {
+            note(format!("to add it, put this into ~/.profile: export PATH={}:\"$PATH\"", shell::path(&dir)));
+        }
     }
     Ok(())
 }

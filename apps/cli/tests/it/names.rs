@@ -24,7 +24,7 @@ fn links_are_made_once_and_what_is_not_ours_stays() {
 
     let (code, out, err) = run(home.path(), &["install-names", "new/bin", "everything"]);
     assert_eq!((code, out), (Some(0), format!("mcp-server-everything -> {}\n", real.display())), "{err}");
-    assert!(err.contains("is not in your PATH"), "{err}");
+    assert!(err.contains("is not in your PATH") && err.contains(":\"$PATH\""), "{err}");
     assert_eq!(std::fs::read_link(&one).unwrap(), real);
     assert_eq!(listing(&bin), ["mcp-server-everything"], "only what was asked for, and nothing beside it");
 
