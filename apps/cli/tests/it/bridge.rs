@@ -491,11 +491,19 @@ fn a_server_that_ends_says_why() {
         let text = answer["error"].to_string();
         assert_eq!(answer["error"]["code"], -31001, "{answer}");
         assert!(why.iter().all(|word| text.contains(word)), "{text}");
-        // A client that tries again is no news.
-        assert_eq!(asked(&served.url, 2, "x")["error"]["code"], -31001);
-        let said = served.stopped();
-        assert_eq!(said.matches("the upstream cannot be opened").count(), 1, "{said}");
     }
+}
+
+#[test]
+fn a_client_that_tries_again_is_no_news_in_the_log() {
+    let home = tempfile::tempdir().unwrap();
+    let bridge = ["bridge", "--http", "127.0.0.1:0", "http://127.0.0.1:1/mcp"];
+    let served = Served::start(command(program(), home.path()).args(bridge));
+    for id in 1..4 {
+        assert_eq!(asked(&served.url, id, "x")["error"]["code"], -31001);
+    }
+    let said = served.stopped();
+    assert_eq!(said.matches("the upstream cannot be opened").count(), 1, "{said}");
 }
 
 #[test]

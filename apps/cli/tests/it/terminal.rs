@@ -113,11 +113,11 @@ fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
 fn who_starts_a_bridge_by_hand_is_told_how_hosts_start_it() {
     let home = tempfile::tempdir().unwrap();
     let of_url = ["linchpin", "bridge", "--bearer-env", "A_TOKEN", "https://mcp.example/mcp"];
-    let of_command = ["linchpin", "bridge", "--cwd", ".", "-e", "A_TOKEN", "--", "python3", "x.py"];
+    let of_command = ["linchpin", "bridge", "--cwd", ".", "-e", "A_TOKEN", "--", "sleep", "9"];
     let full = home.path().canonicalize().unwrap().display().to_string();
     for (words, of_host) in [
         (&of_url[..], " bridge --bearer-env A_TOKEN https://mcp.example/mcp\n".to_owned()),
-        (&of_command, format!(" bridge --cwd {full} --env A_TOKEN -- python3 x.py\n")),
+        (&of_command, format!(" bridge --cwd {full} --env A_TOKEN -- sleep 9\n")),
     ] {
         let mut row = row(home.path(), words, "\x04");
         (row["columns"], row["env"]["A_TOKEN"]) = (300.into(), "a secret".into());
