@@ -279,7 +279,8 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     let name = args.target.server.as_deref().unwrap_or("bridge");
     let inherited = args.target.env.iter().filter(|variable| !variable.contains('='));
     let variables = inherited.chain(&args.target.bearer_env).chain(&args.target.login.client.client_secret_env);
-    args.place.run(bridge, &Card { name, command, variables: variables.cloned().collect() })
+    let variables = variables.filter(|_| !command.is_empty()).cloned().collect();
+    args.place.run(bridge, &Card { name, command, variables })
 }
 
 /// The command line of this process for the configuration of a host: with paths in full, and secrets masked. Empty if it is
@@ -310,7 +311,7 @@ fn masked(words: Vec<String>, redactor: &Redactor) -> Vec<String> {
     let mut is_value = false;
     let shown = words.into_iter().map(|word| {
         let (after_name, flag) = (is_value, word.starts_with("--"));
-        is_value = flag && is_secret(&word);
+        is_value = flag && (word == "--bearer" || is_secret(&word));
         match word.split_once('=') {
             _ if after_name && !flag => DOTS.to_owned(),
             Some((name, _)) if is_secret(name) => format!("{name}={DOTS}"),
@@ -438,7 +439,8 @@ mod tests {
         for (word, shown) in [
             ("https://mcp.example/mcp", "https://mcp.example/mcp"),
             ("https://mcp.example/mcp?api_key=abc", "https://mcp.example/mcp?api_key=•••"),
-            ("--bearer the-secret", "--bearer •••"),
+            ("--bearer abc", "--bearer •••"),
+            ("--header X:the-secret", "--header X:•••"),
             ("--api-key abc -- x", "--api-key ••• -- x"),
             ("--bearer-env VAR", "--bearer-env VAR"),
             ("--env API_TOKEN=abc --env A=b", "--env API_TOKEN=••• --env A=b"),
