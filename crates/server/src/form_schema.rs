@@ -27,7 +27,7 @@ pub(crate) fn problem(schema: &Value, answer: &ElicitResult) -> Option<String> {
     if answer.action != ElicitAction::Accept {
         return None;
     }
-    let checker = validate::checker("answer", schema, false, 3).ok()?;
+    let checker = validate::checker("answer", schema.clone(), false, 3).ok()?;
     let content = serde_json::to_string(&answer.content).unwrap_or_default();
     let problems = checker.problems(&content, 3);
     (!problems.is_empty()).then(|| problems.join("; "))

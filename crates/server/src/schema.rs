@@ -238,7 +238,7 @@ fn object(mut schema: Value) -> Value {
 }
 
 pub(crate) fn raw(value: &Value) -> Box<RawValue> {
-    RawValue::from_string(value.to_string()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Whether the schema has constraints that deserialising the Rust type does not check: bounds, patterns, sizes. Bounds

@@ -502,8 +502,8 @@ fn arguments(name: &str, given: Option<Value>, bound: &Bound, problems_max: usiz
     if input["type"] != "object" {
         return Err("arguments must be a struct (a JSON object); wrap a single value in one".into());
     }
-    let headers = headers::header_params(&input.to_string())?;
-    let explain = validate::checker(name, &input, !derived, problems_max)?;
+    let headers = headers::header_params(schema::raw(&input).get())?;
+    let explain = validate::checker(name, input, !derived, problems_max)?;
     if derived {
         // `null` for an optional member is accepted, but not listed.
         schema::without_nulls(&mut listed);
@@ -527,8 +527,9 @@ fn checked(run: Run, explain: Arc<Checker>) -> Run {
 }
 
 fn given_output(name: &str, output: Value, problems_max: usize) -> Result<Box<RawValue>, String> {
-    validate::checker(name, &output, true, problems_max).map_err(|why| format!("output schema: {why}"))?;
-    Ok(schema::raw(&output))
+    let text = schema::raw(&output);
+    validate::checker(name, output, true, problems_max).map_err(|why| format!("output schema: {why}"))?;
+    Ok(text)
 }
 
 /// Applies `words` to the descriptions of a tool.

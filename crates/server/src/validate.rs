@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 
 /// Creates a checker for the arguments of tool `name`. An explicit schema (`given`) is compiled at once, to report
 /// errors in it.
-pub(crate) fn checker(name: &str, schema: &Value, given: bool, problems_max: usize) -> Result<Arc<Checker>, String> {
+pub(crate) fn checker(name: &str, schema: Value, given: bool, problems_max: usize) -> Result<Arc<Checker>, String> {
     let checker = Checker {
         name: name.into(),
-        schema: schema.clone(),
         problems_max,
         #[cfg(feature = "validate")]
-        full: (!walked_whole(schema)).then(OnceLock::new),
+        full: (!walked_whole(&schema)).then(OnceLock::new),
+        schema,
     };
     if given {
         checker.build()?;
@@ -494,7 +494,7 @@ mod tests {
             },
             "$defs": {"at": {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number"}}}}
         });
-        let c = checker("forecast", &schema, true, 8).unwrap();
+        let c = checker("forecast", schema, true, 8).unwrap();
         let cases = [
             (r#"{"city":"Oslo","days":3}"#, vec![]),
             (
@@ -543,7 +543,7 @@ mod tests {
             json!({"oneOf": [{"$ref": "#/$defs/a"}]}),
         ] {
             let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": around}});
-            let c = checker("loops", &schema, false, 8).unwrap();
+            let c = checker("loops", schema.clone(), false, 8).unwrap();
             for json in [r#"{"x":1.0}"#, r#"{"x":{"x":[1]}}"#] {
                 assert!(c.problems(json, 8).len() < 9, "{schema}");
                 assert_eq!(c.with_whole_numbers(json), None, "{schema}");
@@ -554,10 +554,10 @@ mod tests {
     #[cfg(feature = "validate")]
     #[test]
     fn the_full_validator_finds_what_the_walk_does_not_know() {
-        let c = checker("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), true, 8).unwrap();
+        let c = checker("t", json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), true, 8).unwrap();
         assert_eq!(c.problems(r#"{"a":"y"}"#, 8).len(), 2);
         assert!(
-            checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), true, 8)
+            checker("t", json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), true, 8)
                 .is_err(),
             "nothing is fetched"
         );
@@ -567,7 +567,7 @@ mod tests {
     fn a_schema_that_refers_to_itself_ends() {
         let c = checker(
             "t",
-            &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}),
+            json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}),
             true,
             8,
         )
