@@ -17,7 +17,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use linchpin::Server;
 use linchpin_kit::{Given, Options, Service, ToolChoice, ToolError, ToolPrefix, Vars, cli};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// One server, or several in one process.
@@ -344,6 +344,12 @@ impl Entry {
 /// Refuses the bare names of other servers after that of a server whose main argument is seldom given: they were meant as
 /// servers.
 pub(crate) fn refuse_bare_names(entry: &Entry, matches: &ArgMatches) -> Result<(), Failure> {
+    let is_name = |value: &OsStr| value.to_str().is_some_and(|word| is_meant(entry, word));
+    let values = |id: &clap::Id| matches.try_get_raw(id.as_str()).ok().flatten();
+    if !matches.ids().filter_map(values).flatten().any(is_name) {
+        // Nearly always, and putting the command together takes a while.
+        return Ok(());
+    }
     let command = entry.own_command();
     let ids = command.get_positionals().map(|arg| arg.get_id().as_str().to_owned());
     let words: Vec<String> =
