@@ -132,7 +132,7 @@ impl PlaceArgs {
     }
 
     /// Whether people are told how to reach it: over HTTP, or if it was started by hand.
-    pub(super) fn tells(&self) -> bool {
+    pub(crate) fn tells(&self) -> bool {
         self.http.is_some() || io::IsTerminal::is_terminal(&io::stdin())
     }
 

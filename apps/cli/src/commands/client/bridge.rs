@@ -235,7 +235,8 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     args.place.change = Some(args.clients.change(&args.upstream, &target.name)?);
     let is_url = matches!(target.kind, Kind::Web(..));
     let redactor = Arc::new(target.redactor);
-    let command = if args.place.clients() == Clients::Parent { typed(&redactor) } else { Vec::new() };
+    let by_hand = args.place.clients() == Clients::Parent && args.place.tells();
+    let command = if by_hand { typed(&redactor) } else { Vec::new() };
     let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
     let idle = match (args.upstream.idle_stop, args.place.clients()) {
         (Some(idle), _) => idle,
