@@ -110,7 +110,7 @@ def suite_stdio(rows, rec, opt):
     for peer in rows:
         wait_quiet(opt.quiet)
         args = ["--era", peer["era"], "--secs", opt.secs, "--warmup", opt.warmup, "--repeat", opt.bursts]
-        rec.add(peer, "stdio", "all", mcpload("stdio", *args, "--pipelined", peer.get("pipelined", 10000), "--", *fill(peer, 0, 5), limit=20))
+        rec.add(peer, "stdio", "all", mcpload("stdio", *args, "--pipelined", peer.get("pipelined", 10000), "--", *fill(peer, 0, 5), limit=16 + 4 * opt.secs))
 
 
 def suite_startup(rows, rec, opt):

@@ -329,9 +329,9 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
             Kind::Web(url, false) if witness.names_login() => {
                 failure.hint(format!("log in with `linchpin auth login {url}`, or pass a token with --bearer-env VAR"))
             }
-            Kind::Web(url, false) => failure.hint(format!(
-                "pass a token with --bearer-env VAR; the server names no login, but older ones may have one: `linchpin auth login {url}`"
-            )),
+            Kind::Web(url, false) => {
+                failure.hint(format!("pass a token with --bearer-env VAR, or try `linchpin auth login {url}`"))
+            }
             _ => failure,
         };
     }
@@ -403,19 +403,9 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
 fn lacks_variables(why: &str) -> bool {
     let Some((_, said)) = why.split_once("; its last lines were:") else { return true };
     let said = said.to_ascii_lowercase();
-    let words = [
-        "environment",
-        "env var",
-        "not set",
-        "unset",
-        "undefined",
-        "missing",
-        "required",
-        "key",
-        "token",
-        "credential",
-    ];
-    words.iter().any(|word| said.contains(word))
+    let words =
+        ["environment", "env var", "not set", "unset", "missing", "_key", "api key", "keyerror", "token", "credential"];
+    words.iter().any(|word| said.contains(word)) && !said.contains("unexpected token")
 }
 
 /// Adds hints to a failed HTTP connection, whose cause is only in the message.
@@ -461,6 +451,8 @@ mod tests {
             ("; its last lines were:\n  KeyError: 'HOME'", true),
             ("; its last lines were:\n  Missing configuration", true),
             ("; its last lines were:\n  error: notes: No such file or directory", false),
+            ("; its last lines were:\n  SyntaxError: Unexpected token '}'", false),
+            ("; its last lines were:\n  TypeError: Cannot read properties of undefined (reading 'x')", false),
             ("; its last lines were:\n  error: `add` is defined twice: at src/main.rs:3 and src/main.rs:4", false),
         ] {
             assert_eq!(lacks_variables(&format!("the server exited with status 1{said}")), lacks, "{said}");

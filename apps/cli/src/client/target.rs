@@ -148,8 +148,7 @@ impl TargetArgs {
                 target.map_err(|failure| failure.hint(format!("did you mean `-- {path}` at the end?")))
             }
             Some(_) => target.map_err(|failure| match program(words) {
-                Some(command) => Failure::usage("no server given")
-                    .hint(format!("put -- before the command: `-- {}`", shell::joined(command))),
+                Some(command) => failure.hint(format!("did you mean `-- {}` at the end?", shell::joined(command))),
                 None => failure,
             }),
             _ => target,

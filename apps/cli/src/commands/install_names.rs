@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::serve::ENTRIES;
 use crate::shell;
-use crate::show::out::{Out, near, note};
+use crate::show::out::{Out, near, note, tell};
 use clap::{Args, ValueHint};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -97,7 +97,10 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
     if !args.list && !on_path {
         note(format!("note: {} is not in your PATH", dir.display()));
         if cfg!(unix) {
-            note(format!("to add it, put this into ~/.profile: export PATH={}:\"$PATH\"", shell::path(&dir)));
+            let file = if cfg!(target_os = "macos") { "~/.zprofile" } else { "~/.profile" };
+            note(format!("to add it, put this line into {file}:"));
+            // In one piece, to be copied.
+            tell(&format!("export PATH={}:\"$PATH\"\n", shell::path(&dir)));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use linchpin_core::exact;
 use serde_json::Value;
 
 /// The mask of a secret.
-pub(crate) const DOTS: &str = "•••";
+const DOTS: &str = "•••";
 
 /// Recognizes secrets by their names and by the values given to this command.
 #[derive(Clone, Debug, Default)]

@@ -56,7 +56,7 @@ fn is_path(arg: &Arg) -> bool {
 }
 
 /// A path that means the same in another working directory. What is not there yet may mean something else (`~`, `:memory:`).
-pub(crate) fn in_full(path: &str) -> String {
+pub(super) fn in_full(path: &str) -> String {
     let full = match std::fs::canonicalize(Path::new(path)) {
         Ok(real) => Ok(real),
         Err(_) if path.starts_with(['~', ':']) => return path.to_owned(),

@@ -95,7 +95,7 @@ fn the_token_of_a_run_and_keys_of_a_file_let_in_and_nothing_else_does() {
     assert_ne!(call("lp_laptop_guessed", "read_graph").0, Some(0));
     let (code, _, err) = run(home.path(), &["call", &served.url, "read_graph"]);
     assert!(
-        code == Some(6) && err.contains("hint: pass a token with --bearer-env VAR; the server names no login"),
+        code == Some(6) && err.contains("hint: pass a token with --bearer-env VAR, or try `linchpin auth login"),
         "{err}"
     );
 }

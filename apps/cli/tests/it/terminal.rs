@@ -112,19 +112,30 @@ fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
 #[test]
 fn who_starts_a_bridge_by_hand_is_told_how_hosts_start_it() {
     let home = tempfile::tempdir().unwrap();
-    let of_url = ["linchpin", "bridge", "--bearer-env", "A_TOKEN", "https://mcp.example/mcp"];
-    let of_command = ["linchpin", "bridge", "--cwd", ".", "-e", "A_TOKEN", "--", "sleep", "9"];
-    let full = home.path().canonicalize().unwrap().display().to_string();
-    for (words, of_host) in [
-        (&of_url[..], " bridge --bearer-env A_TOKEN https://mcp.example/mcp\n".to_owned()),
-        (&of_command, format!(" bridge --cwd {full} --env A_TOKEN -- sleep 9\n")),
-    ] {
-        let mut row = row(home.path(), words, "\x04");
+    let bridge = ["linchpin", "bridge"];
+    let told = |words: &[&str]| {
+        let mut row = row(home.path(), &[&bridge, words].concat(), "\x04");
         (row["columns"], row["env"]["A_TOKEN"]) = (300.into(), "a secret".into());
-        let text = seen(home.path(), row);
-        assert!(text.contains("claude mcp add bridge -- ") && text.contains(&of_host), "{text}");
-        assert!(text.contains("claude_desktop_config.json") && !text.contains("a secret"), "{text}");
-        assert!(text.contains("Set these environment variables there too: A_TOKEN\n"), "{text}");
+        seen(home.path(), row)
+    };
+    let text = told(&["--bearer-env", "A_TOKEN", "https://mcp.example/mcp"]);
+    for part in [
+        "claude mcp add bridge -- ",
+        " bridge --bearer-env A_TOKEN https://mcp.example/mcp\n",
+        "claude_desktop_config.json",
+        "Set these environment variables there too: A_TOKEN\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("a secret"), "{text}");
+    // What may hold a secret is not shown at all.
+    for words in [
+        &["--header", "X-Key: abc", "https://mcp.example/mcp"][..],
+        &["--bearer=--abc", "https://mcp.example/mcp"],
+        &["https://mcp.example/mcp?key=abc"],
+        &["--", "sleep", "9"],
+    ] {
+        assert!(!told(words).contains("claude mcp add"), "{words:?}");
     }
 }
 

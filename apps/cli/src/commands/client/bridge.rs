@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::foreign::Foreign;
 use crate::log;
-use crate::record::redact::{DOTS, Redactor, is_secret};
+use crate::record::redact::Redactor;
 use crate::record::trace::{Aloud, Taps, Trace};
 use crate::record::transcript::Recorder;
 use crate::serve::auth::ToollessAuthArgs;
@@ -20,9 +20,8 @@ use linchpin::client::Tap;
 use linchpin::transport::HttpOptions;
 use linchpin_core::{Features, SessionSeal};
 use linchpin_gateway::{Bridge, Isolation, SealedSessions};
-use linchpin_kit::redact_urls;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -236,7 +235,10 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     let is_url = matches!(target.kind, Kind::Web(..));
     let redactor = Arc::new(target.redactor);
     let by_hand = args.place.clients() == Clients::Parent && args.place.tells();
-    let command = if by_hand { typed(&redactor) } else { Vec::new() };
+    let command = match &target.kind {
+        Kind::Web(..) if by_hand => typed(),
+        _ => Vec::new(),
+    };
     let (tap, client_tap) = args.upstream.taps(&target.name, &redactor)?;
     let idle = match (args.upstream.idle_stop, args.place.clients()) {
         (Some(idle), _) => idle,
@@ -278,15 +280,14 @@ pub(crate) fn run(mut args: BridgeArgs) -> Result<(), Failure> {
     let probed = bridge.clone();
     args.place.ready = Some(Ready(Arc::new(move || probed.ready())));
     let name = args.target.server.as_deref().unwrap_or("bridge");
-    let inherited = args.target.env.iter().filter(|variable| !variable.contains('='));
-    let variables = inherited.chain(&args.target.bearer_env).chain(&args.target.login.client.client_secret_env);
+    let variables = args.target.bearer_env.iter().chain(&args.target.login.client.client_secret_env);
     let variables = variables.filter(|_| !command.is_empty()).cloned().collect();
     args.place.run(bridge, &Card { name, command, variables })
 }
 
-/// The command line of this process for the configuration of a host: with paths in full, and secrets masked. Empty if it is
-/// that of another program (`mcp-remote`).
-fn typed(redactor: &Redactor) -> Vec<String> {
+/// The command line of this process for the configuration of a host, with paths in full. Empty if it may hold a secret, or is that of
+/// another program (`mcp-remote`).
+fn typed() -> Vec<String> {
     let given: Vec<OsString> = std::env::args_os().collect();
     if Foreign::called(&given).is_some() {
         return Vec::new();
@@ -295,32 +296,19 @@ fn typed(redactor: &Redactor) -> Vec<String> {
     let command = BridgeArgs::augment_args(Command::new(BRIDGE).arg(verbose));
     let own = given.into_iter().skip_while(|word| word != BRIDGE);
     let Ok(matches) = command.clone().try_get_matches_from(own) else { return Vec::new() };
-    let mut words = words::given(&command, &matches, None);
-    // These are the last ones.
-    let of_server = matches.get_many::<String>("command").map_or(0, |command| command.len());
-    if of_server > 0 {
-        words.insert(words.len() - of_server, "--".to_owned());
-    }
-    paste::command(BRIDGE, masked(words, redactor))
+    let words = words::given(&command, &matches, None);
+    let has_secret =
+        SECRET_ARGS.iter().any(|arg| matches.contains_id(arg)) || words.iter().any(|word| has_secret(word));
+    if has_secret { Vec::new() } else { paste::command(BRIDGE, words) }
 }
 
 const BRIDGE: &str = "bridge";
+/// Arguments that may hold a secret.
+const SECRET_ARGS: [&str; 3] = ["bearer", "header", "env"];
 
-/// Words with paths that exist in full, and without secrets.
-fn masked(words: Vec<String>, redactor: &Redactor) -> Vec<String> {
-    let is_path = |word: &str| word.contains('/') || word.starts_with('.');
-    let mut is_value = false;
-    let shown = words.into_iter().map(|word| {
-        let (after_name, flag) = (is_value, word.starts_with("--"));
-        is_value = flag && (word == "--bearer" || is_secret(&word));
-        match word.split_once('=') {
-            _ if after_name && !flag => DOTS.to_owned(),
-            Some((name, _)) if is_secret(name) => format!("{name}={DOTS}"),
-            None if is_path(&word) && Path::new(&word).exists() => words::in_full(&word),
-            _ => redact_urls(&redactor.text(&word)),
-        }
-    });
-    shown.collect()
+/// Whether an address may hold one: it has a query, or something before its host.
+fn has_secret(word: &str) -> bool {
+    word.contains("://") && word.contains(['?', '@'])
 }
 
 /// The revisions of an era, or all.
@@ -425,30 +413,5 @@ impl UpstreamArgs {
         }
         let upstream: OneTap = if taps.is_empty() { None } else { Some(Arc::new(Taps(taps))) };
         Ok((upstream, client))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_secret_is_shown_to_be_pasted() {
-        let mut redactor = Redactor::default();
-        redactor.know("the-secret");
-        let here = std::env::current_dir().unwrap().canonicalize().unwrap().display().to_string();
-        for (word, shown) in [
-            ("https://mcp.example/mcp", "https://mcp.example/mcp"),
-            ("https://mcp.example/mcp?api_key=abc", "https://mcp.example/mcp?api_key=•••"),
-            ("--bearer abc", "--bearer •••"),
-            ("--header X:the-secret", "--header X:•••"),
-            ("--api-key abc -- x", "--api-key ••• -- x"),
-            ("--bearer-env VAR", "--bearer-env VAR"),
-            ("--env API_TOKEN=abc --env A=b", "--env API_TOKEN=••• --env A=b"),
-            (". no/such", &format!("{here} no/such")),
-        ] {
-            let words = word.split(' ').map(str::to_owned).collect();
-            assert_eq!(masked(words, &redactor).join(" "), shown);
-        }
     }
 }
