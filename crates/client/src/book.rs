@@ -146,7 +146,7 @@ impl Book {
         let Some(folder) = self.folder.clone() else { return Ok(lock(&self.memory).clone()) };
         blocking(move || {
             let mut tasks: Vec<BookedTask> = read(&folder)?.into_iter().map(|(_, task)| task).collect();
-            tasks.sort_by(|a, b| (a.booked_at_ms, &a.id).cmp(&(b.booked_at_ms, &b.id)));
+            tasks.sort_unstable_by(|a, b| (a.booked_at_ms, &a.id).cmp(&(b.booked_at_ms, &b.id)));
             Ok(tasks)
         })
         .await

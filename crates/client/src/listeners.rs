@@ -181,7 +181,7 @@ impl Listeners {
     pub(crate) fn subscribed(&self) -> Vec<String> {
         let mut uris: Vec<String> =
             self.all.values().flat_map(|(listener, _)| listener.interests.uris.iter().cloned()).collect();
-        uris.sort();
+        uris.sort_unstable();
         uris.dedup();
         uris
     }

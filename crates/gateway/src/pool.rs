@@ -263,7 +263,7 @@ impl Pool {
         }
         let (mut sessions, alone): (Vec<_>, Vec<_>) = all.iter().copied().partition(|features| features.has_sessions);
         // The client's own revision is asked for.
-        sessions.sort_by_key(|features| (*features != who.features, std::cmp::Reverse(features.index)));
+        sessions.sort_unstable_by_key(|features| (*features != who.features, std::cmp::Reverse(features.index)));
         let mut attempts = vec![sessions, alone];
         if self.features().is_some_and(|known| !known.has_sessions) {
             attempts.reverse();

@@ -108,7 +108,7 @@ impl<T: Item> Snapshot<T> {
     pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<&Arc<Entry<T>>> {
         let mut visible: Vec<_> = self.entries.iter().filter(|entry| self.sees(entry, true, viewer)).collect();
         visible.extend(self.disabled.values().filter(|entry| self.sees(entry, false, viewer)));
-        visible.sort_by_key(|entry| entry.seq);
+        visible.sort_unstable_by_key(|entry| entry.seq);
         visible
     }
 

@@ -157,7 +157,7 @@ fn node(s: &mut Scanner<'_>, text: &str, out: &mut digest::Context) -> Result<()
                 members.push((key.name(), finish(value)));
                 Ok(())
             })?;
-            members.sort();
+            members.sort_unstable();
             out.update(b"o");
             out.update(&(members.len() as u64).to_be_bytes());
             for (name, value) in members {

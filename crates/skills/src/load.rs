@@ -195,7 +195,7 @@ impl LoadedSkill {
     pub fn resource_set(&self) -> Option<String> {
         let SkillResources::Listed(files) = &self.entry.resources else { return None };
         let mut lines: Vec<String> = files.iter().map(|file| format!("{} {}\n", file.uri, file.digest)).collect();
-        lines.sort();
+        lines.sort_unstable();
         Some(digest::of(lines.concat().as_bytes()))
     }
 }

@@ -120,7 +120,7 @@ impl Snapshot {
 
     /// Renders what was added.
     fn finish(&mut self, read: BTreeMap<String, Bytes>) {
-        self.skills.sort_by(|a, b| a.uri.cmp(&b.uri));
+        self.skills.sort_unstable_by(|a, b| a.uri.cmp(&b.uri));
         // Entries are texts and numbers: JSON has them all.
         let json = |skill: &Skill| Bytes::from(serde_json::to_vec(skill).unwrap_or_else(|_| b"{}".to_vec()));
         self.rendered = self.skills.iter().map(json).collect();
@@ -138,7 +138,7 @@ impl Snapshot {
             self.files.insert(path::uri(&name), File { bytes, media_type });
         }
         for children in self.directories.values_mut() {
-            children.sort_by(|a, b| a.uri.cmp(&b.uri));
+            children.sort_unstable_by(|a, b| a.uri.cmp(&b.uri));
         }
         let types: HashMap<&str, &str> = self.files.iter().map(|(uri, file)| (uri.as_str(), file.media_type)).collect();
         for child in self.directories.values_mut().flatten().filter(|child| child.mime_type.is_none()) {

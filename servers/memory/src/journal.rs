@@ -382,7 +382,7 @@ impl Journal {
     fn shorten(&mut self, graph: &Graph) -> Result<(), ToolError> {
         let most = usize::try_from(FILE_BYTES_MAX / 4).unwrap_or(usize::MAX);
         let mut times: Vec<(&String, &Known)> = self.known.iter().filter(|(name, _)| graph.has(name)).collect();
-        times.sort_by(|a, b| b.1.updated.cmp(&a.1.updated).then(a.0.cmp(b.0)));
+        times.sort_unstable_by(|a, b| b.1.updated.cmp(&a.1.updated).then(a.0.cmp(b.0)));
         let mut text = String::new();
         for (name, known) in times {
             let length = text.len();

@@ -112,7 +112,7 @@ impl Query {
             Hit { at: *at, score: sum * matched as f32 / words as f32 }
         };
         let mut hits: Vec<Hit> = candidates.iter().enumerate().map(score).collect();
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
+        hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
         hits
     }
 

@@ -162,7 +162,7 @@ impl Zones {
         }
         let mut ranked: Vec<(usize, String)> =
             self.names().into_iter().filter_map(|name| Some((distance(&asked, &plain(&name))?, name))).collect();
-        ranked.sort();
+        ranked.sort_unstable();
         let best = ranked.first().map_or(0, |(rank, _)| *rank);
         // A name that differs only in case or continent is the only suggestion; otherwise up to three.
         ranked.retain(|(rank, _)| best > 1 || *rank == best);

@@ -99,7 +99,7 @@ pub(crate) fn compare(a: &Picture, b: &Picture) -> Vec<Difference> {
         let (Some(left), Some(right)) = (left, right) else { continue };
         let mut names: Vec<&String> =
             left.keys().chain(right.keys().filter(|name| !left.contains_key(*name))).collect();
-        names.sort();
+        names.sort_unstable();
         for name in names {
             let (a, b) = (left.get(name), right.get(name));
             let mut one = |change, path: &str, a: Option<&Value>, b: Option<&Value>| {

@@ -192,7 +192,7 @@ impl Asks {
             Err(error) => return self.error("", &error),
         };
         // Newest first; those of the same millisecond in some order, which stays.
-        all.sort_by(|(_, one, a), (_, other, b)| {
+        all.sort_unstable_by(|(_, one, a), (_, other, b)| {
             (b.state.created_ms, other.as_str()).cmp(&(a.state.created_ms, one.as_str()))
         });
         let is_after = |id: &str, record: &Record| {

@@ -194,7 +194,7 @@ fn only_since(graph: &Graph, times: Option<&Journal>, since: u64, newest_first: 
         }
     }
     if newest_first {
-        dated.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.at.cmp(&b.1.at)));
+        dated.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.at.cmp(&b.1.at)));
     }
     hits.extend(dated.into_iter().map(|(_, hit)| hit));
     undated
