@@ -193,7 +193,10 @@ fn build(context: &Context, target: &Target, profile: &str, epoch: u64) -> Resul
         let home = std::env::var("CARGO_HOME")
             .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()));
         let root = context.root.display();
-        cargo.env("RUSTFLAGS", format!("--remap-path-prefix={root}=/linchpin --remap-path-prefix={home}=/cargo"));
+        // Beside those in `.cargo/config.toml`, which the variable would replace.
+        let triple = &target.triple;
+        let flags = format!("['--remap-path-prefix={root}=/linchpin', '--remap-path-prefix={home}=/cargo']");
+        cargo.env_remove("RUSTFLAGS").args(["--config", &format!("target.{triple}.rustflags={flags}")]);
         cargo.env("CFLAGS", format!("-ffile-prefix-map={root}=/linchpin -ffile-prefix-map={home}=/cargo"));
         cargo.env("SOURCE_DATE_EPOCH", epoch.to_string());
     }
