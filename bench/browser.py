@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
-from peers import BROWSERS, LOAD_CORE, REPO, ours, small_target  # noqa: E402
+from peers import BROWSERS, DIST, LOAD_CORE, REPO, ours, small_target  # noqa: E402
 from pipe import Pipe  # noqa: E402
 from samples import median  # noqa: E402
 
@@ -90,7 +90,7 @@ def built(opt):
     """The program with everything, and the one with this server alone."""
     name, path = "linchpin", os.path.join(small_target(), "dist", "linchpin")
     if not opt.no_build:
-        cargo = ["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"]
+        cargo = ["cargo", "build", *DIST, "--quiet", "-p", "linchpin-cli"]
         subprocess.run(cargo, cwd=REPO, check=True)
         alone = dict(os.environ, CARGO_TARGET_DIR=small_target())
         subprocess.run([*cargo, "--no-default-features", "--features", "browser"], cwd=REPO, env=alone, check=True)

@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
 import commandline  # noqa: E402
-from peers import LOAD_CORE, REPO, Server, fill, load_peers, ours, peers_target, tied_to  # noqa: E402
+from peers import DIST, LOAD_CORE, REPO, Server, fill, load_peers, ours, peers_target, tied_to  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num, times  # noqa: E402
 
@@ -39,7 +39,7 @@ def build(names):
     release = ["--release", "--locked"]
     steps = [("bare", release + ["--manifest-path", os.path.join(HERE, "bare", "Cargo.toml")], apart)]
     if "linchpin" in names:
-        steps.append(("linchpin", ["--profile", "dist", "-p", "linchpin-bench-client"], os.environ))
+        steps.append(("linchpin", [*DIST, "-p", "linchpin-bench-client"], os.environ))
     if "rmcp 3.9" in names:
         steps.append(("rmcp", release + ["--manifest-path", os.path.join(HERE, "peers", "rmcp-client", "Cargo.toml")], apart))
     for name, args, env in steps:

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import bench  # noqa: E402
 import commandline  # noqa: E402
 from pairs import PAIRS, pairs  # noqa: E402
-from peers import LOAD_CORE, REPO  # noqa: E402
+from peers import DIST, LOAD_CORE, REPO  # noqa: E402
 from pipe import Broken, Pipe  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num  # noqa: E402
@@ -143,7 +143,7 @@ def main():
         raise SystemExit("BENCH_PUBLISHED does not name the folder of the published servers (cargo xtask bench servers sets it)")
     if not opt.no_build:
         print("building linchpin", flush=True)
-        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
+        subprocess.run(["cargo", "build", *DIST, "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
     about = bench.meta()
     os.sched_setaffinity(0, {int(LOAD_CORE)})
     with pairs(opt.only) as (ready, missing):

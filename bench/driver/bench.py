@@ -8,7 +8,7 @@ import time
 
 import bars
 import tables
-from peers import BENCH, LOAD_CORE, REPO, SERVER_CORE, Server, fill, mcpload, peers_target, small_target
+from peers import BENCH, DIST, LOAD_CORE, REPO, SERVER_CORE, Server, fill, mcpload, peers_target, small_target
 from samples import Samples
 from suites import SUITES, Recorder, run_suite
 
@@ -25,7 +25,7 @@ def build(groups, jobs=None):
         return ["--locked", "--manifest-path", os.path.join(BENCH, *folders, "Cargo.toml")]
 
     everything = ["--features", "linchpin-cli/redis"]
-    release, dist = ["--release"], ["--profile", "dist"]
+    release, dist = ["--release"], DIST
     steps = [("mcpload", release + locked("mcpload"), apart)]
     if "bare" in groups:
         steps.append(("bare", release + locked("bare"), apart))

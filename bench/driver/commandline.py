@@ -8,7 +8,7 @@ import sys
 import time
 
 import bench
-from peers import BENCH, REPO, tied_to, wait_quiet, workspace_target
+from peers import BENCH, DIST, REPO, tied_to, wait_quiet, workspace_target
 
 
 def parser(doc, quick):
@@ -64,7 +64,8 @@ class InProcess:
     def build(self, groups):
         failed = bench.build(groups, self.opt.jobs)
         limit = ["-j", str(self.opt.jobs)] if self.opt.jobs else []
-        done = subprocess.run(["cargo", "build", "--quiet", "--profile", self.opt.profile, "-p", "linchpin-bench", *limit], cwd=REPO)
+        profile = DIST if self.opt.profile == "dist" else ["--profile", self.opt.profile]
+        done = subprocess.run(["cargo", "build", "--quiet", *profile, "-p", "linchpin-bench", *limit], cwd=REPO)
         if failed or done.returncode:
             raise SystemExit("not built: " + ", ".join(failed or ["linchpin-bench"]))
 

@@ -31,8 +31,12 @@ BROWSERS = ("chromium-headless-shell", "google-chrome", "chromium", "chromium-br
 """Programs that may be the browser, the first that is there."""
 
 
+DIST = ["--profile", "dist", "--config", os.path.join(REPO, ".cargo", "dist.toml")]
+"""How cargo builds what is distributed."""
+
+
 def ours(name, target=None):
-    """A program of this workspace as it is distributed: the profile `dist`."""
+    """A program of this workspace as it is distributed."""
     return os.path.join(target or workspace_target(), "dist", name)
 
 

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::context::Context;
 use crate::report::{Counts, Report};
+use crate::world::DIST_CONFIG;
 use crate::{process, stages, tools};
 
 /// How long any of these may take.
@@ -47,6 +48,9 @@ pub(crate) fn release(context: &Context) -> Result<Report> {
     for profile in ["release", "dist"] {
         let mut cargo = process::cargo();
         cargo.args(["build", "--locked", "--package", "linchpin-cli", "--profile", profile]);
+        if profile == "dist" {
+            cargo.args(["--config", DIST_CONFIG]);
+        }
         let built = one(context, profile, &mut cargo)?;
         report.counts.add(built.counts);
         report.text.push_str(&built.text);

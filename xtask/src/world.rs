@@ -26,3 +26,6 @@ fn build(context: &Context, what: &[&str]) -> Result<()> {
     }
     Ok(())
 }
+
+/// What the profile `dist` cannot say, for `--config`.
+pub(crate) const DIST_CONFIG: &str = ".cargo/dist.toml";

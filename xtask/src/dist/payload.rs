@@ -11,7 +11,7 @@ use super::archive::Entry;
 use super::page::page;
 use crate::context::Context;
 use crate::process;
-use crate::world::WORLD;
+use crate::world::{DIST_CONFIG, WORLD};
 
 /// How long a build with fat LTO may take.
 const BUILD_S_MAX: u64 = 3600;
@@ -193,10 +193,11 @@ fn build(context: &Context, target: &Target, profile: &str, epoch: u64) -> Resul
         let home = std::env::var("CARGO_HOME")
             .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()));
         let root = context.root.display();
-        // Beside those in `.cargo/config.toml`, which the variable would replace.
+        // Beside those of `DIST_CONFIG`, which the variable would replace.
         let triple = &target.triple;
         let flags = format!("['--remap-path-prefix={root}=/linchpin', '--remap-path-prefix={home}=/cargo']");
-        cargo.env_remove("RUSTFLAGS").args(["--config", &format!("target.{triple}.rustflags={flags}")]);
+        cargo.env_remove("RUSTFLAGS").args(["--config", DIST_CONFIG]);
+        cargo.args(["--config", &format!("target.{triple}.rustflags={flags}")]);
         cargo.env("CFLAGS", format!("-ffile-prefix-map={root}=/linchpin -ffile-prefix-map={home}=/cargo"));
         cargo.env("SOURCE_DATE_EPOCH", epoch.to_string());
     }
