@@ -24,7 +24,6 @@ def build(groups, jobs=None):
     def locked(*folders):
         return ["--locked", "--manifest-path", os.path.join(BENCH, *folders, "Cargo.toml")]
 
-    everything = ["--features", "linchpin-cli/redis"]
     release, dist = ["--release"], DIST
     steps = [("mcpload", release + locked("mcpload"), apart)]
     if "bare" in groups:
@@ -32,11 +31,11 @@ def build(groups, jobs=None):
     if "rmcp" in groups:
         steps.append(("rmcp", release + locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
-        steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli", *everything], os.environ))
+        steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
         small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "memory"]
         steps.append(("linchpin, one server only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
     if "bridge" in groups:
-        steps.append(("linchpin", dist + ["-p", "linchpin-cli", *everything], os.environ))
+        steps.append(("linchpin", dist + ["-p", "linchpin-cli"], os.environ))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)

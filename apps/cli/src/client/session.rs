@@ -295,13 +295,16 @@ impl Session {
     }
 
     /// Ends the connection gracefully, and warns of output of a command that was not a message, unless that has been told.
-    pub(crate) async fn close(&self) {
-        self.connection.close().await;
-        if !self.told_garbage.load(Ordering::Relaxed)
-            && let Some(what) = self.garbage()
-        {
-            note(format!("warning: the server {NOT_MCP}: `{what}`; logs belong on standard error"));
-        }
+    pub(crate) fn close(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        // Boxed: once, not once for each command.
+        Box::pin(async {
+            self.connection.close().await;
+            if !self.told_garbage.load(Ordering::Relaxed)
+                && let Some(what) = self.garbage()
+            {
+                note(format!("warning: the server {NOT_MCP}: `{what}`; logs belong on standard error"));
+            }
+        })
     }
 
     /// Whether the server is a program that this command started, or a transcript.
