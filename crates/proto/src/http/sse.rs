@@ -61,7 +61,7 @@ fn field_retry(out: &mut Vec<u8>, ms: u64) {
 fn field_data(out: &mut Vec<u8>, mut data: &[u8]) {
     loop {
         out.extend_from_slice(b"data: ");
-        let Some(n) = data.iter().position(|b| matches!(b, b'\r' | b'\n')) else {
+        let Some(n) = memchr::memchr2(b'\r', b'\n', data) else {
             out.extend_from_slice(data);
             out.push(b'\n');
             return;

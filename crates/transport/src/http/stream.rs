@@ -139,7 +139,7 @@ impl EventStream {
         inner.last += 1;
         let seq = inner.last;
         let mut bytes = Vec::new();
-        write(&mut bytes, &format!("{}-{seq}", self.number));
+        write(&mut bytes, &[self.number.to_string(), seq.to_string()].join("-"));
         let Some(bytes) = session.budget().own(bytes) else {
             drop(inner);
             if !notice {
