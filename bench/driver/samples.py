@@ -12,9 +12,9 @@ import statistics
 FOREIGN_SERVER_CORE_MAX, FOREIGN_LOAD_CORE_MAX = 0.12, 0.20
 LINE_NS_MAX = 150
 CALM_MIN = 3
-# Under a client that spins, the host puts the server's core to sleep between requests in some windows and not in others; half of the answers
-# then take three or six times as long. Windows further apart than this are not of the same state.
-STATE_P50_MAX = 2.0
+# Under a client that spins, the host puts the server's core to sleep between requests in some windows and not in others; a request then takes
+# three or six times as long. Windows further apart than this are not of the same state.
+STATE_RATIO_MAX = 1.7
 
 
 def median(xs):
@@ -34,8 +34,8 @@ def calm(pairs, results_of):
 
 def in_one_state(pairs, case):
     """Of pairs of windows under a client that spins, those in which the core slept in both or in neither, if there are any."""
-    p50 = pick(case, "p50_us")
-    alike = [(a, b) for a, b in pairs if max(p50(a), p50(b)) <= STATE_P50_MAX * min(p50(a), p50(b))]
+    rps = pick(case, "rps")
+    alike = [(a, b) for a, b in pairs if max(rps(a), rps(b)) <= STATE_RATIO_MAX * min(rps(a), rps(b))]
     return alike or pairs
 
 

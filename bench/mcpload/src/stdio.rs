@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 const BURSTS_MAX: Duration = Duration::from_secs(6);
 const BAD_MAX: u64 = 20;
 /// In a virtual machine, a core that waits is put to sleep by the host or not, for seconds at a time, and what wakes it takes several times
-/// as long as most servers take to answer. A window in which half of the answers took longer than this measured that.
-const AWAKE_P50_US_MAX: f64 = 8.0;
+/// as long as most servers take to answer. A window in which a request took longer than this on average measured that.
+const AWAKE_US_MAX: f64 = 7.0;
 /// Windows measured at most to find one in which the core stayed awake.
 const AWAKE_WINDOWS_MAX: usize = 6;
 
@@ -213,14 +213,14 @@ fn ping_pong(s: &mut Server, call: &mut Call, warmup: f64, secs: f64) -> Res<Val
 
 /// The first window in which the server's core stayed awake, or the fastest of several: a slow server never answers so fast.
 fn spinning(s: &mut Server, call: &mut Call, secs: f64) -> Res<Value> {
-    let p50 = |window: &Value| window["p50_us"].as_f64().unwrap_or(f64::MAX);
+    let us = |window: &Value| window["rps"].as_f64().map_or(f64::MAX, |rps| 1e6 / rps);
     let mut best = ping_pong(s, call, 0.1, secs)?;
     for _ in 1..AWAKE_WINDOWS_MAX {
-        if p50(&best) <= AWAKE_P50_US_MAX {
+        if us(&best) <= AWAKE_US_MAX {
             break;
         }
         let window = ping_pong(s, call, 0.1, secs)?;
-        if p50(&window) < p50(&best) {
+        if us(&window) < us(&best) {
             best = window;
         }
     }
