@@ -44,7 +44,7 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Those that need words say so, with exit code 2: two lines each.
-const USAGE: &str = "for name in login 'counter x' oauth-proxy sqlite-explorer tls use-skill; do \
+const USAGE: &str = "for name in login oauth-proxy sqlite-explorer tls use-skill; do \
      $EXAMPLES/$name 2>&1; echo $?; done | grep -c '^usage: \\|^2$'";
 
 /// A session in which permissions are asked for: to write, once more, for all, and once more.
