@@ -38,7 +38,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("$EXAMPLES/errors", "refund: "),
     ("$EXAMPLES/crawl", "two 1.0 speaks 2026-07-28: 1 tools"),
     ("printf 'add {\"text\":\"milk\"}\\ny\\nlist\\n\\n' | $EXAMPLES/approve", "> milk"),
-    (USAGE, "12"),
+    (USAGE, "10"),
     ("printf 'y\\n' | $EXAMPLES/use-skill $EXAMPLES/skills", "limits.md: "),
     ("printf 'n\\n' | $EXAMPLES/use-skill $EXAMPLES/skills | grep -c limits.md; true", "0"),
 ];
