@@ -135,7 +135,8 @@ fn who_starts_a_bridge_by_hand_is_told_how_hosts_start_it() {
         &["https://mcp.example/mcp?key=abc"],
         &["--", "sleep", "9"],
     ] {
-        assert!(!told(words).contains("claude mcp add"), "{words:?}");
+        let text = told(words);
+        assert!(!text.contains("claude mcp add") && !text.contains("error:"), "{words:?}: {text}");
     }
 }
 
