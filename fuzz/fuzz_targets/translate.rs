@@ -54,6 +54,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = frame::hear(data.to_vec().into(), &limits, &mut |message| {
         let json = |frame: &[u8]| serde_json::from_slice::<&RawValue>(frame).is_ok();
         assert!(json(&notice::progress(&message, "\"t\"", true)) && json(&notice::to_session(&message)));
+        assert!(notice::for_retry(&notice::same(&message), Some("\"t\"")).is_some_and(|frame| json(&frame)));
         assert!(json(&notice::subscribed(&message, &Id::number(3))));
         let Kind::Response { outcome: Ok(span), .. } = message.kind else { return };
         let is_object = message.text(span).starts_with('{');

@@ -13,7 +13,7 @@ use linchpin_core::exact;
 use linchpin_core::message::Request;
 use linchpin_core::service::{RequestContext, ServerRequest, ServerRequestError, boxed};
 use linchpin_core::{ClientCaps, Features, Id, Reply, ReplyKind};
-use linchpin_proto::translate::ask;
+use linchpin_proto::translate::{ask, notice};
 use linchpin_types::error::code;
 use linchpin_types::jsonrpc::method;
 use serde_json::Value;
@@ -289,7 +289,7 @@ impl Parked {
 
     /// Waits for the end of the call, or for what it asks, and makes the response to this request of its client.
     pub(crate) async fn wait(self: Arc<Self>, parking: &Arc<Parking>, id: &Id, outlet: &Arc<Outlet>) -> Reply {
-        let (turn, kept) = {
+        let turn = {
             let mut inner = lock(&self.inner);
             inner.turn += 1;
             inner.outlet = Some(outlet.clone());
@@ -297,11 +297,12 @@ impl Parked {
             if let Some(source) = inner.source.upgrade() {
                 source.set_token(outlet.token());
             }
-            (inner.turn, std::mem::take(&mut inner.kept))
+            // Before what comes next.
+            std::mem::take(&mut inner.kept).iter().for_each(|frame| pass(outlet, frame));
+            inner.turn
         };
         // An earlier request that waits for the same call ends.
         self.changed.notify_waiters();
-        kept.into_iter().for_each(|frame| outlet.notify(frame));
         let mut attached = Attached { parked: &self, parking, turn, answered: false };
         loop {
             let changed = self.changed.notified();
@@ -426,7 +427,7 @@ impl Relay for Parked {
             Some(outlet) => {
                 let outlet = outlet.clone();
                 drop(inner);
-                outlet.notify(frame);
+                pass(&outlet, &frame);
             }
             None => {
                 if inner.kept.len() == KEPT_MAX {
@@ -435,6 +436,14 @@ impl Relay for Parked {
                 inner.kept.push_back(frame);
             }
         }
+    }
+}
+
+/// Sends a notification during a request of the client, which may be another than when the notification came: progress has
+/// the token of this one.
+fn pass(outlet: &Outlet, frame: &Bytes) {
+    if let Some(frame) = notice::for_retry(frame, outlet.token().as_deref()) {
+        outlet.notify(frame);
     }
 }
 

@@ -239,3 +239,34 @@ async fn a_parked_call_whose_client_never_comes_again_ends_at_the_upstream() {
     said(&mut client, &retry(2, &state)).await;
     assert_eq!(json_of(&mut client).await["error"]["code"], -32602);
 }
+
+#[tokio::test(start_paused = true)]
+async fn progress_while_nobody_waits_reaches_the_retry_with_its_token() {
+    let (client, mut upstream, _) = to_upstream(|options| options.upstream = revisions(false));
+    let mut client = client();
+    let with = |call: String, token: &str| call.replacen("\"_meta\":{", &format!("\"_meta\":{{{token}"), 1);
+    said(&mut client, &with(call(1, &format!(",{ABLE}")), "\"progressToken\":\"first\",")).await;
+    opened(&mut upstream, false).await;
+    assert_eq!(asked(&mut upstream).await["method"], "notifications/initialized");
+    let called = asked(&mut upstream).await;
+    let progress = |n: u32| {
+        let params = json!({ "progressToken": called["params"]["_meta"]["progressToken"], "progress": n });
+        json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string()
+    };
+    for (id, token, told) in [(2, "\"progressToken\":\"again\",", Some("again")), (3, "", None)] {
+        asks(&mut upstream, &format!("q{id}")).await;
+        let state = json_of(&mut client).await["result"]["requestState"].take();
+        upstream.say(&progress(10 * id)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let again = retry(id, &state).replace("\"q1\"", &format!("\"q{}\"", id - 1));
+        said(&mut client, &with(again, token)).await;
+        assert_eq!(asked(&mut upstream).await["result"]["action"], "accept");
+        upstream.say(&progress(10 * id + 1)).await;
+        for n in [10 * id, 10 * id + 1].iter().filter(|_| told.is_some()) {
+            let params = json_of(&mut client).await["params"].take();
+            assert_eq!(params, json!({ "progressToken": told, "progress": n }));
+        }
+    }
+    answer(&mut upstream, &called, done()).await;
+    assert_eq!(json_of(&mut client).await["result"]["resultType"], "complete");
+}

@@ -7,6 +7,7 @@ use linchpin_core::Id;
 use linchpin_core::json::Span;
 use linchpin_core::message::Message;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// A notification as it came.
@@ -23,6 +24,28 @@ pub fn progress(message: &Message, token: &str, texts: bool) -> Bytes {
         splice.remove(text);
         params.progress_token.into_iter().for_each(|span| splice.replace(span, token.as_bytes().to_vec()));
     })
+}
+
+/// A notification for another request of the client, whose progress token this is, as JSON text. `None` if it is progress,
+/// and the request has no token.
+pub fn for_retry(frame: &Bytes, token: Option<&str>) -> Option<Bytes> {
+    #[derive(Deserialize)]
+    struct Told<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: &'a RawValue,
+    }
+    let told = serde_json::from_slice(frame).ok().filter(|told: &Told<'_>| told.method == "notifications/progress");
+    let Some(Told { params: Params { token: old }, .. }) = told else { return Some(frame.clone()) };
+    let token = token?;
+    let at = old.get().as_ptr() as usize - frame.as_ptr() as usize;
+    Some([&frame[..at], token.as_bytes(), &frame[at + old.get().len()..]].concat().into())
 }
 
 /// How far a call is, if this notification of the client's says so.

@@ -219,7 +219,10 @@ fn notifications_change_their_token_or_the_id_of_their_stream() {
         heard(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1.0}}"#);
     let want = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1.0}}"#;
     assert_eq!(notice::progress(&told, "\"t\"", true), want);
+    assert_eq!(notice::for_retry(&notice::same(&told), Some("\"t\"")).unwrap(), want);
+    assert_eq!(notice::for_retry(&notice::same(&told), None), None);
     let text = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"a:b"}}"#;
+    assert_eq!(notice::for_retry(&notice::same(&heard(text)), None).unwrap(), text);
     assert_eq!(notice::subscribed(&heard(text), &Id::from_json("\"s\"").unwrap()), text.replace(":7}", ":\"s\"}"));
     assert_eq!(
         notice::to_session(&heard(text)),
