@@ -570,6 +570,9 @@ pub fn read_object<'a, T: serde::Deserialize<'a>>(json: &'a str) -> serde_json::
 /// is not a character.
 pub fn read_str(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if short_string(json.as_bytes(), 1) == Some(json.len()) {
+        return Some(Cow::Borrowed(inner));
+    }
     let is_escaped = match inner.len() {
         0..SHORT => inner.bytes().any(|byte| byte == b'\\'),
         _ => memchr::memchr(b'\\', inner.as_bytes()).is_some(),

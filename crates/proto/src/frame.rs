@@ -302,12 +302,13 @@ impl Envelope {
     }
 
     fn kind(&self, text: &str, id: &Option<Id>, limits: &Limits) -> Result<Kind, &'static str> {
-        if self.jsonrpc.map(|s| s.of(text)) != Some("\"2.0\"") {
+        if self.jsonrpc.and_then(|span| text.as_bytes().get(span.range())) != Some(b"\"2.0\"") {
             return Err("`jsonrpc` must be \"2.0\"");
         }
         // The sender of an error could not read the id of what it answers.
-        let is_known = self.id.is_some_and(|span| span.of(text) != "null");
-        if let (None, None, Some(error), false) = (self.method, self.result, self.error, is_known) {
+        if let (None, None, Some(error)) = (self.method, self.result, self.error)
+            && self.id.is_none_or(|span| span.of(text) == "null")
+        {
             return Ok(Kind::Response { id: Id::unknown(), outcome: Err(error) });
         }
         if let Some(span) = self.id.filter(|_| id.is_none()) {
@@ -315,7 +316,7 @@ impl Envelope {
             return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
         }
         // Notifications never get a response, not even an error: a malformed one is ignored.
-        if id.is_some() && self.params.all.is_some_and(|s| !s.of(text).starts_with('{')) {
+        if id.is_some() && self.params.all.is_some_and(|span| text.as_bytes().get(span.start()) != Some(&b'{')) {
             return Err("`params` must be an object");
         }
         match (self.method, id, self.result, self.error) {

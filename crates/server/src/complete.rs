@@ -48,12 +48,9 @@ pub(crate) fn start(
     let known = params.context.map(|c| c.arguments).unwrap_or_default();
     let asked =
         serde_json::json!({ "argument": params.argument.name, "value": params.argument.value, "context": known });
-    let Some(core) = core.this.upgrade() else {
-        return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
-    };
     match dispatch::start(&core.shared, None, &target, request, context, Args(Source::Owned(asked.to_string().into())))
     {
-        Ok(call) => running_call::launch(&core.shared, request, call, task),
+        Ok(call) => running_call::launch(&core.shared, request, call, Some(&target.name), task),
         Err(reply) => CallStart::Done(reply),
     }
 }

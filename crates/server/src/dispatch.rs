@@ -110,5 +110,5 @@ fn invoke(
         }
         _ => (target.run)(invocation),
     };
-    CallStart { future, cx, name: Some(target.name.clone()) }
+    CallStart { future, cx }
 }

@@ -90,7 +90,7 @@ pub(crate) fn start(
             Err(error) => error.into_rpc(out),
         }
     });
-    running_call::launch(shared, &request, target::CallStart { future, cx: Some(cx), name: None }, task)
+    running_call::launch(shared, &request, target::CallStart { future, cx: Some(cx) }, None, task)
 }
 
 /// The response with the members of `json`. `whole` makes one of a result that is complete.

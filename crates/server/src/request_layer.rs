@@ -40,13 +40,7 @@ pub(crate) fn start(
     let layers = core.request_layers.clone();
     let end = end_of_chain(&core, request.clone(), context, chain.clone());
     let future = Next::new(layers, end).start(Call::new(invocation, cx.clone(), None));
-    running_call::launch_chain(
-        &core.shared,
-        &request,
-        target::CallStart { future, cx: Some(cx), name: None },
-        chain,
-        task,
-    )
+    running_call::launch_chain(&core.shared, &request, target::CallStart { future, cx: Some(cx) }, chain, task)
 }
 
 /// Starts the request itself. It can be run once.

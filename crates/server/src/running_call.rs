@@ -20,10 +20,17 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
-pub(crate) fn launch(shared: &Arc<Shared>, request: &Arc<Request>, call: Call, task: &mut Context<'_>) -> CallStart {
+/// `name` is that of its handler, for the log.
+pub(crate) fn launch(
+    shared: &Arc<Shared>,
+    request: &Arc<Request>,
+    call: Call,
+    name: Option<&Arc<str>>,
+    task: &mut Context<'_>,
+) -> CallStart {
     match refuse_busy(shared, request) {
         Some(refused) => CallStart::Done(refused),
-        None => polled(shared, request, call, None, true, task),
+        None => polled(shared, (request, name), call, None, true, task),
     }
 }
 
@@ -45,7 +52,7 @@ pub(crate) fn launch_without_limit(
     call: Call,
     task: &mut Context<'_>,
 ) -> CallStart {
-    polled(shared, request, call, None, false, task)
+    polled(shared, (request, None), call, None, false, task)
 }
 
 /// Like [`launch`], for the layers around a request. Limits of number and time are those of the request at their end.
@@ -56,20 +63,19 @@ pub(crate) fn launch_chain(
     chain: Arc<Chain>,
     task: &mut Context<'_>,
 ) -> CallStart {
-    polled(shared, request, call, Some(chain), false, task)
+    polled(shared, (request, None), call, Some(chain), false, task)
 }
 
 fn polled(
     shared: &Arc<Shared>,
-    request: &Arc<Request>,
+    (request, name): (&Arc<Request>, Option<&Arc<str>>),
     call: Call,
     chain: Option<Arc<Chain>>,
     limited: bool,
     task: &mut Context<'_>,
 ) -> CallStart {
-    let Call { mut future, cx, name } = call;
-    let about = About { request: request.clone(), name };
-    let done = match poll(shared, &about, &mut future, task) {
+    let Call { mut future, cx } = call;
+    let done = match poll(shared, request, name.map(|name| &**name), &mut future, task) {
         Poll::Ready(reply) => {
             let reply = settle(shared, cx.as_ref(), reply);
             let Some(cx) = &cx else { return CallStart::Done(reply) };
@@ -92,7 +98,7 @@ fn polled(
     let future = done.is_none().then_some(future);
     CallStart::Running(Box::new(Running {
         shared: shared.clone(),
-        about,
+        about: About { request: request.clone(), name: name.cloned() },
         future,
         done,
         cx,
@@ -102,6 +108,7 @@ fn polled(
     }))
 }
 
+/// What a running call is about.
 pub(crate) struct About {
     pub(crate) request: Arc<Request>,
     pub(crate) name: Option<Arc<str>>,
@@ -110,7 +117,8 @@ pub(crate) struct About {
 /// Polls a handler. Its panics are caught.
 pub(crate) fn poll(
     shared: &Shared,
-    about: &About,
+    request: &Request,
+    name: Option<&str>,
     future: &mut BoxFuture<'static, Reply>,
     task: &mut Context<'_>,
 ) -> Poll<Reply> {
@@ -121,9 +129,9 @@ pub(crate) fn poll(
                 .downcast_ref::<&str>()
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned());
-            let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
-            tracing::error!(method = about.request.method.as_str(), name, panic = what, "a handler panicked");
-            Poll::Ready(shared.failed(&about.request, "it stopped unexpectedly because of a bug in the server"))
+            let what = what.as_deref().unwrap_or("not a string");
+            tracing::error!(method = request.method.as_str(), name, panic = what, "a handler panicked");
+            Poll::Ready(shared.failed(request, "it stopped unexpectedly because of a bug in the server"))
         }
     }
 }
@@ -226,7 +234,8 @@ impl RunningCall for Running {
                 return Poll::Ready(CallEvent::Done(reply));
             }
             let Some(future) = &mut self.future else { return Poll::Ready(CallEvent::Cancelled) };
-            if let Poll::Ready(reply) = poll(&self.shared, &self.about, future, task) {
+            let about = &self.about;
+            if let Poll::Ready(reply) = poll(&self.shared, &about.request, about.name.as_deref(), future, task) {
                 self.future = None;
                 self.done = Some(settle(&self.shared, self.cx.as_ref(), reply));
                 continue;

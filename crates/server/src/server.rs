@@ -498,7 +498,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// let server = Server::new("pages", "1.0").with(Pages(vec!["a", "b"]));
     /// ```
     pub fn registered(&self) -> Arc<S> {
-        self.state.of(None)
+        self.state.of(None).into_arc()
     }
 
     /// Reports a problem with the configuration, as a sentence. The server then does not start, and the error contains

@@ -214,11 +214,8 @@ impl RunningServer {
         args: Args,
         task: &mut Context<'_>,
     ) -> CallStart {
-        let Some(core) = self.this.upgrade() else {
-            return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
-        };
-        match dispatch::start(&core.shared, core.layers(&target.layers), target, request, context, args) {
-            Ok(call) => running_call::launch(&core.shared, request, call, task),
+        match dispatch::start(&self.shared, self.layers(&target.layers), target, request, context, args) {
+            Ok(call) => running_call::launch(&self.shared, request, call, Some(&target.name), task),
             Err(reply) => CallStart::Done(reply),
         }
     }
@@ -230,11 +227,12 @@ impl RunningServer {
         arguments: Option<Arc<str>>,
         task: &mut Context<'_>,
     ) -> CallStart {
-        if !self.offers_tools() {
-            return fail(&request, code::METHOD_NOT_FOUND, "this server has no tools");
-        }
+        let refuse = |why: &str| match self.offers_tools() {
+            true => fail(&request, code::INVALID_PARAMS, why),
+            false => fail(&request, code::METHOD_NOT_FOUND, "this server has no tools"),
+        };
         let Some(name) = request.string(request.params.name) else {
-            return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a tool");
+            return refuse("`name` must be the name of a tool");
         };
         let tools = self.registries.tools.snapshot();
         let viewer = || Viewer::of(&request, &context);
@@ -242,7 +240,7 @@ impl RunningServer {
         let callable =
             |tool: &Arc<Entry<Registered>>| tool.item.ui.shown() != Shown::ToPages || ui::is_wanted_by(&request.caller);
         let Some(entry) = tools.find(&name, viewer).filter(|tool| callable(tool)) else {
-            return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools, viewer));
+            return refuse(&unknown_name("tool", &name, &tools, viewer));
         };
         if let Err(reply) = entry.item.access.admit(&request.id, &context) {
             return CallStart::Done(reply);
@@ -376,7 +374,7 @@ impl RunningServer {
                 _ => this.answer(&asked, &context),
             }
         });
-        running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
+        running_call::launch(&core.shared, &request, Started { future, cx: None }, None, task)
     }
 
     /// Requests without a handler.
@@ -519,7 +517,7 @@ impl RunningServer {
         let future = Box::pin(async move {
             subscription.run(&this, &asked.id, &asked.caller).await.map_or_else(|refused| refused, |()| reply)
         });
-        running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, task)
+        running_call::launch(&core.shared, &request, Started { future, cx: None }, None, task)
     }
 
     /// Whether the sender of a request may subscribe to a resource. The error is the response if not. What does not exist for

@@ -3,6 +3,7 @@
 use linchpin_core::caller::Locals;
 use linchpin_core::service::RequestContext;
 use linchpin_core::{Caller, Session};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,17 +60,43 @@ impl<S: Send + Sync + 'static> StateOf<S> {
     }
 
     /// Returns the state for a call of this owner. Without an owner, a new state.
-    pub(crate) fn of(&self, owner: Option<&Owner>) -> Arc<S> {
+    pub(crate) fn of(&self, owner: Option<&Owner>) -> State<'_, S> {
         let factory = match &self.0 {
-            Source::Shared(state) => return state.clone(),
+            Source::Shared(state) => return State::Shared(state),
             Source::Session(factory) => factory,
         };
         let locals = match owner {
             Some(Owner::Connection(locals)) => locals,
             Some(Owner::Session(session)) => session.locals(),
-            None => return Arc::new((factory.make)()),
+            None => return State::Session(Arc::new((factory.make)())),
         };
         let kept = locals.get_or_insert(factory.key, || Arc::new((factory.make)()));
-        kept.downcast().unwrap_or_else(|_| Arc::new((factory.make)()))
+        State::Session(kept.downcast().unwrap_or_else(|_| Arc::new((factory.make)())))
+    }
+}
+
+/// The state of a call.
+pub(crate) enum State<'a, S> {
+    Shared(&'a Arc<S>),
+    Session(Arc<S>),
+}
+
+impl<S> State<'_, S> {
+    pub(crate) fn into_arc(self) -> Arc<S> {
+        match self {
+            State::Shared(state) => state.clone(),
+            State::Session(state) => state,
+        }
+    }
+}
+
+impl<S> Deref for State<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        match self {
+            State::Shared(state) => state,
+            State::Session(state) => state,
+        }
     }
 }

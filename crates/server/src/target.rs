@@ -25,6 +25,4 @@ pub(crate) struct Target {
 pub(crate) struct CallStart {
     pub(crate) future: BoxFuture<'static, Reply>,
     pub(crate) cx: Option<Cx>,
-    /// The name of the handler, for the log.
-    pub(crate) name: Option<Arc<str>>,
 }

@@ -20,7 +20,7 @@
 // child  child/process  http/body  memory  remote/answer  stdio  unix
 // http/intake  link  pipe  remote/endpoint
 // driver  http  http/calls  http/options  http/pace  http/session_id  http/tls  lines  link/in_flight  link/outbox
-// partial_parse  remote/error_body  remote/head  signals
+// partial_parse  remote/error_body  remote/head  signals  wake_flag
 // ```
 
 #[cfg(feature = "child")]
@@ -48,3 +48,4 @@ pub mod stdio;
 
 #[cfg(all(feature = "stdio", unix))]
 pub mod unix;
+mod wake_flag;

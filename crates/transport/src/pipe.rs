@@ -7,6 +7,7 @@
 use crate::driver::{self, in_task};
 use crate::lines::{Line, Lines};
 use crate::partial_parse::{self, Head};
+use crate::wake_flag::WakeFlag;
 use bytes::Bytes;
 use linchpin_core::message::Message;
 use linchpin_core::service::{RequestContext, Service};
@@ -77,9 +78,11 @@ where
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
+    let mut seldom = Seldom { flag: WakeFlag::new(), has_session: false, is_stopped: false };
     let ended = loop {
         let idle = peer.engine.running() == 0 && waiting.is_empty();
-        match next(&mut lines, (!idle).then_some(&mut waiting), peer.engine.session(), stop.as_mut()).await {
+        let session = peer.engine.session();
+        match next(&mut lines, (!idle).then_some(&mut waiting), session, stop.as_mut(), &mut seldom).await {
             Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => in_task(|cx| peer.receive(frame, cx)).await,
             Input::Line(Ok(Line::TooLong(head))) => in_task(|cx| peer.too_long(&head, cx)).await,
             Input::Line(Ok(Line::LongEnd(tail))) => in_task(|cx| peer.long_end(&tail, cx)).await,
@@ -93,7 +96,7 @@ where
         }
         let more = lines.has_line() || !waiting.is_empty();
         if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
-            match write(&mut peer.out, &mut output, stop.as_mut()).await {
+            match write(&mut peer.out, &mut output, stop.as_mut(), &mut seldom).await {
                 Ok(true) if peer.out.capacity() > OUT_KEPT_BYTES => peer.out.shrink_to(OUT_BYTES),
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
@@ -112,6 +115,7 @@ async fn write<W: AsyncWrite + Unpin>(
     out: &mut Vec<u8>,
     output: &mut W,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+    seldom: &mut Seldom,
 ) -> io::Result<bool> {
     let mut written = 0;
     let done = poll_fn(|cx| {
@@ -120,12 +124,12 @@ async fn write<W: AsyncWrite + Unpin>(
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => written += n,
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
-                Poll::Pending => return stop.as_mut().poll(cx).map(|()| Ok(false)),
+                Poll::Pending => return seldom.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
             }
         }
         match std::pin::Pin::new(&mut *output).poll_flush(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
-            Poll::Pending => stop.as_mut().poll(cx).map(|()| Ok(false)),
+            Poll::Pending => seldom.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
         }
     })
     .await;
@@ -153,15 +157,37 @@ enum Waiting {
     Batch { said: Vec<u8>, ended: Vec<(Id, CallEvent)> },
 }
 
+/// When to poll what is seldom ready: the session's changes, and the signal to stop.
+struct Seldom {
+    flag: WakeFlag,
+    /// Whether there was a session when they were polled.
+    has_session: bool,
+    /// The signal has come.
+    is_stopped: bool,
+}
+
+impl Seldom {
+    /// Polls the signal alone; the changes are polled the next time.
+    fn stopped(&mut self, stop: std::pin::Pin<&mut impl Future<Output = ()>>, cx: &Context<'_>) -> Poll<()> {
+        self.is_stopped = self.is_stopped || stop.poll(&mut self.flag.context(cx)).is_ready();
+        self.flag.set();
+        if self.is_stopped { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
 /// The next event; of `waiting`, if calls run.
 async fn next<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     mut waiting: Option<&mut mpsc::Receiver<Waiting>>,
     session: Option<&Arc<Session>>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+    seldom: &mut Seldom,
 ) -> Input {
     if let Some(line) = lines.buffered() {
         return Input::Line(Ok(line));
+    }
+    if session.is_some() && !std::mem::replace(&mut seldom.has_session, session.is_some()) {
+        seldom.flag.set();
     }
     let mut line = std::pin::pin!(lines.next());
     let mut is_woken = false;
@@ -177,18 +203,19 @@ async fn next<R: AsyncRead + Unpin>(
         {
             return Poll::Ready(Input::Waiting(out));
         }
-        if let Some(feed) = session.and_then(|session| session.feed())
-            && let Poll::Ready(Some(change)) = feed.feed().poll_next(cx)
-        {
-            return Poll::Ready(Input::ServerChange(change));
+        if let Some(mut cx) = seldom.flag.take(cx) {
+            if let Some(feed) = session.and_then(|session| session.feed())
+                && let Poll::Ready(Some(change)) = feed.feed().poll_next(&mut cx)
+            {
+                seldom.flag.set();
+                return Poll::Ready(Input::ServerChange(change));
+            }
+            seldom.is_stopped = seldom.is_stopped || stop.as_mut().poll(&mut cx).is_ready();
         }
         if let Poll::Ready(line) = line.as_mut().poll(cx) {
             return Poll::Ready(Input::Line(line));
         }
-        if stop.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Input::Stop);
-        }
-        Poll::Pending
+        if seldom.is_stopped { Poll::Ready(Input::Stop) } else { Poll::Pending }
     })
     .await
 }

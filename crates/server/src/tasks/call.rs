@@ -140,7 +140,7 @@ pub(crate) fn start(
     let grace = (mode == Mode::May).then(|| sleep_ms(limits.grace_ms));
     let meanwhile = settings.and_then(|task| task.meanwhile.clone());
     let mut call = Box::new(TaskCall {
-        about: About { request: request.clone(), name: started.name },
+        about: About { request: request.clone(), name: Some(tool.target.name.clone()) },
         stop: Arc::new(Stopper { call: cx.0.clone(), link: link.clone() }),
         future: Some(future),
         cx,
@@ -355,7 +355,9 @@ impl RunningCall for TaskCall {
                 continue;
             }
             let Some(future) = &mut self.future else { return Poll::Ready(CallEvent::Cancelled) };
-            if let Poll::Ready(reply) = running_call::poll(&self.core.shared, &self.about, future, poll) {
+            let (shared, about) = (&self.core.shared, &self.about);
+            if let Poll::Ready(reply) = running_call::poll(shared, &about.request, about.name.as_deref(), future, poll)
+            {
                 self.future = None;
                 self.done = Some(running_call::settle(&self.core.shared, Some(&self.cx), reply));
                 continue;

@@ -30,7 +30,7 @@ pub(crate) fn start(asks: Asks, id: String, context: &mut Context<'_>) -> CallSt
             Err(error) => asks.error(&id, &error),
         }
     });
-    running_call::launch_without_limit(&core.shared, &request, Started { future, cx: Some(cx), name: None }, context)
+    running_call::launch_without_limit(&core.shared, &request, Started { future, cx: Some(cx) }, context)
 }
 
 type Answer = (String, Result<String, ServerRequestError>);

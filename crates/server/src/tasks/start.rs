@@ -67,5 +67,5 @@ pub(crate) fn start(
         (Method::TasksResult, Some(id)) => return result::start(asks, id, poll),
         (_, Some(id)) => Box::pin(async move { asks.get(&id).await }),
     };
-    running_call::launch(&core.shared, &request, Started { future, cx: None, name: None }, poll)
+    running_call::launch(&core.shared, &request, Started { future, cx: None }, None, poll)
 }
