@@ -449,7 +449,7 @@ impl ClientConfig {
         }
         // Revisions with sessions have no such member, but servers look for it; tasks they have of their own.
         let said = |name: &str| features.extensions || name != extension::TASKS;
-        can.extensions = self.extensions.iter().filter(|(name, _)| said(name)).cloned().collect();
+        can.extensions.extend(self.extensions.iter().filter(|(name, _)| said(name)).cloned());
         if features.extensions && self.tasks {
             can.extensions.entry(extension::TASKS.to_owned()).or_insert_with(no_settings);
         }

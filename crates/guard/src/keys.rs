@@ -297,7 +297,12 @@ fn parse(text: &str) -> Result<BTreeMap<String, Key>, KeysError> {
 /// The keys in a file, which may have lost its last one.
 fn entries(text: &str) -> Result<BTreeMap<String, Key>, KeysError> {
     let entries: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| KeysError(e.message().to_owned()))?;
-    entries.into_iter().map(|(name, entry)| key(&name, &entry).map(|key| (name, key))).collect()
+    let mut keys = BTreeMap::new();
+    for (name, entry) in entries {
+        let key = key(&name, &entry)?;
+        keys.insert(name, key);
+    }
+    Ok(keys)
 }
 
 fn key(name: &str, entry: &Entry) -> Result<Key, KeysError> {

@@ -160,7 +160,8 @@ impl Environment {
 
     /// All variables of the child, out of those of this program.
     pub(crate) fn of(&self, ours: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
-        let mut all: BTreeMap<_, _> = ours.filter(|(name, value)| self.passes(name, value)).collect();
+        let mut all = BTreeMap::new();
+        all.extend(ours.filter(|(name, value)| self.passes(name, value)));
         all.extend(self.set.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
     }

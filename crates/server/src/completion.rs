@@ -158,6 +158,11 @@ impl Completers {
             let target = Target { name, run, layers: Arc::new([]), wants_cx, per_session, explain: None };
             Ok((argument.into(), target))
         };
-        self.0.iter().map(|(argument, completer)| bind(argument, completer)).collect()
+        let mut bound = BTreeMap::new();
+        for (argument, completer) in &self.0 {
+            let (argument, target) = bind(argument, completer)?;
+            bound.insert(argument, target);
+        }
+        Ok(bound)
     }
 }

@@ -425,8 +425,8 @@ impl RunningServer {
         // Revisions with sessions have no such member. Those who use it there anyway are answered in kind.
         // Tasks they have of their own.
         let told = |id: &str| features.extensions || (id != extension::TASKS && caller.extension(id).is_some());
-        capabilities.extensions =
-            self.extensions.iter().filter(|(id, _)| told(id)).map(|(id, how)| (id.clone(), how.clone())).collect();
+        let extensions = self.extensions.iter().filter(|(id, _)| told(id));
+        capabilities.extensions.extend(extensions.map(|(id, how)| (id.clone(), how.clone())));
         #[cfg(feature = "tasks")]
         if self.has_tasks() {
             task_start::announce(&mut capabilities, features, context);

@@ -49,7 +49,9 @@ impl<P: Into<String>, B: AsRef<[u8]>> FromIterator<(P, B)> for SkillFiles {
 
 impl Files for SkillFiles {
     fn sizes(&self) -> BTreeMap<String, u64> {
-        self.0.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect()
+        let mut sizes = BTreeMap::new();
+        sizes.extend(self.0.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)));
+        sizes
     }
 
     fn read(&mut self, path: &str) -> io::Result<Bytes> {
@@ -157,7 +159,9 @@ fn identity(_: &fs::Metadata) -> (u64, u64) {
 
 impl Files for Walked {
     fn sizes(&self) -> BTreeMap<String, u64> {
-        self.files.iter().map(|(path, stamp)| (path.clone(), stamp.size)).collect()
+        let mut sizes = BTreeMap::new();
+        sizes.extend(self.files.iter().map(|(path, stamp)| (path.clone(), stamp.size)));
+        sizes
     }
 
     fn read(&mut self, path: &str) -> io::Result<Bytes> {

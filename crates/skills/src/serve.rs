@@ -252,8 +252,10 @@ fn insert(resources: &Resources, skills: &Arc<Skills>, skill: &Skill) -> Result<
 
 /// Changes the list of resources to that of a new snapshot.
 fn publish(resources: &Resources, skills: &Arc<Skills>, old: &Snapshot, new: &Snapshot) {
-    let by_uri = |snapshot: &Snapshot| -> BTreeMap<String, Skill> {
-        snapshot.skills.iter().map(|skill| (skill.uri.clone(), skill.clone())).collect()
+    let by_uri = |snapshot: &Snapshot| {
+        let mut skills = BTreeMap::<String, Skill>::new();
+        skills.extend(snapshot.skills.iter().map(|skill| (skill.uri.clone(), skill.clone())));
+        skills
     };
     let (old, new) = (by_uri(old), by_uri(new));
     for uri in old.keys().filter(|uri| !new.contains_key(*uri)) {

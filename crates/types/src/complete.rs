@@ -187,8 +187,9 @@ pub struct CompleteContext {
 impl CompleteContext {
     /// Creates a context with the names and values of these arguments.
     pub fn new(arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
-        let arguments = arguments.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        CompleteContext { arguments }
+        let mut known = BTreeMap::new();
+        known.extend(arguments.into_iter().map(|(name, value)| (name.into(), value.into())));
+        CompleteContext { arguments: known }
     }
 }
 

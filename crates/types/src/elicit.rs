@@ -267,8 +267,9 @@ impl ElicitResult {
     /// );
     /// ```
     pub fn accept(content: impl IntoIterator<Item = (impl Into<String>, impl Into<ElicitValue>)>) -> Self {
-        let content = content.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        ElicitResult { action: ElicitAction::Accept, content: Some(content), meta: None }
+        let mut fields = BTreeMap::new();
+        fields.extend(content.into_iter().map(|(name, value)| (name.into(), value.into())));
+        ElicitResult { action: ElicitAction::Accept, content: Some(fields), meta: None }
     }
 
     /// Creates the result for a user who agreed to open the URL. It has no content.
@@ -381,5 +382,9 @@ where
 {
     // Some hosts send null for fields that were left empty.
     let fields = Option::<BTreeMap<String, Option<ElicitValue>>>::deserialize(deserializer)?;
-    Ok(fields.map(|fields| fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()))
+    Ok(fields.map(|fields| {
+        let mut content = BTreeMap::new();
+        content.extend(fields.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        content
+    }))
 }

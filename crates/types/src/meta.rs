@@ -134,7 +134,9 @@ impl Meta {
 
 impl From<Map<String, Value>> for Meta {
     fn from(members: Map<String, Value>) -> Self {
-        Meta(members.into_iter().map(|(key, value)| (key, raw(&value))).collect())
+        let mut entries = BTreeMap::new();
+        entries.extend(members.into_iter().map(|(key, value)| (key, raw(&value))));
+        Meta(entries)
     }
 }
 

@@ -45,7 +45,8 @@ pub struct ToolSet<S> {
 
 /// The enabled tools by their own names, and what the others are listed under. One copy for all states.
 fn chosen(service: &Service, choice: &ToolChoice) -> Result<(BTreeMap<&'static str, String>, Names), ToolError> {
-    let chosen: BTreeMap<_, _> = choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
+    let mut chosen = BTreeMap::new();
+    chosen.extend(choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)));
     let mut names = Names::default();
     for (own, name) in &chosen {
         names.add(own, name);

@@ -174,8 +174,8 @@ impl Postgres {
             "public" => percent_encode(&table.name),
             schema => format!("{}.{}", percent_encode(schema), percent_encode(&table.name)),
         };
-        let now: BTreeMap<String, Table> =
-            tables.into_iter().map(|table| (uri(self, at, &name(&table)), table)).collect();
+        let mut now = BTreeMap::new();
+        now.extend(tables.into_iter().map(|table| (uri(self, at, &name(&table)), table)));
         let handle = self.listing.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(handle) = handle else { return };
         let resources = handle.resources();

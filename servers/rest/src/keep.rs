@@ -87,11 +87,11 @@ impl Keep {
             let more = if self.members.is_empty() { chosen } else { self };
             return Some(Keep { chars, ..more.clone() });
         }
-        let both = chosen.members.iter().filter_map(|(name, one)| {
+        let mut members = BTreeMap::new();
+        members.extend(chosen.members.iter().filter_map(|(name, one)| {
             let common = self.members.get(name)?.common(one)?;
             Some((name.clone(), common))
-        });
-        let members: BTreeMap<String, Keep> = both.collect();
+        }));
         (!members.is_empty()).then_some(Keep { members, chars })
     }
 

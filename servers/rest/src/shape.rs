@@ -248,7 +248,8 @@ impl Position {
         // A row without pages may have an argument of this name.
         let cursor = if call.is_paged(pages) { args.0.remove("cursor") } else { None };
         // In an order of their own: taking one out may change the order of the others.
-        let sorted: BTreeMap<&String, String> = args.0.iter().map(|(name, value)| (name, value.to_string())).collect();
+        let mut sorted = BTreeMap::new();
+        sorted.extend(args.0.iter().map(|(name, value)| (name, value.to_string())));
         let digest = Cursor::<3>::digest((call.spec.name, sorted));
         let Some(Value::String(cursor)) = cursor else {
             return Ok(Position { at: [0; 3], token: String::new(), digest });

@@ -186,11 +186,13 @@ fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>)
     };
     let texts = |member: &str| match entry.get(member) {
         None | Some(Value::Null) => Ok(BTreeMap::new()),
-        Some(Value::Object(members)) => members
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| Ok((name.clone(), fill(&plain_text(value, member)?)?)))
-            .collect(),
+        Some(Value::Object(members)) => {
+            let mut texts = BTreeMap::new();
+            for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                texts.insert(name.clone(), fill(&plain_text(value, member)?)?);
+            }
+            Ok(texts)
+        }
         Some(_) => Err(format!("has a `{member}` that is not an object")),
     };
     let kind = text("type")?.or(text("transport")?).unwrap_or_default();

@@ -122,7 +122,9 @@ fn read(path: &Path) -> io::Result<Kept> {
         let why = "was written by another version of this program; use that one, or remove the file and log in again";
         return Err(private::problem(io::ErrorKind::InvalidData, path, why));
     }
-    Ok(format.entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
+    let mut kept = Kept::new();
+    kept.extend(format.entries.into_iter().map(|entry| (entry.key, entry.value)));
+    Ok(kept)
 }
 
 /// Changes the file under the lock, and writes it if `change` returns true.

@@ -141,9 +141,8 @@ pub(crate) async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, S
         return Err(if done.cut { ToolError::new("Too many refs to compare") } else { repo.failed(&done) });
     }
     let text = done.text();
-    Ok(text
-        .lines()
-        .filter_map(|line| line.strip_suffix(' ')?.split_once(' '))
-        .map(|(id, name)| (name.to_owned(), id.to_owned()))
-        .collect())
+    let all = text.lines().filter_map(|line| line.strip_suffix(' ')?.split_once(' '));
+    let mut refs = BTreeMap::new();
+    refs.extend(all.map(|(id, name)| (name.to_owned(), id.to_owned())));
+    Ok(refs)
 }

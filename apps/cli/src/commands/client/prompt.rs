@@ -22,7 +22,8 @@ pub(crate) struct PromptArgs {
 
 /// Parses `key=value` words.
 pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let pair = |word: &String| {
+    let mut texts = BTreeMap::new();
+    for word in words {
         let (name, text) = word
             .split_once('=')
             .ok_or_else(|| Failure::usage(format!("invalid argument `{word}`: expected key=value")))?;
@@ -31,9 +32,9 @@ pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failur
             Some(file) if !file.is_empty() => crate::client::args::input(file)?,
             _ => text.to_owned(),
         };
-        Ok((name.to_owned(), text))
-    };
-    words.iter().map(pair).collect()
+        texts.insert(name.to_owned(), text);
+    }
+    Ok(texts)
 }
 
 pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
