@@ -74,7 +74,7 @@ impl Bind for Memory {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             let (input, output) = tokio::io::split(self.stream);
-            pipe::serve_as(service, self.principal, input, output, std::future::pending()).await
+            pipe::serve(service, self.principal, input, output, std::future::pending()).await
         })
     }
 }
@@ -154,7 +154,7 @@ impl Connector for InProcess {
             let principal = self.principal.clone();
             tokio::spawn(async move {
                 let (input, output) = tokio::io::split(theirs);
-                if let Err(e) = pipe::serve_as(service, principal, input, output, std::future::pending()).await {
+                if let Err(e) = pipe::serve(service, principal, input, output, std::future::pending()).await {
                     tracing::debug!(error = %e, "a connection in memory ended");
                 }
             });

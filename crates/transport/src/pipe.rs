@@ -40,22 +40,8 @@ const WAITING: usize = 256;
 /// Each line is one message. A line longer than `messages.frame_bytes_max` is skipped, and the response is an error,
 /// with the request's id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last
 /// line without a line break is read. The service is not closed, and its other peers are not affected. Errors are those
-/// of reading or writing. Dropping the future cancels running calls.
+/// of reading or writing. Dropping the future cancels running calls. `principal` is who the peer is, if that is known.
 pub(crate) async fn serve<R, W>(
-    service: Arc<dyn Service>,
-    input: R,
-    output: W,
-    stop: impl Future<Output = ()> + Send,
-) -> io::Result<()>
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send,
-{
-    serve_as(service, None, input, output, stop).await
-}
-
-/// The same for a peer of whom it is known who it is.
-pub(crate) async fn serve_as<R, W>(
     service: Arc<dyn Service>,
     principal: Option<Principal>,
     input: R,

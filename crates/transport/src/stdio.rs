@@ -63,7 +63,7 @@ impl Bind for Stdio {
             let input = sys::input()?;
             let output = sys::output()?;
             let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
-            let served = pipe::serve(service.clone(), input, output, shutdown).await;
+            let served = pipe::serve(service.clone(), None, input, output, shutdown).await;
             service.close();
             served
         })
@@ -142,7 +142,7 @@ impl Bind for Pipes {
             let Some((read, write)) = streams else {
                 return Err(io::Error::new(io::ErrorKind::NotConnected, "these pipes are already connected"));
             };
-            pipe::serve(service, read, write, std::future::pending()).await
+            pipe::serve(service, None, read, write, std::future::pending()).await
         })
     }
 }

@@ -214,7 +214,7 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown
             let user = stream.peer_cred().ok().map(|peer| Principal::new(format!("uid:{}", peer.uid())));
             let (input, output) = stream.into_split();
             let stop = async move { drop(stopped.wait_for(|s| *s).await) };
-            if let Err(e) = pipe::serve_as(service, user, input, output, stop).await {
+            if let Err(e) = pipe::serve(service, user, input, output, stop).await {
                 tracing::debug!(error = %e, "a connection ended");
             }
         });
