@@ -29,7 +29,7 @@ pub(crate) struct Outlet {
     /// The client's id of the request.
     pub(crate) id: Id,
     /// The client's progress token as JSON text.
-    token: Mutex<Option<Box<str>>>,
+    token: Option<Box<str>>,
     /// Takes the messages in place of this.
     relay: Option<Arc<dyn Relay>>,
     /// The least severe log messages that a stateless client wants, or none; unknown of a session, whose upstream knows.
@@ -62,7 +62,7 @@ impl Outlet {
     pub(crate) fn new(id: Id, token: Option<Box<str>>, listens: bool, may_ask: bool) -> Arc<Outlet> {
         Arc::new(Outlet {
             id,
-            token: Mutex::new(token),
+            token,
             relay: None,
             logs: Mutex::default(),
             listens,
@@ -80,7 +80,7 @@ impl Outlet {
     pub(crate) fn relayed(id: Id, token: Option<Box<str>>, relay: Arc<dyn Relay>) -> Arc<Outlet> {
         Arc::new(Outlet {
             id,
-            token: Mutex::new(token),
+            token,
             relay: Some(relay),
             logs: Mutex::default(),
             listens: false,
@@ -131,12 +131,8 @@ impl Outlet {
         }
     }
 
-    pub(crate) fn token(&self) -> Option<Box<str>> {
-        lock(&self.token).clone()
-    }
-
-    pub(crate) fn set_token(&self, token: Option<Box<str>>) {
-        *lock(&self.token) = token;
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// Sends a notification to the client.

@@ -75,15 +75,14 @@ async fn park(core: &Arc<Core>, request: &Arc<Request>, context: &Arc<RequestCon
     let Some(parked) = Parked::new(request, context) else {
         return Refusal::internal("the system cannot provide random numbers").reply(&request.id, &core.pool.name);
     };
-    let source = Outlet::relayed(request.id.clone(), outlet.token(), parked.clone());
+    let source = Outlet::relayed(request.id.clone(), outlet.token().map(Into::into), parked.clone());
     source.set_logs(request.caller.log_level());
     let work = {
         let (core, request, context) = (core.clone(), request.clone(), context.clone());
-        let (source, parked) = (source.clone(), parked.clone());
+        let parked = parked.clone();
         tokio::spawn(async move { parked.done(&core.parking, attempt(&core, &request, &context, &source).await) })
     };
-    parked.works(&source, work.abort_handle());
-    drop(source);
+    parked.works(work.abort_handle());
     parked.wait(&core.parking, &request.id, outlet).await
 }
 

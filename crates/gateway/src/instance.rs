@@ -466,7 +466,7 @@ impl Instance {
                 if let Some(outlet) = self.outlet(number(params.progress_token))
                     && let Some(token) = outlet.token()
                 {
-                    outlet.notify(notice::progress(message, &token, outlet.texts()));
+                    outlet.notify(notice::progress(message, token, outlet.texts()));
                 }
             }
             "notifications/cancelled" => {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -98,8 +98,6 @@ struct Inner {
     outlet: Option<Arc<Outlet>>,
     /// Since when it waits for its client.
     since: Option<Instant>,
-    /// Where the upstream's messages come in.
-    source: Weak<Outlet>,
     kept: VecDeque<Bytes>,
     /// The response, with an id that is replaced.
     done: Option<Reply>,
@@ -255,10 +253,9 @@ impl Parked {
         }))
     }
 
-    /// The work of the call, whose messages come in at `source`, and which ends with [`Parked::done`].
-    pub(crate) fn works(&self, source: &Arc<Outlet>, work: AbortHandle) {
-        let mut inner = lock(&self.inner);
-        (inner.source, inner.work) = (Arc::downgrade(source), Some(work));
+    /// The work of the call, which ends with [`Parked::done`].
+    pub(crate) fn works(&self, work: AbortHandle) {
+        lock(&self.inner).work = Some(work);
     }
 
     /// The upstream has answered.
@@ -294,9 +291,6 @@ impl Parked {
             inner.turn += 1;
             inner.outlet = Some(outlet.clone());
             inner.since = None;
-            if let Some(source) = inner.source.upgrade() {
-                source.set_token(outlet.token());
-            }
             // Before what comes next.
             std::mem::take(&mut inner.kept).iter().for_each(|frame| pass(outlet, frame));
             inner.turn
@@ -442,7 +436,7 @@ impl Relay for Parked {
 /// Sends a notification during a request of the client, which may be another than when the notification came: progress has
 /// the token of this one.
 fn pass(outlet: &Outlet, frame: &Bytes) {
-    if let Some(frame) = notice::for_retry(frame, outlet.token().as_deref()) {
+    if let Some(frame) = notice::for_retry(frame, outlet.token()) {
         outlet.notify(frame);
     }
 }

@@ -190,13 +190,16 @@ async fn next<R: AsyncRead + Unpin>(
             return Poll::Ready(Input::Waiting(out));
         }
         if let Some(mut cx) = seldom.flag.take(cx) {
-            if let Some(feed) = session.and_then(|session| session.feed())
-                && let Poll::Ready(Some(change)) = feed.feed().poll_next(&mut cx)
-            {
-                seldom.flag.set();
-                return Poll::Ready(Input::ServerChange(change));
-            }
+            let feed = session.and_then(|session| session.feed());
+            let change = feed.map_or(Poll::Pending, |feed| feed.feed().poll_next(&mut cx));
             seldom.is_stopped = seldom.is_stopped || stop.as_mut().poll(&mut cx).is_ready();
+            if let Poll::Ready(change) = change {
+                // There may be more; and one that is closed wakes nobody for what is added to it all the same.
+                seldom.flag.set();
+                if let Some(change) = change {
+                    return Poll::Ready(Input::ServerChange(change));
+                }
+            }
         }
         if let Poll::Ready(line) = line.as_mut().poll(cx) {
             return Poll::Ready(Input::Line(line));

@@ -1,13 +1,14 @@
 //! Notifications of an upstream, for the client.
 
 use super::result::{member, remove};
+use crate::frame;
 use crate::splice::Splice;
 use bytes::Bytes;
 use linchpin_core::Id;
 use linchpin_core::json::Span;
-use linchpin_core::message::Message;
+use linchpin_core::limits::ClientLimits;
+use linchpin_core::message::{Kind, Message};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// A notification as it came.
@@ -29,23 +30,16 @@ pub fn progress(message: &Message, token: &str, texts: bool) -> Bytes {
 /// A notification for another request of the client, whose progress token this is, as JSON text. `None` if it is progress,
 /// and the request has no token.
 pub fn for_retry(frame: &Bytes, token: Option<&str>) -> Option<Bytes> {
-    #[derive(Deserialize)]
-    struct Told<'a> {
-        #[serde(borrow)]
-        method: Cow<'a, str>,
-        #[serde(borrow)]
-        params: Params<'a>,
+    let mut limits = ClientLimits::default();
+    // It was let in before, whatever the limits were.
+    limits.messages.depth_max = usize::MAX;
+    let mut told = None;
+    let _ = frame::hear(frame.clone(), &limits, &mut |message| told = Some(message));
+    let is_progress = |message: &Message| matches!(&message.kind, Kind::Notification { method } if method.as_str() == "notifications/progress");
+    match told.filter(is_progress) {
+        Some(message) => Some(replaced(&message, message.params().progress_token, token?.as_bytes())),
+        None => Some(frame.clone()),
     }
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        token: &'a RawValue,
-    }
-    let told = serde_json::from_slice(frame).ok().filter(|told: &Told<'_>| told.method == "notifications/progress");
-    let Some(Told { params: Params { token: old }, .. }) = told else { return Some(frame.clone()) };
-    let token = token?;
-    let at = old.get().as_ptr() as usize - frame.as_ptr() as usize;
-    Some([&frame[..at], token.as_bytes(), &frame[at + old.get().len()..]].concat().into())
 }
 
 /// How far a call is, if this notification of the client's says so.

@@ -221,6 +221,10 @@ fn notifications_change_their_token_or_the_id_of_their_stream() {
     assert_eq!(notice::progress(&told, "\"t\"", true), want);
     assert_eq!(notice::for_retry(&notice::same(&told), Some("\"t\"")).unwrap(), want);
     assert_eq!(notice::for_retry(&notice::same(&told), None), None);
+    // The last of two members counts, as it does where the notification is read.
+    let twice = want.replace("{\"progressToken\":\"t\"", "{\"progressToken\":1,\"progressToken\":2");
+    assert_eq!(notice::for_retry(&twice.clone().into(), Some("\"t\"")).unwrap(), twice.replace(":2", ":\"t\""));
+    assert_eq!(notice::for_retry(&twice.into(), None), None);
     let text = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"a:b"}}"#;
     assert_eq!(notice::for_retry(&notice::same(&heard(text)), None).unwrap(), text);
     assert_eq!(notice::subscribed(&heard(text), &Id::from_json("\"s\"").unwrap()), text.replace(":7}", ":\"s\"}"));
