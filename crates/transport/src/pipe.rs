@@ -64,11 +64,11 @@ where
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
-    let mut seldom = Seldom { flag: WakeFlag::new(), has_session: false, is_stopped: false };
+    let mut side = SideEvents { flag: WakeFlag::new(), has_session: false, is_stopped: false };
     let ended = loop {
         let idle = peer.engine.running() == 0 && waiting.is_empty();
         let session = peer.engine.session();
-        match next(&mut lines, (!idle).then_some(&mut waiting), session, stop.as_mut(), &mut seldom).await {
+        match next(&mut lines, (!idle).then_some(&mut waiting), session, stop.as_mut(), &mut side).await {
             Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => in_task(|cx| peer.receive(frame, cx)).await,
             Input::Line(Ok(Line::TooLong(head))) => in_task(|cx| peer.too_long(&head, cx)).await,
             Input::Line(Ok(Line::LongEnd(tail))) => in_task(|cx| peer.long_end(&tail, cx)).await,
@@ -82,7 +82,7 @@ where
         }
         let more = lines.has_line() || !waiting.is_empty();
         if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
-            match write(&mut peer.out, &mut output, stop.as_mut(), &mut seldom).await {
+            match write(&mut peer.out, &mut output, stop.as_mut(), &mut side).await {
                 Ok(true) if peer.out.capacity() > OUT_KEPT_BYTES => peer.out.shrink_to(OUT_BYTES),
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
@@ -101,7 +101,7 @@ async fn write<W: AsyncWrite + Unpin>(
     out: &mut Vec<u8>,
     output: &mut W,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
-    seldom: &mut Seldom,
+    side: &mut SideEvents,
 ) -> io::Result<bool> {
     let mut written = 0;
     let done = poll_fn(|cx| {
@@ -110,12 +110,12 @@ async fn write<W: AsyncWrite + Unpin>(
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => written += n,
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
-                Poll::Pending => return seldom.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
+                Poll::Pending => return side.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
             }
         }
         match std::pin::Pin::new(&mut *output).poll_flush(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
-            Poll::Pending => seldom.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
+            Poll::Pending => side.stopped(stop.as_mut(), cx).map(|()| Ok(false)),
         }
     })
     .await;
@@ -144,7 +144,7 @@ enum Waiting {
 }
 
 /// When to poll what is seldom ready: the session's changes, and the signal to stop.
-struct Seldom {
+struct SideEvents {
     flag: WakeFlag,
     /// Whether there was a session when they were polled.
     has_session: bool,
@@ -152,7 +152,7 @@ struct Seldom {
     is_stopped: bool,
 }
 
-impl Seldom {
+impl SideEvents {
     /// Polls the signal alone; the changes are polled the next time.
     fn stopped(&mut self, stop: std::pin::Pin<&mut impl Future<Output = ()>>, cx: &Context<'_>) -> Poll<()> {
         self.is_stopped = self.is_stopped || stop.poll(&mut self.flag.context(cx)).is_ready();
@@ -167,13 +167,13 @@ async fn next<R: AsyncRead + Unpin>(
     mut waiting: Option<&mut mpsc::Receiver<Waiting>>,
     session: Option<&Arc<Session>>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
-    seldom: &mut Seldom,
+    side: &mut SideEvents,
 ) -> Input {
     if let Some(line) = lines.buffered() {
         return Input::Line(Ok(line));
     }
-    if session.is_some() && !std::mem::replace(&mut seldom.has_session, session.is_some()) {
-        seldom.flag.set();
+    if session.is_some() && !std::mem::replace(&mut side.has_session, session.is_some()) {
+        side.flag.set();
     }
     let mut line = std::pin::pin!(lines.next());
     let mut is_woken = false;
@@ -189,13 +189,13 @@ async fn next<R: AsyncRead + Unpin>(
         {
             return Poll::Ready(Input::Waiting(out));
         }
-        if let Some(mut cx) = seldom.flag.take(cx) {
+        if let Some(mut cx) = side.flag.take(cx) {
             let feed = session.and_then(|session| session.feed());
             let change = feed.map_or(Poll::Pending, |feed| feed.feed().poll_next(&mut cx));
-            seldom.is_stopped = seldom.is_stopped || stop.as_mut().poll(&mut cx).is_ready();
+            side.is_stopped = side.is_stopped || stop.as_mut().poll(&mut cx).is_ready();
             if let Poll::Ready(change) = change {
                 // There may be more; and one that is closed wakes nobody for what is added to it all the same.
-                seldom.flag.set();
+                side.flag.set();
                 if let Some(change) = change {
                     return Poll::Ready(Input::ServerChange(change));
                 }
@@ -204,7 +204,7 @@ async fn next<R: AsyncRead + Unpin>(
         if let Poll::Ready(line) = line.as_mut().poll(cx) {
             return Poll::Ready(Input::Line(line));
         }
-        if seldom.is_stopped { Poll::Ready(Input::Stop) } else { Poll::Pending }
+        if side.is_stopped { Poll::Ready(Input::Stop) } else { Poll::Pending }
     })
     .await
 }

@@ -1,9 +1,9 @@
-//! A pipe whose peer never stops sending.
+//! Pipes whose peers never stop sending, or seldom do.
 #![cfg(feature = "stdio")]
 
 use crate::common::Fake;
-use linchpin_core::Service;
 use linchpin_core::service::Bind;
+use linchpin_core::{ServerChange, Service};
 use linchpin_transport::stdio::pipes;
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::task::coop::poll_proceed;
 
 const BEGINNING: [&str; 2] = [
@@ -77,5 +77,40 @@ async fn lines_without_end_do_not_hold_up_the_answer_of_a_running_call() {
     let in_time = tokio::time::timeout(Duration::from_secs(10), answered).await;
     flood.heard.store(true, Ordering::Release);
     in_time.expect("the answer is written although lines keep coming");
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn each_change_is_told_between_requests_and_calls_go_on_when_no_more_can_come() {
+    let fake = Fake::new();
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(far);
+    let served = tokio::spawn(pipes(read, write).serve(fake.clone() as Arc<dyn Service>));
+    let (read, mut write) = tokio::io::split(near);
+    let mut lines = BufReader::new(read).lines();
+    let mut next = async || {
+        let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await;
+        line.expect("a message").unwrap().unwrap()
+    };
+    write.write_all(format!("{}\n", BEGINNING[0]).as_bytes()).await.unwrap();
+    assert!(next().await.contains("\"id\":1"));
+    write.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").await.unwrap();
+    for n in 0..3 {
+        fake.changes().publish(&ServerChange::Tools);
+        assert!(next().await.contains("tools/list_changed"));
+        fake.changes().publish(&ServerChange::Prompts);
+        assert!(next().await.contains("prompts/list_changed"));
+        write
+            .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":\"p{n}\",\"method\":\"ping\"}}\n").as_bytes())
+            .await
+            .unwrap();
+        assert!(next().await.contains(&format!("\"p{n}\"")));
+    }
+    fake.changes().close();
+    for _ in 0..3 {
+        write.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"after\",\"method\":\"ping\"}\n").await.unwrap();
+        assert!(next().await.contains("\"after\""));
+    }
+    drop((write, lines));
     served.await.unwrap().unwrap();
 }
