@@ -23,8 +23,13 @@ impl Server {
 
     /// Asks it something itself.
     fn ask<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> T {
-        let mut connection = ::redis::Client::open(self.url()).unwrap().get_connection().unwrap();
-        cmd(words[0]).arg(&words[1..]).query(&mut connection).unwrap()
+        self.try_to_ask(words).unwrap()
+    }
+
+    /// The same where it may not answer: a Sentinel that makes a replica the master closes the connections to it.
+    fn try_to_ask<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> ::redis::RedisResult<T> {
+        let mut connection = ::redis::Client::open(self.url())?.get_connection()?;
+        cmd(words[0]).arg(&words[1..]).query(&mut connection)
     }
 }
 

@@ -35,8 +35,16 @@ impl Node {
     }
 }
 
+fn says(server: &Server, line: &str) -> bool {
+    server.try_to_ask::<String>(&["INFO"]).is_ok_and(|info| info.contains(line))
+}
+
 fn follows(replica: &Server) -> bool {
-    replica.ask::<String>(&["INFO"]).contains("master_link_status:up")
+    says(replica, "master_link_status:up")
+}
+
+fn is_master(server: &Server) -> bool {
+    says(server, "role:master")
 }
 
 /// Waits until something is so.
@@ -87,7 +95,7 @@ async fn any_node_of_a_cluster_leads_to_the_one_with_the_keys_and_to_its_success
     assert!(error.kind() == ErrorKind::Config && error.to_string().contains("a cluster has 0 only"), "{error}");
     // Its replica takes over, and what it was is killed: also a store that knew only that one goes on.
     let _: () = nodes[3].ask(&["CLUSTER", "FAILOVER"]);
-    until("the replica does not take over", || nodes[3].ask::<String>(&["INFO"]).contains("role:master")).await;
+    until("the replica does not take over", || is_master(&nodes[3].server)).await;
     nodes[owner].server.kill();
     for store in &stores {
         assert!(at_last(async || put(store, "a/9").await).await.is_stored());
@@ -142,7 +150,7 @@ async fn a_sentinel_leads_to_the_master_and_to_its_successor() {
     until("the Sentinel does not find the replica", knows_it).await;
     // It has to have looked at the replica.
     until("the Sentinel does not begin", || try_to(&["SENTINEL", "FAILOVER", "mine"]).is_ok()).await;
-    until("the replica does not take over", || replica.ask::<String>(&["INFO"]).contains("role:master")).await;
+    until("the replica does not take over", || is_master(&replica)).await;
     let moved = || format!("{:?}", say(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])).contains(&two.to_string());
     until("the Sentinel does not say so", moved).await;
     assert!(at_last(async || put(&store, "a/b").await).await.is_stored());
