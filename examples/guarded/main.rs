@@ -1,7 +1,7 @@
 //! A server that lets in who has an access token of an authorization server, and demands a scope for one tool.
 //!
 //! ```sh
-//! cargo run -p linchpin-examples --example guarded
+//! cargo run -p linchpin-examples --example guarded -- https://login.example.com/realms/main
 //! linchpin auth check http://127.0.0.1:8931/mcp
 //! ```
 
@@ -21,9 +21,10 @@ impl Notes {
 
 #[tokio::main]
 async fn main() -> Result<(), ServeError> {
-    let guard =
-        Guard::new("http://127.0.0.1:8931/mcp").issuer("https://login.example.com/realms/main").require(["mcp"]);
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8931".to_owned());
+    let mut args = std::env::args().skip(1);
+    let issuer = args.next().unwrap_or_else(|| "https://login.example.com/realms/main".to_owned());
+    let address = args.next().unwrap_or_else(|| "127.0.0.1:8931".to_owned());
+    let guard = Guard::new(format!("http://{address}/mcp")).issuer(issuer).require(["mcp"]);
     let transport = http(address).guard(guard).on_ready(|address| eprintln!("http://{address}/mcp"));
     Server::new("notes", "1.0").with(Notes).serve(transport).await
 }

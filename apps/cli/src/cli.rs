@@ -55,16 +55,17 @@ Examples:
 ";
 
 const SEVERAL: &str = "\
-Several servers:
-  Each server is one argument: NAME, NAME:VALUE (its directory, repository,
-  file, URL or time zone), postgres://…, or its name and flags in quotes.
-  OTHER=… before it renames it. Options after the servers apply to all of them.
-  The first argument must not be a bare name: everything after `serve NAME`
-  belongs to that server. Write NAME: for the first of several, as in
-  `serve memory: time`.
+Of several servers, each is one argument: NAME, NAME:VALUE (its directory, \
+repository, file, URL or time zone), postgres://…, or its name and flags in \
+quotes. OTHER=… before it renames it. Options after the servers apply to all \
+of them.
 
-  Tool names are prefixed with the server's name: fs_read_file, git_status.
-  A name without the prefix also works while only one server has such a tool.
+The first argument must not be a bare name: everything after `serve NAME` \
+belongs to that server. Write NAME: for the first of several, as in \
+`serve memory: time`.
+
+Tool names are prefixed with the server's name: fs_read_file, git_status. A \
+name without the prefix also works while only one server has such a tool.
 ";
 
 /// Wider text is hard to read.
@@ -225,6 +226,26 @@ mod tests {
         command.build();
         let mut wrong = Vec::new();
         wraps_once(&command, &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// The commands whose help does not begin with examples.
+    fn without_examples(command: &clap::Command, path: &str, wrong: &mut Vec<String>) {
+        let begins = command.get_before_help().is_some_and(|text| text.to_string().starts_with("Examples:\n"));
+        if !begins && !command.has_subcommands() && command.get_name() != "help" {
+            wrong.push(path.to_owned());
+        }
+        for command in command.get_subcommands() {
+            without_examples(command, &format!("{path} {}", command.get_name()), wrong);
+        }
+    }
+
+    #[test]
+    fn help_of_every_command_begins_with_examples() {
+        let mut command = Cli::command();
+        command.build();
+        let mut wrong = Vec::new();
+        without_examples(&command, "linchpin", &mut wrong);
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 

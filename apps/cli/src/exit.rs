@@ -33,13 +33,11 @@ impl Exit {
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0    success
-  1    the tool returned an error; the two sides of a diff differ; the server
-       cannot be started
-  2    invalid command line or argument, or an unknown tool, prompt, resource
-       or file
-  3    cannot connect to the server, or no common protocol version
-  4    the server returned an error, or closed the connection
+  1    tool error, differences in a diff, or failure to start
+  2    invalid command line or argument, or unknown name
+  3    no connection, or no common protocol version
+  4    error from the server, or it closed the connection
   5    timeout
-  6    the server requires login
+  6    login required
   130  interrupted with Ctrl-C
 ";

@@ -40,8 +40,9 @@ pub(crate) fn start(verbose: u8, serves: bool) {
         false => Targets::new().with_default(level),
     };
     if asked.is_none() && verbose == 1 {
-        // One line for each call.
-        levels = levels.with_target(CALL_TARGET, LevelFilter::DEBUG);
+        // One line for each call, or request of a client.
+        let target = if serves { CALL_TARGET } else { "linchpin::client" };
+        levels = levels.with_target(target, LevelFilter::DEBUG);
     }
     let lines = tracing_subscriber::fmt::layer().with_writer(out::log).without_time().with_target(false);
     if serves {
@@ -53,7 +54,7 @@ pub(crate) fn start(verbose: u8, serves: bool) {
     let _ = tracing_subscriber::registry().with(lines).with(levels).try_init();
 }
 
-/// The target of events that belong into an audit log: what an authorization server did.
+/// The target of events for the audit log: what an authorization server did.
 const AUDIT_TARGET: &str = "linchpin::audit";
 
 static AUDIT: OnceLock<Audit> = OnceLock::new();

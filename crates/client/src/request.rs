@@ -239,6 +239,7 @@ impl<T: Received> Request<T> {
             let word = if result.is_ok() { "ok" } else { "error" };
             let duration = tracing::field::display(ShortDuration(began.elapsed()));
             tracing::record_all!(outcome, outcome = word, duration = duration);
+            tracing::debug!(target: "linchpin::client", "request ended");
             result
         };
         Box::pin(request.instrument(span))

@@ -90,7 +90,7 @@ impl Method {
                     if !shared(receiver) {
                         let why = "calls run at the same time and share the state \
                                    (a `Mutex` or an atomic makes it changeable)";
-                        let message = format!("a {word} cannot own or borrow its state alone; take `&self`: {why}");
+                        let message = format!("a {word} cannot take `self` or `&mut self`; take `&self`: {why}");
                         errors.over(&*receiver, message);
                     }
                 }

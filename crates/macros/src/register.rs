@@ -72,7 +72,7 @@ fn krate(input: ParseStream<'_>) -> Result<Path> {
 
 fn check(item: &ItemImpl, errors: &mut Errors) {
     if let Some(lifetime) = borrows(item) {
-        errors.at(lifetime, "a server outlives what its state would borrow: the state needs to own what it holds");
+        errors.at(lifetime, "the state of a server must be `'static`: it cannot borrow, let it own what it holds");
     }
 }
 
@@ -115,7 +115,10 @@ fn collect(item: &mut ItemImpl, krate: &Path, errors: &mut Errors) -> Vec<Item> 
                 let marks = take_marks(&mut method.attrs);
                 let Some((kind, mark)) = marks.first() else { continue };
                 if let Some((_, second)) = marks.get(1) {
-                    errors.over(second, format!("`{}` is one thing: a tool, a resource or a prompt", method.sig.ident));
+                    errors.over(
+                        second,
+                        format!("`{}` can be only one of: a tool, a resource, a prompt", method.sig.ident),
+                    );
                 }
                 let options = Options::parse(*kind, mark, krate, errors);
                 let shape = Method::read(*kind, &mut method.sig, &item.self_ty, &generics, errors);

@@ -79,7 +79,7 @@ impl ErrorKind {
 /// Returned by a handler it becomes a tool result with `isError`; `?` in a handler that returns [`linchpin::Result`]
 /// does the same and keeps blocks and kind. The first line equals that of the published server where it has one; a
 /// `Hint:` line says what to do. It never contains a secret, a stack trace or the type name of a library. Words of third
-/// parties belong into [`ToolError::detail`].
+/// parties belong in [`ToolError::detail`].
 ///
 /// ```
 /// # use linchpin_kit::{ErrorKind, ToolError};

@@ -18,12 +18,14 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 
 use crate::context::{Context, Flags};
 use crate::report::Report;
+use crate::{process, tools};
 use payload::{Payload, Target};
 
 /// `cargo xtask dist`.
@@ -33,6 +35,11 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
         named if named.is_empty() => default_targets()?,
         named => named.into_iter().map(Target::new).collect::<Result<Vec<_>>>()?,
     };
+    let here = payload::here()?;
+    let is_foreign = |target: &&Target| (target.cpu(), target.os()) != (here.cpu(), here.os());
+    if let (true, Some(target)) = (flags.has("--check"), targets.iter().find(is_foreign)) {
+        bail!("--check installs every package on this machine: leave out --target {}", target.triple);
+    }
     let out = flags.last("--out").map_or_else(|| context.target.join("packages"), PathBuf::from);
     // Other programs are started elsewhere and given its files.
     let out = std::path::absolute(out)?;
@@ -53,7 +60,10 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let out = context.results("dist")?.join("packages");
     let (targets, profile, level) = match context.all {
-        true => (default_targets()?, "dist", 9),
+        true => {
+            with_static(context)?;
+            (default_targets()?, "dist", 9)
+        }
         false => (vec![payload::here()?], "dev", 1),
     };
     let payload = payload::collect(context, &targets, profile, level)?;
@@ -69,8 +79,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 fn default_targets() -> Result<Vec<Target>> {
     let here = payload::here()?;
     let mut targets = vec![here.clone()];
-    if here.os() == "linux" && !here.is_static() {
-        let target = Target::new(&format!("{}-unknown-linux-musl", here.cpu()))?;
+    if let Some(target) = static_target(&here)? {
         let done = Command::new("rustc").args(["--print", "target-libdir", "--target", &target.triple]).output()?;
         if Path::new(String::from_utf8_lossy(&done.stdout).trim()).is_dir() {
             targets.push(target);
@@ -79,6 +88,25 @@ fn default_targets() -> Result<Vec<Target>> {
         }
     }
     Ok(targets)
+}
+
+/// The target of a static program for this machine, if there is one beside its own.
+fn static_target(here: &Target) -> Result<Option<Target>> {
+    let has_one = here.os() == "linux" && !here.is_static();
+    has_one.then(|| Target::new(&format!("{}-unknown-linux-musl", here.cpu()))).transpose()
+}
+
+/// Installs what a static program needs, where that is possible. Without it, its packages are skipped, and the report says so.
+fn with_static(context: &Context) -> Result<()> {
+    let Some(target) = static_target(&payload::here()?)? else { return Ok(()) };
+    let home = context.results("dist")?;
+    let there = || process::exists("musl-gcc", "--version");
+    if there() || tools::debian(&["musl-tools"], &home) && there() {
+        let mut install = Command::new("rustup");
+        install.args(["target", "add", &target.triple]).current_dir(&context.root);
+        let _ = process::run(&mut install, &home.join("target.log"), Duration::from_secs(600));
+    }
+    Ok(())
 }
 
 type Made = Vec<(String, Vec<u8>)>;

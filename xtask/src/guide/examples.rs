@@ -30,6 +30,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("linchpin call query sql='CREATE TABLE t (a)' -- $EXAMPLES/sqlite-explorer shop.db; true", "readonly database"),
     ("linchpin call list_messages channel=rust -- $EXAMPLES/dynamic", "rust has no messages yet"),
     ("linchpin call put_message channel=rust message=hi -- $EXAMPLES/dynamic 2>&1; true", "no tool `put_message`"),
+    (GUARDED, "removed by client bot\n3 of 3 refused\n"),
     (UPGRADES, "upgraded\nexpected one of \nupgraded\nUnknown tool\n"),
     ("$EXAMPLES/observed", "Sunny in Oslo."),
     ("$EXAMPLES/method", "buy milk"),
@@ -64,6 +65,33 @@ params() {
 ) | $EXAMPLES/dynamic | grep -o 'upgraded\|expected one of \|Unknown tool'
 "#;
 
+/// An authorization server gives a program a token with both scopes, with which it calls the tool; without a token, with another
+/// one, and with one that lacks the tool's scope, it is refused.
+const GUARDED: &str = r#"
+port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+issuer=http://127.0.0.1:$(port); guarded=127.0.0.1:$(port); url=http://$guarded/mcp
+export LINCHPIN_STORE=sqlite:guarded.db
+linchpin auth-server --http ${issuer#http://} --issuer $issuer --resource $url --scope mcp --scope notes:write &
+$EXAMPLES/guarded $issuer $guarded &
+trap 'kill $(jobs -p)' EXIT
+call() {
+    linchpin call $url clear "$@"
+}
+login() {
+    secret=$(linchpin client add $1 --secret --own-scope mcp $2)
+    SECRET=$secret call --client-id $1 --client-secret-env SECRET --client-credentials
+}
+for _ in $(seq 100); do
+    call > out 2>&1
+    [ $? = 6 ] && break # It knows where to log in.
+    sleep 0.1
+done
+login bot "--own-scope notes:write"
+(call; call --bearer wrong; login reader) 2>&1 | grep -c '^error' | sed 's/$/ of 3 refused/'
+"#;
+
 /// Servers over HTTP, which take their address as the last argument and say where they listen: what is asked of them at `$URL`, and
 /// what that must print. `$EXAMPLES` is where clients among the programs are.
 const SERVERS: &[(&str, &str, &str)] = &[
@@ -74,7 +102,6 @@ const SERVERS: &[(&str, &str, &str)] = &[
     ("mount", "$EXAMPLES/login $URL", "greet: Greets somebody."),
     (TLS, "SSL_CERT_FILE=certificate.pem linchpin call $URL hello", "Hello over TLS!"),
     ("oauth-proxy https://auth.example acme", "linchpin tools $URL 2>&1; true", "auth.example"),
-    ("guarded", "linchpin tools $URL 2>&1; true", "linchpin auth login"),
 ];
 
 /// The server that needs a certificate, which openssl makes.
@@ -85,6 +112,13 @@ pub(super) fn check(context: &Context, shell: &Shell, report: &mut Report) -> Re
     let forgotten = forgotten(&manifest);
     let wrong = (!forgotten.is_empty()).then(|| format!("add {} to xtask/src/guide/examples.rs", forgotten.join(", ")));
     note(report, "every example is run", wrong);
+    let chapter = std::fs::read_to_string(context.root.join(super::GUIDE).join("examples.md"))?;
+    let wrong = miscounted(&chapter, |name| {
+        let source = context.root.join(format!("examples/{name}/main.rs"));
+        std::fs::read_to_string(source).map_or(0, |text| text.lines().count())
+    });
+    let wrong = (!wrong.is_empty()).then(|| wrong.join("\n"));
+    note(report, "examples have as many lines as their chapter says, and no more than the others'", wrong);
     let folder = std::path::absolute(context.binary("examples"))?.display().to_string();
     for (command, expected) in COMMANDS {
         let done = shell.run(command, &[("EXAMPLES", &folder)])?;
@@ -139,6 +173,23 @@ fn forgotten(manifest: &str) -> Vec<String> {
     untested.filter(|name| !is_run(name)).collect()
 }
 
+/// Rows of `| [NAME](…) | OURS | THEIRS |` that are not so.
+fn miscounted(chapter: &str, lines_of: impl Fn(&str) -> usize) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for row in chapter.lines().filter(|row| row.starts_with("| [")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, name, ours, theirs, ..] = cells[..] else { continue };
+        let number = |cell: &str| cell.split(',').next().and_then(|cell| cell.parse::<usize>().ok());
+        let (Some(ours), Some(theirs)) = (number(ours), number(theirs)) else { continue };
+        let name = name[1..].split(']').next().unwrap_or_default();
+        let now = lines_of(name);
+        if now != ours || now > theirs {
+            wrong.push(format!("{name} has {now} lines; the chapter says {ours}, and {theirs} for the other"));
+        }
+    }
+    wrong
+}
+
 /// Starts a server with its address as the last argument: it, and its URL.
 pub(super) fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
     let mut words = program.split(' ');
@@ -165,6 +216,13 @@ pub(super) fn serve(shell: &Shell, program: &str) -> Result<(Served, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_count_of_lines_is_told() {
+        let chapter = "| [a](x) | 3 | 5, more |\n| [b](x) | 4 | 9 |\n| [c](x) | does |\n| [d](x) | 7 | 6 |\n";
+        let wrong = miscounted(chapter, |name| if name == "d" { 7 } else { 3 });
+        assert!(wrong.len() == 2 && wrong[0].starts_with("b has 3") && wrong[1].starts_with("d has 7"), "{wrong:?}");
+    }
 
     #[test]
     fn an_example_that_nothing_runs_is_named() {

@@ -1,7 +1,8 @@
 //! Blocks of `console`: `$ ` and a command, then what it prints. `…` stands for any text.
-//! And command lines in blocks of `sh`: the program must know each flag.
+//! And command lines in blocks of `sh`: the program must know each flag, and have the servers that `serve` starts.
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use super::{Shell, documents, note};
 use crate::context::Context;
@@ -9,6 +10,8 @@ use crate::markdown::{Block, blocks};
 use crate::report::Report;
 
 pub(super) fn check(context: &Context, shell: &Shell, write: bool, report: &mut Report) -> Result<()> {
+    let known: Value = serde_json::from_str(&shell.run("linchpin servers --json", &[])?.output)?;
+    let known = known["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (path, mut text) in documents(context)? {
         for Block { line, language, code } in blocks(&text.clone()) {
             let place = format!("{path}:{line}");
@@ -25,7 +28,12 @@ pub(super) fn check(context: &Context, shell: &Shell, write: bool, report: &mut 
                 "sh" => {
                     for command in command_lines(&code) {
                         let done = shell.run(&command, &[])?;
-                        let wrong = (!done.ok).then(|| format!("$ {command}\n{}", done.output));
+                        let unknown =
+                            named(&command).into_iter().find(|name| known.iter().all(|one| one["name"] != *name));
+                        let wrong = match unknown {
+                            Some(name) => Some(format!("$ {command}\nthere is no server {name}")),
+                            None => (!done.ok).then(|| format!("$ {command}\n{}", done.output)),
+                        };
                         note(report, &format!("{place}: the program understands its command line"), wrong);
                     }
                 }
@@ -100,6 +108,23 @@ pub(super) fn command_lines(code: &str) -> Vec<String> {
     found
 }
 
+/// The servers that a command line starts: a bare name and what belongs to it, or several of `NAME`, `NAME:VALUE` and
+/// `OTHER=NAME:VALUE`, in quotes with flags of their own, before the options for all of them.
+fn named(command: &str) -> Vec<&str> {
+    let words = command.strip_prefix("linchpin serve ").unwrap_or_default();
+    let is_one = words.split(' ').next().is_some_and(|first| !first.contains([':', '=', '\'']));
+    let mut own = Vec::new();
+    for (at, part) in words.split('\'').enumerate() {
+        // In quotes, the name comes first.
+        let take = if at % 2 == 1 { 1 } else { usize::MAX };
+        own.extend(part.split_whitespace().take(take));
+    }
+    let own = own.into_iter().take_while(|word| !word.starts_with('-')).take(if is_one { 1 } else { usize::MAX });
+    let own = own.filter(|word| !word.contains("://"));
+    let name = |word: &'_ str| word.len() - word.split_once('=').map_or(word, |(_, rest)| rest).len();
+    own.map(|word| word[name(word)..].split(':').next().unwrap_or_default()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +134,14 @@ mod tests {
         assert!(fits("a\n…\nd\n", "a\nb\nc\nd\n") && fits("at …, \"b\"\n", "at 12:30, \"b\"\n"));
         assert!(fits("…\n", "anything\n") && fits("…\n", "") && fits("", ""));
         assert!(!fits("a…\n", "b\n") && !fits("a\n", "a\nb\n") && !fits("a…c…b\n", "axb\n"));
+    }
+
+    #[test]
+    fn the_servers_of_a_command_line_are_found() {
+        assert_eq!(named("linchpin serve filesystem ~/notes --help"), ["filesystem"]);
+        assert_eq!(named("linchpin serve filesystem:. n=git:. memory --help"), ["filesystem", "git", "memory"]);
+        assert_eq!(named("linchpin serve notes=sqlite:a.db 'git . --allow-remote' --read-only"), ["sqlite", "git"]);
+        assert_eq!(named("linchpin tools x --help"), [""; 0]);
     }
 
     #[test]

@@ -263,7 +263,7 @@ pub(crate) async fn connect(
             }
             Err(if begun.elapsed().as_millis() >= open_ms {
                 failure.exit(Exit::Timeout).hint(match target.kind {
-                    Kind::Command(_) => "increase --timeout; if it serves HTTP, start it by itself and pass its URL",
+                    Kind::Command(_) => "increase --timeout; if it serves HTTP, start it separately and pass its URL",
                     _ => "increase --timeout",
                 })
             } else {
@@ -276,8 +276,8 @@ pub(crate) async fn connect(
 /// After this long without an answer of a command, a terminal shows [`SILENT`].
 const SILENCE: Duration = Duration::from_secs(3);
 
-const SILENT: &str = "note: the server has not answered on its standard output yet; a package may be installing, but a \
-                      server that serves HTTP is to be started by itself, and its URL passed";
+const SILENT: &str = "note: the server has not answered on its standard output yet; it may still be \
+                      installing packages. If it serves HTTP, start it separately and pass its URL";
 
 /// What a server does that prints.
 pub(crate) const NOT_MCP: &str = "writes to standard output what is not MCP";

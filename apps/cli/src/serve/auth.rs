@@ -61,13 +61,13 @@ pub(crate) struct AuthArgs {
     /// Require a token: token (a random one, printed at start), keys:FILE (see `linchpin auth key new`), or the
     /// URL of an authorization server; may be repeated. Or require a login: login (with a code that is printed),
     /// login:USERS.toml, or at a provider: github, google, entra:TENANT, auth0:DOMAIN, okta:DOMAIN, keycloak:URL,
-    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. An authorization server is also
-    /// asked about opaque tokens if LINCHPIN_INTROSPECTION_CLIENT_ID and LINCHPIN_INTROSPECTION_CLIENT_SECRET are set.
+    /// workos:DOMAIN, oidc:URL, with LINCHPIN_CLIENT_ID and LINCHPIN_CLIENT_SECRET. Opaque tokens are
+    /// checked by introspection if LINCHPIN_INTROSPECTION_CLIENT_ID and LINCHPIN_INTROSPECTION_CLIENT_SECRET are set.
     #[arg(long, value_name = "HOW", requires = "http")]
     auth: Vec<Auth>,
 
-    /// The URL under which clients reach the server, for example https://mcp.example.com/mcp. Tokens of an
-    /// authorization server must be for it.
+    /// The URL under which clients reach the server, for example https://mcp.example.com/mcp. Access
+    /// tokens must be issued for this URL.
     #[arg(long, value_name = "URL", requires = "http")]
     public_url: Option<String>,
 

@@ -29,7 +29,7 @@ impl Reach<'_> {
             }
             let roots_only = !self.named && *self.roots == Some(RootsPolicy::Use);
             return Ok((by_hand && roots_only).then(|| {
-                format!("note: {name} will only serve the client's roots; to choose yourself, name {}", self.how)
+                format!("note: {name} will only serve the client's roots; to choose yourself, pass {}", self.how)
             }));
         }
         match *self.roots {
@@ -40,7 +40,7 @@ impl Reach<'_> {
                 return Err(Failure::usage(format!(
                     "over HTTP, {name} needs an explicit choice of what clients can access"
                 ))
-                .hint(format!("name {}", self.how)));
+                .hint(format!("pass {}", self.how)));
             }
         }
         Ok(Some(format!(

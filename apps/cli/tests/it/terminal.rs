@@ -77,7 +77,7 @@ fn what_takes_more_than_a_second_says_so_on_a_terminal_only() {
 fn a_command_that_does_not_answer_is_wondered_about_on_a_terminal_only() {
     let home = tempfile::tempdir().unwrap();
     let words = ["ping", "--timeout", "4", "--", "sleep", "9"];
-    let note = "a server that serves HTTP is to be started by itself";
+    let note = "If it serves HTTP, start it separately and pass its URL";
     let text = seen(home.path(), row(home.path(), &[&["linchpin"], &words[..]].concat(), ""));
     assert_eq!(text.replace('\n', " ").matches(note).count(), 1, "{text:?}");
     let (code, _, err) = finished(command(program(), home.path()).args(words));

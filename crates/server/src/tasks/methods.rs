@@ -256,7 +256,7 @@ pub(crate) enum Given {
 }
 
 /// Gives answers to a task: those that do not fit are asked again. Keys that are not open are ignored. Returns why all are
-/// refused, if they are, and the record if the task is to be started again.
+/// refused, if they are, and the record if the task must start again.
 async fn answer(
     storage: &Storage,
     owner: &Owner,

@@ -523,7 +523,10 @@ fn own_hosts(addr: SocketAddr) -> Vec<String> {
 
 fn unusable(addr: &str, error: io::Error) -> io::Error {
     let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program is listening there: stop it or use another port",
+        io::ErrorKind::AddrInUse => {
+            let why = "another program is listening there; stop it or use another port";
+            return io::Error::new(error.kind(), format!("cannot listen on {addr}: {why}"));
+        }
         io::ErrorKind::PermissionDenied => "; ports below 1024 require privileges: use a higher one",
         io::ErrorKind::InvalidInput => "; write it as host:port",
         _ => "",

@@ -39,7 +39,7 @@ impl Shared {
         let Some(value) = named.id else {
             return refuse(
                 StatusCode::BAD_REQUEST,
-                "the Mcp-Session-Id header is missing: `initialize` gives one, and requests of 2026-07-28 need none",
+                "the Mcp-Session-Id header is missing: send the one that `initialize` returned (2026-07-28 does not use it)",
             );
         };
         let found = parts_of(value.as_bytes()).and_then(|(key, _)| self.sessions.find(key));

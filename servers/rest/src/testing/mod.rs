@@ -222,7 +222,7 @@ pub async fn call(connection: &Connection, tool: &str, arguments: Value) -> Told
     Told { failed, kind, text, structured: part("/structuredContent"), result }
 }
 
-/// Where the key was sent. It belongs into the header (or, for old APIs, the parameter) that the API says, of requests to it.
+/// Where the key was sent. It belongs in the header (or, for old APIs, the parameter) that the API says, of requests to it.
 fn check_key(api: &Api, seen: &[Seen], what: &str) {
     let places = api.profile.bases.iter().filter_map(|base| base.key).chain([api.profile.key.place]);
     let params: Vec<String> = places

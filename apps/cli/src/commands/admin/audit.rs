@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// The file that --audit names.
+    /// The file written by --audit.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 

@@ -19,8 +19,19 @@ pub(crate) struct ClientArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Add a client, or replace the one with this id.
+    #[command(before_help = "\
+Examples:
+  linchpin client add desktop --redirect-uri http://127.0.0.1/callback \\
+    --store sqlite:auth.db
+  linchpin client add nightly --secret --own-scope files:read \\
+    --store sqlite:auth.db
+")]
     Add(Add),
     /// List the clients: added, and dynamically registered.
+    #[command(before_help = "\
+Examples:
+  linchpin client list --store sqlite:auth.db
+")]
     List {
         /// Print JSON.
         #[arg(long)]
@@ -29,6 +40,10 @@ enum What {
         store: StoreArgs,
     },
     /// Remove a client, and revoke its logins.
+    #[command(before_help = "\
+Examples:
+  linchpin client remove desktop --store sqlite:auth.db
+")]
     Remove {
         /// The client's id.
         id: String,
@@ -90,10 +105,10 @@ fn added(add: &Add) -> Result<(), Failure> {
     }
     if add.redirect_uri.is_empty() && add.own_scope.is_empty() {
         return Err(Failure::usage("a client needs redirect URIs or scopes of its own")
-            .hint("pass --redirect-uri for a client with users, --own-scope for one that acts for itself"));
+            .hint("pass --redirect-uri for a client with users, --own-scope for one without users"));
     }
     if !add.own_scope.is_empty() && !add.secret && add.keys.is_none() {
-        return Err(Failure::usage("a client that acts for itself must authenticate: add --secret or --keys FILE"));
+        return Err(Failure::usage("a client without users must authenticate: add --secret or --keys FILE"));
     }
     let mut client = Client::new(&*add.id);
     if let Some(name) = &add.name {

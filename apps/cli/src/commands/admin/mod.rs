@@ -18,20 +18,20 @@ pub(crate) enum AdminCommand {
     /// Run an authorization server for MCP servers elsewhere.
     #[command(before_help = "\
 Examples:
-  For one machine, with users of a file:
+  For one machine, with users in a file:
     linchpin user add ada
     linchpin auth-server --http 127.0.0.1:8932 --issuer http://127.0.0.1:8932 \\
       --resource http://127.0.0.1:8931/mcp --auth login:users.toml \\
       --store sqlite:auth.db
   The server that it protects:
     linchpin serve memory --http 127.0.0.1:8931 --auth http://127.0.0.1:8932
-  Several nodes over GitHub, with what they know in Redis:
+  Several nodes that log users in with GitHub and share a store in Redis:
     linchpin auth-server --http 0.0.0.0:8932 --issuer https://id.example.com \\
       --resource https://mcp.example.com/mcp --auth github --allow org:acme \\
       --store redis://redis.example.com --key-file auth.key
 ")]
     AuthServer(Deferred<auth_server::AuthServerArgs>),
-    /// Manage the users of a file, for --auth login:USERS.toml.
+    /// Manage the users in a file, for --auth login:USERS.toml.
     #[command(before_help = "\
 Examples:
   linchpin user add ada --group admins
@@ -42,10 +42,10 @@ Examples:
     /// Manage the clients of an authorization server.
     #[command(before_help = "\
 Examples:
-  A program with a page for its answers:
+  An application with a redirect URI:
     export LINCHPIN_STORE=sqlite:auth.db
     linchpin client add desktop --redirect-uri http://127.0.0.1/callback
-  One that acts for itself; its secret is printed once:
+  A program without users; its secret is printed once:
     linchpin client add nightly --secret --own-scope files:read
 ")]
     Client(Deferred<client::ClientArgs>),

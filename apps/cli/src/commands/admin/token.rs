@@ -17,6 +17,12 @@ pub(crate) struct TokenArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List active logins: user, client and scopes.
+    #[command(before_help = "\
+Examples:
+  linchpin token list --store sqlite:auth.db
+  linchpin token list --principal 'http://127.0.0.1:8932#ada' \\
+    --store sqlite:auth.db
+")]
     List {
         /// Print JSON.
         #[arg(long)]
@@ -33,6 +39,10 @@ enum What {
     /// Revoke logins. A server that logs users in itself, with --auth login or a provider, rejects their tokens within a
     /// second. Servers behind `linchpin auth-server` accept access tokens until they expire, after 15 minutes or
     /// --access-life.
+    #[command(before_help = "\
+Examples:
+  linchpin token revoke 'http://127.0.0.1:8932#ada' --store sqlite:auth.db
+")]
     Revoke {
         /// The id of a login, or a principal to revoke all of its logins: see `linchpin token list`.
         which: String,

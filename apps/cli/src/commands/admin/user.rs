@@ -1,4 +1,4 @@
-//! `linchpin user`: the users of a file.
+//! `linchpin user`: the users in a file.
 
 use crate::fail::Failure;
 use crate::show::out::{Out, note};
@@ -17,8 +17,18 @@ pub(crate) struct UserArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Add a user. Without --password-stdin a password is generated, and printed once.
+    #[command(before_help = "\
+Examples:
+  linchpin user add ada
+  linchpin user add ada --group admins --password-stdin < secret.txt
+")]
     Add(Add),
     /// Change a user's password.
+    #[command(before_help = "\
+Examples:
+  linchpin user passwd ada
+  linchpin user passwd ada --password-stdin < secret.txt
+")]
     Passwd {
         #[command(flatten)]
         which: Which,
@@ -27,12 +37,28 @@ enum What {
     },
     /// Disable a user. Clients that they authorized lose access when their access tokens expire, after 15 minutes or
     /// --access-life.
+    #[command(before_help = "\
+Examples:
+  linchpin user disable ada
+")]
     Disable(Which),
     /// Enable a user again.
+    #[command(before_help = "\
+Examples:
+  linchpin user enable ada
+")]
     Enable(Which),
     /// Remove a user from the file.
+    #[command(before_help = "\
+Examples:
+  linchpin user remove ada
+")]
     Remove(Which),
     /// List the users.
+    #[command(before_help = "\
+Examples:
+  linchpin user list --file users.toml
+")]
     List {
         /// Print JSON.
         #[arg(long)]

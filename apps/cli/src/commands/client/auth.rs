@@ -22,8 +22,17 @@ pub(crate) struct AuthArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Log in to a server and store its tokens for all commands.
+    #[command(before_help = "\
+Examples:
+  linchpin auth login https://example.com/mcp
+  linchpin auth login https://example.com/mcp --scope 'files:read files:write'
+")]
     Login(Where),
     /// Revoke and delete the tokens of a server.
+    #[command(before_help = "\
+Examples:
+  linchpin auth logout https://example.com/mcp
+")]
     Logout {
         /// The server's URL.
         url: String,
@@ -33,10 +42,19 @@ enum What {
         stored: StoredArgs,
     },
     /// Check a server's authorization as a client would, and report problems.
+    #[command(before_help = "\
+Examples:
+  linchpin auth check https://example.com/mcp
+")]
     Check(check::CheckArgs),
     /// Create keys for `linchpin serve --auth keys:FILE`.
     Key(key::KeyArgs),
     /// Show stored logins, without secrets.
+    #[command(before_help = "\
+Examples:
+  linchpin auth status
+  linchpin auth status --json | jq -r '.servers[].resource'
+")]
     Status {
         /// Print JSON.
         #[arg(long)]

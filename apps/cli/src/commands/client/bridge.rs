@@ -69,8 +69,8 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "SECONDS", value_parser = crate::duration::read)]
     pub(crate) idle_stop: Option<Duration>,
 
-    /// Restart a command that has more memory than this, together with what it has started, as soon as it has no call; with K, M
-    /// or G for KiB, MiB or GiB. Linux only.
+    /// Restart the command when it and its child processes use more memory than this, once no call is running; with K, M or G
+    /// for KiB, MiB or GiB. Linux only.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) memory_max: Option<u64>,
 

@@ -66,7 +66,7 @@ arrays by repeating the key, object members with a dot. key:=JSON passes JSON \
 unchanged, key=@FILE the text of a file (@- is standard input; @@ escapes a leading @).
 ")]
     Call(Deferred<call::CallArgs>),
-    /// Show, await, answer and cancel tasks: tool calls with a later result.
+    /// Show, await, answer and cancel tasks: tool calls whose result comes later.
     #[command(
         override_usage = "linchpin task [OPTIONS] ACTION [TARGET] [ID] [KEY] [FIELD=VALUE]... [-- COMMAND...]",
         after_help = exit::TABLE,
@@ -102,7 +102,7 @@ Examples:
   linchpin skills --verify -- npx -y some-server
 ")]
     Skills(Deferred<skills::SkillsArgs>),
-    /// Load a skill, verified, and print it or one of its files.
+    /// Load and verify a skill, and print it or one of its files.
     #[command(
         override_usage = "linchpin skill [OPTIONS] [TARGET] URI [-- COMMAND...]",
         after_help = exit::TABLE,

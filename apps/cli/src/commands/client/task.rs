@@ -47,7 +47,7 @@ pub(crate) struct TaskArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
-    /// List the tasks that the server lists; else those that were started with `call --detach` or `--wait`.
+    /// List the server's tasks or, if it cannot list them, those started with `call --detach` or `--wait`.
     List,
     /// Show the state of a task, and its open input requests.
     Get,

@@ -1,11 +1,11 @@
 //! Methods that cannot be offered. All mistakes are reported at once, each where it is.
-//@ names: a tool cannot own or borrow its state alone
+//@ names: a tool cannot take `self` or `&mut self`
 //@ names: `&Cx` comes before the arguments
 //@ names: take the context as `&Cx`
 //@ names: arguments of a tool are owned: take `String`
 //@ names: a tool cannot be generic
 //@ names: an argument needs a name
-//@ names: `both` is one thing: a tool, a resource or a prompt
+//@ names: `both` can be only one of: a tool, a resource, a prompt
 //@ names: take the state as `&self`
 
 use linchpin::prelude::*;

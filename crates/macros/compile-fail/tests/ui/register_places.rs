@@ -1,7 +1,7 @@
 //! `#[register]` where it does not belong.
 //@ names: `#[register]` goes on the `impl` block that has the methods
 //@ names: `#[register]` goes on a type's own methods
-//@ names: a server outlives what its state would borrow
+//@ names: the state of a server must be `'static`
 //@ names: there is nothing to register: mark methods with
 //@ names: a loose argument cannot use `T`; put the arguments into a struct of your own
 //@ names: `#[register]` knows one option: `crate = path`

@@ -18,6 +18,11 @@ pub(super) struct KeyArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Create a key, add it to a file, and print it once. The file holds only its hash.
+    #[command(before_help = "\
+Examples:
+  linchpin auth key new laptop
+  linchpin auth key new ci --scopes read --days 90 --file keys.toml
+")]
     New(New),
 }
 
