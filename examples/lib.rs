@@ -40,4 +40,6 @@ chapters! {
     examples "examples.md";
     revisions "revisions.md";
     glossary "glossary.md";
+    limits "../../LIMITS.md";
+    tasks_in_full "../../TASKS.md";
 }

@@ -231,8 +231,11 @@ mod tests {
 
     /// The commands whose help does not begin with examples.
     fn without_examples(command: &clap::Command, path: &str, wrong: &mut Vec<String>) {
+        if command.get_name() == "help" {
+            return;
+        }
         let begins = command.get_before_help().is_some_and(|text| text.to_string().starts_with("Examples:\n"));
-        if !begins && !command.has_subcommands() && command.get_name() != "help" {
+        if !begins && !command.has_subcommands() {
             wrong.push(path.to_owned());
         }
         for command in command.get_subcommands() {

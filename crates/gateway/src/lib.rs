@@ -70,3 +70,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The example of this crate's README, compiled by the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

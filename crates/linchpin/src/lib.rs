@@ -386,3 +386,8 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme_of_the_crate {}
+
+/// And that of the guard's.
+#[cfg(doctest)]
+#[doc = include_str!("../../guard/README.md")]
+mod readme_of_the_guard {}

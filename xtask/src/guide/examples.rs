@@ -30,7 +30,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("linchpin call query sql='CREATE TABLE t (a)' -- $EXAMPLES/sqlite-explorer shop.db; true", "readonly database"),
     ("linchpin call list_messages channel=rust -- $EXAMPLES/dynamic", "rust has no messages yet"),
     ("linchpin call put_message channel=rust message=hi -- $EXAMPLES/dynamic 2>&1; true", "no tool `put_message`"),
-    (GUARDED, "removed by client bot\n3 of 3 refused\n"),
+    (GUARDED, "#client:bot\n3 of 3 refused\n"),
     (UPGRADES, "upgraded\nexpected one of \nupgraded\nUnknown tool\n"),
     ("$EXAMPLES/observed", "Sunny in Oslo."),
     ("$EXAMPLES/method", "buy milk"),
@@ -74,8 +74,10 @@ port() {
 issuer=http://127.0.0.1:$(port); guarded=127.0.0.1:$(port); url=http://$guarded/mcp
 export LINCHPIN_STORE=sqlite:guarded.db
 linchpin auth-server --http ${issuer#http://} --issuer $issuer --resource $url --scope mcp --scope notes:write &
+first=$!
 $EXAMPLES/guarded $issuer $guarded &
-trap 'kill $(jobs -p)' EXIT
+second=$!
+trap 'kill $first $second' EXIT
 call() {
     linchpin call $url clear "$@"
 }
@@ -167,7 +169,7 @@ fn forgotten(manifest: &str) -> Vec<String> {
     let untested = examples.into_iter().flatten().filter(|example| example.get("test").is_none()).map(name);
     let is_run = |name: &String| {
         let commands = COMMANDS.iter().map(|(command, _)| command).chain(SERVERS.iter().map(|(_, command, _)| command));
-        commands.flat_map(|command| command.split([' ', ';'])).any(|word| word == format!("$EXAMPLES/{name}"))
+        commands.flat_map(|command| command.split([' ', ';', '\n'])).any(|word| word == format!("$EXAMPLES/{name}"))
             || SERVERS.iter().any(|(server, ..)| server.split(' ').next() == Some(name))
     };
     untested.filter(|name| !is_run(name)).collect()

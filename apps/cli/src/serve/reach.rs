@@ -99,7 +99,7 @@ mod tests {
                 let mut roots = given;
                 let reach = Reach { roots: &mut roots, named, how: "a directory: DIR" };
                 let note = reach.decide("x", Clients::Parent, by_hand).unwrap();
-                assert_eq!(note.is_some_and(|note| note.ends_with("name a directory: DIR")), told && by_hand);
+                assert_eq!(note.is_some_and(|note| note.ends_with("pass a directory: DIR")), told && by_hand);
             }
         }
     }

@@ -134,6 +134,10 @@ fn a_taken_port_is_explained_once() {
     let address = taken.local_addr().unwrap().to_string();
     let (output, _, err) = run(&["serve", "everything", "--http", &address]);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert_eq!((err.matches("in use").count(), err.matches(&address).count(), err.lines().count()), (1, 1, 2), "{err}");
+    assert_eq!(
+        (err.matches("listening there").count(), err.matches(&address).count(), err.lines().count()),
+        (1, 1, 2),
+        "{err}"
+    );
     assert!(err.ends_with("hint: port 0 picks a free port\n"), "{err}");
 }

@@ -249,7 +249,7 @@ fn over_http_a_server_does_not_start_before_it_is_told_what_it_may_reach() {
     ] {
         let said = start(given, env).map(|served| served.said.clone()).expect_err("it does not start");
         assert!(
-            said.contains("error: over HTTP, ") && said.contains(&format!("hint: name {names}: ")),
+            said.contains("error: over HTTP, ") && said.contains(&format!("hint: pass {names}: ")),
             "{given:?}: {said}"
         );
     }

@@ -207,3 +207,20 @@ fn one_v_shows_one_line_for_each_call_and_none_without_it() {
         }
     }
 }
+
+#[test]
+fn one_v_of_a_client_shows_one_line_for_each_request_and_none_without_it() {
+    let home = tempfile::tempdir().unwrap();
+    for (verbose, expected) in [(&[][..], 0), (&["-v"][..], 1)] {
+        let mut call = command(program(), home.path());
+        call.args(["call", "echo", &format!("message={MARKER}")]).args(verbose);
+        let done = call.arg("--").arg(program()).args(["serve", "everything"]).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("tools/call")).collect();
+        assert_eq!(lines.len(), expected, "{said}");
+        for wanted in &["request ended", "name=\"echo\"", "outcome=\"ok\"", "duration="][..expected * 4] {
+            assert!(lines[0].contains(wanted), "{wanted}: {said}");
+        }
+        assert!(done.status.success() && !said.contains(MARKER), "{said}");
+    }
+}
