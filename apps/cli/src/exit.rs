@@ -33,7 +33,7 @@ impl Exit {
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0    success
-  1    tool error, differences in a diff, or failure to start
+  1    tool error, differences found, or failure to start
   2    invalid command line or argument, or unknown name
   3    no connection, or no common protocol version
   4    error from the server, or it closed the connection

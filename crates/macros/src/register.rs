@@ -72,7 +72,7 @@ fn krate(input: ParseStream<'_>) -> Result<Path> {
 
 fn check(item: &ItemImpl, errors: &mut Errors) {
     if let Some(lifetime) = borrows(item) {
-        errors.at(lifetime, "the state of a server must be `'static`: it cannot borrow, let it own what it holds");
+        errors.at(lifetime, "the state of a server must be `'static`: it cannot borrow; let it own what it holds");
     }
 }
 

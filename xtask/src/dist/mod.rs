@@ -81,7 +81,7 @@ fn default_targets() -> Result<Vec<Target>> {
     let mut targets = vec![here.clone()];
     if let Some(target) = static_target(&here)? {
         let done = Command::new("rustc").args(["--print", "target-libdir", "--target", &target.triple]).output()?;
-        if Path::new(String::from_utf8_lossy(&done.stdout).trim()).is_dir() {
+        if Path::new(String::from_utf8_lossy(&done.stdout).trim()).is_dir() && has_musl() {
             targets.push(target);
         } else {
             println!("{0}: not built; `rustup target add {0}` and musl-tools make it possible", target.triple);
@@ -96,12 +96,16 @@ fn static_target(here: &Target) -> Result<Option<Target>> {
     has_one.then(|| Target::new(&format!("{}-unknown-linux-musl", here.cpu()))).transpose()
 }
 
+/// Whether C can be compiled for a static program.
+fn has_musl() -> bool {
+    process::exists("musl-gcc", "--version")
+}
+
 /// Installs what a static program needs, where that is possible. Without it, its packages are skipped, and the report says so.
 fn with_static(context: &Context) -> Result<()> {
     let Some(target) = static_target(&payload::here()?)? else { return Ok(()) };
     let home = context.results("dist")?;
-    let there = || process::exists("musl-gcc", "--version");
-    if there() || tools::debian(&["musl-tools"], &home) && there() {
+    if has_musl() || tools::debian(&["musl-tools"], &home) && has_musl() {
         let mut install = Command::new("rustup");
         install.args(["target", "add", &target.triple]).current_dir(&context.root);
         let _ = process::run(&mut install, &home.join("target.log"), Duration::from_secs(600));

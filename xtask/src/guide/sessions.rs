@@ -110,8 +110,8 @@ pub(super) fn command_lines(code: &str) -> Vec<String> {
 
 /// The servers that a command line starts: a bare name and what belongs to it, or several of `NAME`, `NAME:VALUE` and
 /// `OTHER=NAME:VALUE`, in quotes with flags of their own, before the options for all of them.
-fn named(command: &str) -> Vec<&str> {
-    let words = command.strip_prefix("linchpin serve ").unwrap_or_default();
+fn named(command: &str) -> Vec<String> {
+    let words = command.strip_prefix("linchpin serve ").unwrap_or_default().replace('"', "'");
     let is_one = words.split(' ').next().is_some_and(|first| !first.contains([':', '=', '\'']));
     let mut own = Vec::new();
     for (at, part) in words.split('\'').enumerate() {
@@ -119,10 +119,15 @@ fn named(command: &str) -> Vec<&str> {
         let take = if at % 2 == 1 { 1 } else { usize::MAX };
         own.extend(part.split_whitespace().take(take));
     }
-    let own = own.into_iter().take_while(|word| !word.starts_with('-')).take(if is_one { 1 } else { usize::MAX });
+    let own = own.into_iter().skip_while(|word| *word == "-v").take_while(|word| !word.starts_with('-'));
+    let own = own.take(if is_one { 1 } else { usize::MAX });
     let own = own.filter(|word| !word.contains("://"));
-    let name = |word: &'_ str| word.len() - word.split_once('=').map_or(word, |(_, rest)| rest).len();
-    own.map(|word| word[name(word)..].split(':').next().unwrap_or_default()).collect()
+    // `OTHER=NAME:VALUE`; the value may hold both signs.
+    own.map(|word| {
+        let before = word.split(':').next().unwrap_or_default();
+        before.split_once('=').map_or(before, |(_, name)| name).to_owned()
+    })
+    .collect()
 }
 
 #[cfg(test)]

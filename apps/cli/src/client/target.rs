@@ -147,9 +147,6 @@ impl TargetArgs {
             Some(path) if path.contains('/') && Path::new(path).is_file() => {
                 target.map_err(|failure| failure.hint(format!("did you mean `-- {path}` at the end?")))
             }
-            Some(_) if is_program_first(words) => target.map_err(|failure| {
-                failure.hint(format!("did you mean `NAME -- {}`, with a name first?", shell::joined(words)))
-            }),
             Some(_) => target.map_err(|failure| match program(words) {
                 Some(command) => failure.hint(format!("did you mean `-- {}` at the end?", shell::joined(command))),
                 None => failure,
@@ -379,22 +376,21 @@ impl TargetArgs {
 
 /// The words of a command after a name: from the first program on that could be started.
 fn program(words: &[String]) -> Option<&[String]> {
-    let at = words.iter().skip(1).position(|word| could_start(word))?;
+    let could_start = |word: &String| match word.contains('/') {
+        true => Path::new(word).is_file(),
+        false => !word.contains('=') && Child::new(word).find().is_ok(),
+    };
+    // A program of this name is hardly a tool, and what it starts may be a program too.
+    if words.len() > 1 && STARTERS.contains(&words[0].as_str()) && could_start(&words[0]) {
+        return Some(words);
+    }
+    let at = words.iter().skip(1).position(could_start)?;
     words.get(at + 1..)
 }
 
-/// Whether words begin with a command where a name should be: a program, and then neither an argument of a tool nor another
-/// program.
-fn is_program_first(words: &[String]) -> bool {
-    matches!(words, [first, second, ..] if could_start(first) && !second.contains('=') && !could_start(second))
-}
-
-fn could_start(word: &str) -> bool {
-    match word.contains('/') {
-        true => Path::new(word).is_file(),
-        false => !word.contains('=') && Child::new(word).find().is_ok(),
-    }
-}
+/// Programs with which commands of servers usually begin.
+const STARTERS: [&str; 12] =
+    ["bunx", "bun", "deno", "docker", "linchpin", "node", "npx", "pipx", "podman", "python3", "uv", "uvx"];
 
 fn is_address(word: &str) -> bool {
     let start = word.get(..8).unwrap_or(word).to_ascii_lowercase();

@@ -26,7 +26,7 @@ pub(crate) struct StoreArgs {
     #[arg(long)]
     redis_may_evict: bool,
 
-    /// With Redis, the name of the master, if the URL is a Sentinel that monitors several.
+    /// With Redis, the name of the master, if the URL is that of a Sentinel with several.
     #[cfg(feature = "redis")]
     #[arg(long, value_name = "NAME")]
     redis_master: Option<String>,

@@ -21,10 +21,10 @@ enum What {
     /// Add a client, or replace the one with this id.
     #[command(before_help = "\
 Examples:
-  linchpin client add desktop --redirect-uri http://127.0.0.1/callback \\
-    --store sqlite:auth.db
-  linchpin client add nightly --secret --own-scope files:read \\
-    --store sqlite:auth.db
+  linchpin client add desktop --store sqlite:auth.db \\
+    --redirect-uri http://127.0.0.1/callback
+  linchpin client add nightly --store sqlite:auth.db \\
+    --secret --own-scope files:read
 ")]
     Add(Add),
     /// List the clients: added, and dynamically registered.

@@ -14,12 +14,12 @@ pub(crate) struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Create a signing key, and print its id. Running servers use it within a minute; older keys stay
+    /// published until their tokens have expired. Keys rotate automatically every 90 days.
     #[command(before_help = "\
 Examples:
   linchpin key rotate --store sqlite:auth.db
 ")]
-    /// Create a signing key, and print its id. Running servers use it within a minute; older keys stay
-    /// published until their tokens have expired. Keys rotate automatically every 90 days.
     Rotate {
         #[command(flatten)]
         store: StoreArgs,

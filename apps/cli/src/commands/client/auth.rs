@@ -25,7 +25,8 @@ enum What {
     #[command(before_help = "\
 Examples:
   linchpin auth login https://example.com/mcp
-  linchpin auth login https://example.com/mcp --scope 'files:read files:write'
+  linchpin auth login https://example.com/mcp \\
+    --scope files:read --scope files:write
 ")]
     Login(Where),
     /// Revoke and delete the tokens of a server.
