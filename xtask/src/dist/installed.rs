@@ -23,6 +23,22 @@ const ANSWERS: &[(&str, &str)] = &[
     ("aws_region", "eu-central-1"),
 ];
 
+/// Calls of bundles whose servers need nobody else: arguments, and what the answer contains. `$HOME` is a repository of git with
+/// a file `note.txt`.
+const CALLS: &[(&str, &[&str], &str)] = &[
+    ("linchpin-time", &["get_current_time", r#"{"timezone":"UTC"}"#], "UTC"),
+    ("linchpin-filesystem", &["read_text_file", "path=$HOME/note.txt"], "written by the user"),
+    ("linchpin-git", &["git_status", "repo_path=$HOME"], "note.txt"),
+    ("linchpin-memory", &["read_graph"], "entities"),
+    ("linchpin-sqlite", &["read_query", "query=SELECT 6 * 7 AS answer"], "42"),
+    ("linchpin-everything", &["echo", "message=hi"], "hi"),
+    (
+        "linchpin-sequential-thinking",
+        &["sequentialthinking", r#"{"thought":"a","thoughtNumber":1,"totalThoughts":1,"nextThoughtNeeded":false}"#],
+        "thoughtNumber",
+    ),
+];
+
 /// What the login of a server has left, before a host starts its bundle.
 const LOGINS: &[(&str, &str)] = &[("linchpin-google-drive", "GDRIVE_ACCESS_TOKEN=answer")];
 
@@ -129,12 +145,14 @@ impl Steps<'_> {
         self.run("npm", npm.env("npm_config_cache", home.join("cache")))?;
         let launcher = home.join("node_modules/.bin/linchpin").display().to_string();
         self.call(&[&launcher, "serve", "time"])?;
+        let prefix = format!("--prefix={}", home.display());
+        self.call(&["npx", &prefix, "--offline", "--no", "linchpin", "serve", "time"])?;
         // The launcher passes the exit status on.
         let status = Command::new(&launcher).args(["serve", "nothing-of-this-name"]).output()?.status;
         if status.code() != Some(2) {
             bail!("the launcher ended with {status} where the program ends with 2");
         }
-        Ok(Outcome::Calls(1))
+        Ok(Outcome::Calls(2))
     }
 
     fn wheel(&self, home: &Path) -> Result<Outcome> {
@@ -171,10 +189,13 @@ impl Steps<'_> {
                 started.push(manifest["name"].clone());
             }
         }
+        if let Some((name, ..)) = CALLS.iter().find(|(name, ..)| started.iter().all(|one| one != name)) {
+            bail!("there is no bundle {name}");
+        }
         Ok(Outcome::Calls(started.len() as u64))
     }
 
-    /// Lists the tools of a bundle, which must be those of its manifest, and calls one of those that need nobody.
+    /// Lists the tools of a bundle, which must be those of its manifest, and makes the call of [`CALLS`].
     fn start(&self, manifest: &Value, folder: &Path, answers: &Path) -> Result<()> {
         let config = &manifest["server"]["mcp_config"];
         let filled = |word: &Value| {
@@ -201,12 +222,12 @@ impl Steps<'_> {
         if !missing.is_empty() {
             bail!("it does not list {missing:?}:\n{said}");
         }
-        if manifest["name"] == "linchpin-time" {
-            self.call(&words)?;
-        } else if manifest["name"] == "linchpin-filesystem" {
-            let path = format!("path={}", answers.join("note.txt").display());
-            let said = self.client(&["call", "read_text_file", &path, "--"], &words)?;
-            if !said.contains("written by the user") {
+        for (_, call, answer) in CALLS.iter().filter(|(name, ..)| manifest["name"] == *name) {
+            let home = answers.display().to_string();
+            let call: Vec<String> = call.iter().map(|word| word.replace("$HOME", &home)).collect();
+            let call: Vec<&str> = call.iter().map(String::as_str).collect();
+            let said = self.client(&[&["call"], &call[..], &client[..], &["--"]].concat(), &words)?;
+            if !said.contains(answer) {
                 bail!("the call was answered with: {said}");
             }
         }
