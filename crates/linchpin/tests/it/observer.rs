@@ -313,7 +313,9 @@ async fn the_span_of_a_clients_request_has_its_outcome() {
     let text = logged.text();
     assert!(text.contains("method=\"tools/call\" name=\"works\" revision=\"2026-07-28\""), "{text}");
     let (_, end) = text.rsplit_once("outcome=\"ok\" duration=").expect(&text);
-    let (end, text) = (end.trim_end(), &text);
+    let text = &text;
+    let (end, event) = end.split_once(' ').expect(text);
+    assert_eq!(event.trim(), "DEBUG message=request ended", "{text}");
     let number = end.strip_suffix("ms").or_else(|| end.strip_suffix("µs")).expect(text);
     number.parse::<u64>().expect(text);
     assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
