@@ -31,7 +31,7 @@ const CALLS: &[(&str, &[&str], &str)] = &[
     ("linchpin-git", &["git_status", "repo_path=$HOME"], "note.txt"),
     ("linchpin-memory", &["read_graph"], "entities"),
     ("linchpin-sqlite", &["read_query", "query=SELECT 6 * 7 AS answer"], "42"),
-    ("linchpin-everything", &["echo", "message=hi"], "hi"),
+    ("linchpin-everything", &["echo", "message=hi"], "Echo: hi"),
     (
         "linchpin-sequential-thinking",
         &["sequentialthinking", r#"{"thought":"a","thoughtNumber":1,"totalThoughts":1,"nextThoughtNeeded":false}"#],
