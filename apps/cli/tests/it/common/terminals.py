@@ -18,16 +18,19 @@ def run(row):
         words = [sys.executable if word == "python3" else word for word in row["words"]]
         os.execve(words[0], words, row["env"])
     os.write(terminal, row["typed"].encode())
-    output = b""
+    output, status = b"", None
     while True:
         try:
             piece = os.read(terminal, 65536)
         except OSError:
+            piece = b""
+        output += piece
+        # A terminal that nobody has open any more may still hold what was written last: once the command has ended, it is read
+        # to its end.
+        if not piece and status is not None:
             break
         if not piece:
-            break
-        output += piece
-    _, status = os.waitpid(pid, 0)
+            _, status = os.waitpid(pid, 0)
     os.close(terminal)
     return [os.waitstatus_to_exitcode(status), output.decode()]
 
