@@ -50,7 +50,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         let shown = std::fs::read_to_string(&log).unwrap_or_default();
         let missing: Vec<&str> = SHOWN.iter().copied().filter(|line| !shown.contains(line)).collect();
         if missing.is_empty() || began.elapsed() > Duration::from_secs(SHOWN_S_MAX) {
-            let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+            let mut report = Report::default();
             for line in SHOWN {
                 report.counts.add(Counts::one(!missing.contains(line)));
             }

@@ -131,7 +131,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 
 /// Measures every budget.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let mut rows = vec![["build", "features", "crates", "budget", ""].map(String::from).to_vec()];
     for budget in BUDGETS {
         let known = features_of(context, budget.package)?;

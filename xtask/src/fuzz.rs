@@ -69,7 +69,7 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
     if !finished.ok {
         return Ok(Report::one(false, finished.output));
     }
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let mut rows = vec![["target", "executions", ""].map(String::from).to_vec()];
     let run = |name: &String| -> Result<process::Finished> {
         let folder = results.join(name);

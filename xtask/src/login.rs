@@ -198,7 +198,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 }
 
 fn run(context: &Context, client: Option<&str>, way: Option<&str>) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let mut rows = vec![["client", "known by", "passed", "failed"].map(String::from).to_vec()];
     let picked = client.is_some() || way.is_some();
     let (mut left_out, mut report_skip) = (0, None);

@@ -44,7 +44,7 @@ fn one(context: &Context, stage: &str, command: &mut Command) -> Result<Report> 
 
 /// Builds the program as README's first command does, and as it is distributed.
 pub(crate) fn release(context: &Context) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     for profile in ["release", "dist"] {
         let mut cargo = process::cargo();
         cargo.args(["build", "--locked", "--package", "linchpin-cli", "--profile", profile]);
@@ -117,7 +117,7 @@ fn nothing_to_compare(starts: Report) -> Report {
 /// Which crates of others are part of the public API: those that `.config/external-types.toml` names, and no more.
 pub(crate) fn external_types(context: &Context) -> Result<Report> {
     let program = tools::cargo_subcommand(context, tools::EXTERNAL_TYPES)?;
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     for library in LIBRARIES.iter().chain(WORDS) {
         let name = library.strip_prefix("linchpin-").unwrap_or(library);
         let mut check = Command::new(&program);

@@ -208,7 +208,7 @@ fn pack(context: &Context, verify: bool) -> Result<Report> {
     let passed = if done.ok { packed as u64 } else { 0 };
     let counts = Counts { passed, failed: u64::from(!done.ok || packed != order.len()), skipped: 0 };
     let text = if counts.failed > 0 { done.output } else { String::new() };
-    Ok(Report { counts, text, skips: Vec::new() })
+    Ok(Report { counts, text, ..Report::default() })
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ impl std::fmt::Display for Counts {
 }
 
 /// What a stage or subcommand found.
+#[derive(Default)]
 pub(crate) struct Report {
     /// The sum of its checks.
     pub(crate) counts: Counts,
@@ -40,17 +41,19 @@ pub(crate) struct Report {
     pub(crate) text: String,
     /// What was not checked, and why: one line each, always shown.
     pub(crate) skips: Vec<String>,
+    /// What failed, and passed when it was tried again: one line each, always shown.
+    pub(crate) flaky: Vec<String>,
 }
 
 impl Report {
     /// A report of one check.
     pub(crate) fn one(passed: bool, text: String) -> Report {
-        Report { counts: Counts::one(passed), text, skips: Vec::new() }
+        Report { counts: Counts::one(passed), text, ..Report::default() }
     }
 
     /// A report of something that could not be checked here.
     pub(crate) fn skipped(why: String) -> Report {
-        Report { counts: Counts { skipped: 1, ..Counts::default() }, text: String::new(), skips: vec![why] }
+        Report { counts: Counts { skipped: 1, ..Counts::default() }, skips: vec![why], ..Report::default() }
     }
 
     /// Prints everything, and tells whether nothing failed.
@@ -58,6 +61,9 @@ impl Report {
         print!("{}", self.text);
         for skip in &self.skips {
             println!("skipped: {skip}");
+        }
+        for flaky in &self.flaky {
+            println!("flaky: {flaky}");
         }
         println!("{}", self.counts);
         self.counts.failed == 0

@@ -142,6 +142,9 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
         for why in &done.report.skips {
             println!("skipped: {}: {why}", done.stage);
         }
+        for what in &done.report.flaky {
+            println!("flaky: {}: {what}", done.stage);
+        }
     }
     let times = times::table(&done, started.elapsed());
     std::fs::write(context.results("test")?.join("times.md"), times).context("cannot write the times")?;
@@ -274,6 +277,7 @@ pub(crate) fn counted(context: &Context, stage: &str, command: &mut Command, sec
         // It failed without a failing test: it does not compile, or it was stopped.
         counts.failed = 1;
     }
+    report.flaky = flaky(&report.text);
     if counts.skipped > 0 {
         report.skips.push(format!(
             "{} tests marked as ignored (see {})",
@@ -321,6 +325,25 @@ pub(crate) fn ignored_tests(
     Ok(report)
 }
 
+/// The tests that failed first and passed when nextest ran them again, as its summary names them, each with what it said.
+fn flaky(output: &str) -> Vec<String> {
+    let summary = output.lines().skip_while(|line| !line.trim_start().starts_with("Summary ["));
+    let rows = summary.filter_map(|line| line.trim_start().strip_prefix("FLAKY ")?.split_once(") "));
+    rows.map(|(_, name)| {
+        let run = output.lines().skip_while(|line| !(line.trim_start().starts_with("TRY 1 ") && line.ends_with(name)));
+        let said = run.skip_while(|line| !line.contains(" panicked at ")).take_while(|line| {
+            let line = line.trim_start();
+            !["stack backtrace:", "note: ", "TRY "].iter().any(|end| line.starts_with(end))
+        });
+        let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).take(FLAKY_LINES_MAX).collect();
+        format!("{name} passed when it was run again; first: {}", said.join(" | "))
+    })
+    .collect()
+}
+
+/// How much of what a flaky test said is shown.
+const FLAKY_LINES_MAX: usize = 8;
+
 /// Adds up `test result:` lines of cargo and `Summary` lines of nextest, which also shows those of tests that failed.
 fn test_counts(output: &str) -> Counts {
     let mut counts = Counts::default();
@@ -364,6 +387,18 @@ mod tests {
         let nextest = "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
         let expected = Counts { passed: 5, failed: 2, skipped: 3 };
         assert_eq!(test_counts(nextest), expected);
+    }
+
+    #[test]
+    fn a_test_that_passed_when_run_again_is_named_with_what_it_said() {
+        let nextest = "        PASS [   0.014s] (1/2) fl fine\n  TRY 1 FAIL [   0.082s] (───) fl once\n  stderr ───\n\n    \
+                       thread 'once' (58) panicked at src/lib.rs:1:165:\n    not yet\n    note: run with\n\n  \
+                       TRY 2 PASS [   0.013s] (2/2) fl once\n─────\n     \
+                       Summary [   0.097s] 2 tests run: 2 passed (1 flaky), 0 skipped\n   FLAKY 2/2 [   0.013s] (2/2) fl once\n";
+        let said = "thread 'once' (58) panicked at src/lib.rs:1:165: | not yet";
+        assert_eq!(flaky(nextest), [format!("fl once passed when it was run again; first: {said}")]);
+        assert_eq!(test_counts(nextest), Counts { passed: 2, failed: 0, skipped: 0 });
+        assert!(flaky("     Summary [   0.052s] 7 tests run: 7 passed, 3 skipped\n").is_empty());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     ] {
         found.push_str(&format!("{name}: {is_there}\n"));
     }
-    Ok(Report { counts: Counts { passed: sets, ..Counts::default() }, text: found, skips: Vec::new() })
+    Ok(Report { counts: Counts { passed: sets, ..Counts::default() }, text: found, ..Report::default() })
 }
 
 /// Whether the `sqlite3` shell is there, installed where possible.

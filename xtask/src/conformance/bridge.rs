@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use super::judge::{Row, heading};
 use super::{Suite, Wanted, at_least, client, server};
 use crate::context::Context;
-use crate::report::{Counts, Report, table};
+use crate::report::{Report, table};
 
 /// A revision of the suite, how the bridge reaches the fixture server or our client reaches it, and what it speaks with them.
 struct Pass {
@@ -159,7 +159,7 @@ const PASSES: &[Pass] = &[
 /// Runs the passes.
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let suite = Suite::find(context)?;
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let mut totals = vec![heading("pass")];
     let mut left = 0;
     for pass in PASSES {

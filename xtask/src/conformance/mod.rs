@@ -103,7 +103,7 @@ pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
         }
     }
     let suite = Suite::find(context)?;
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let mut totals = vec![heading("revision")];
     let roles = ROLES.into_iter().filter(|role| wanted.role.is_none_or(|only| only == *role));
     for role in roles {

@@ -11,7 +11,7 @@ use super::bundle;
 use super::payload::{self, Payload};
 use crate::context::Context;
 use crate::process;
-use crate::report::{Counts, Report};
+use crate::report::Report;
 
 /// How long installing one package, or a call, may take.
 const STEP_S_MAX: u64 = 120;
@@ -44,7 +44,7 @@ const LOGINS: &[(&str, &str)] = &[("linchpin-google-drive", "GDRIVE_ACCESS_TOKEN
 
 /// Installs what is in `out`, made of `payload`, and fits this machine.
 pub(crate) fn check(context: &Context, payload: &Payload, out: &Path) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let home = context.results("dist")?.join("installed");
     let _ = std::fs::remove_dir_all(&home);
     let steps = Steps { context, payload, out, home };

@@ -4,10 +4,11 @@
 //! examples are started. That code compiles is the doc tests' affair, that links lead somewhere is tidy's.
 //!
 //! ```text
-//! mod ─► book, picture, foreign ─► examples, sessions ─► shell
+//! mod ─► book, curl, picture, foreign ─► examples, sessions ─► shell
 //! ```
 
 mod book;
+mod curl;
 mod examples;
 pub(crate) mod foreign;
 mod picture;
@@ -48,10 +49,11 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 }
 
 fn run(context: &Context, write: bool) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let shell = Shell::new(context)?;
     sessions::check(context, &shell, write, &mut report)?;
     foreign::check(context, &shell, &mut report)?;
+    curl::check(context, &shell, &mut report)?;
     picture::check(context, &shell, write, &mut report)?;
     examples::check(context, &shell, &mut report)?;
     Ok(report)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, Result, bail};
 
 use crate::context::{Context, Flags};
-use crate::report::{Counts, Report, table};
+use crate::report::{Report, table};
 use crate::world;
 use lane::{Client, Lane, Offer, Outcome, RMCP_CLIENT, Server, Status, Tools};
 
@@ -225,7 +225,7 @@ fn run(context: &Context, server: Server, lanes: &[Lane]) -> Result<Report> {
 
 /// The tables: lanes, messages by revision, what failed, what was left out.
 fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let heading = ["client", "transport", "revision", "pass", "fail", "left out", "messages", "violations"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let mut judged: BTreeMap<&str, (u64, usize)> = BTreeMap::new();

@@ -335,7 +335,7 @@ fn judge(places: &Places, context: &Context, folder: &Path, revision: &str) -> R
 
 /// The tables: lanes, what failed, what was left out, what the servers do wrong.
 fn summarise(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Finding>) -> Result<Report> {
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     let heading = ["target", "package", "revision", "pass", "fail", "left out", "sent", "violations", "heard", "noted"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let (mut left_out, mut noted) = (BTreeMap::<String, Vec<String>>::new(), String::new());

@@ -92,7 +92,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     let files = files(&context.root)?;
     let sources = source::production(&context.root, &files)?;
     let tree = Tree { root: &context.root, files, sources };
-    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut report = Report::default();
     for (name, rule) in RULES {
         let findings = rule(&tree);
         report.counts.add(Counts::one(findings.is_empty()));
