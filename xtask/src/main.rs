@@ -61,6 +61,7 @@ Examples
   cargo xtask dist                       packages of a release under target/packages: tarballs, deb, npm, wheels, image, bundles
   cargo xtask release                    version numbers, release notes, whether all crates can be published
   cargo xtask dist --profile dev --check quickly, and each of them installed and called
+  cargo xtask dist --add FILE.tar.gz     also packages of the program in a tarball that another machine made
 
 Tools are installed once, pinned, under target/tools; nothing outside target/ is written.";
 

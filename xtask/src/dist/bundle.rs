@@ -169,37 +169,7 @@ fn entry(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn payload() -> Payload {
-        let servers = json!([
-            {
-                "name": "postgres", "title": "PostgreSQL", "about": "One database",
-                "arguments": [
-                    { "name": "url", "about": "The database", "kind": "url", "repeated": false, "secret": true },
-                ],
-                "variables": [],
-            },
-            {
-                "name": "slack", "title": "Slack", "about": "One workspace", "arguments": [],
-                "variables": [
-                    { "name": "SLACK_BOT_TOKEN", "about": "Token" },
-                    { "name": "SLACK_TEAM_ID", "about": "Id" },
-                ],
-            },
-            { "name": "everything", "title": "Everything", "about": "For tests", "arguments": [], "variables": [] },
-        ]);
-        let target = Target::new("x86_64-unknown-linux-musl").unwrap();
-        Payload {
-            version: "1.0.0".into(),
-            epoch: 0,
-            texts: ["LICENSE-APACHE", "LICENSE-MIT", "README.md"].map(|file| Entry::file(file, "text")).into(),
-            man: Vec::new(),
-            completions: Vec::new(),
-            servers: servers.as_array().unwrap().clone(),
-            programs: vec![Program { target, bytes: vec![1] }],
-            level: 9,
-        }
-    }
+    use crate::dist::payload::example;
 
     fn parsed(bytes: &[u8]) -> Value {
         serde_json::from_slice(bytes).unwrap()
@@ -207,7 +177,7 @@ mod tests {
 
     #[test]
     fn secrets_are_asked_for_as_such_and_nothing_else() {
-        let payload = payload();
+        let payload = example();
         let questions = |server: &Value| manifest(&payload, &payload.programs[0].target, server).unwrap();
         assert_eq!(questions(&payload.servers[0])["user_config"]["url"]["sensitive"], true);
         let slack = &questions(&payload.servers[1])["user_config"];
@@ -219,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_entry_of_a_server_names_its_bundle_and_no_package_that_belongs_to_another_entry() {
-        let payload = payload();
+        let payload = example();
         let made = [bundle(&payload, &payload.programs[0], &payload.servers[1]).unwrap()];
         let (file, bytes) = registry(&payload, &payload.servers[1], &made).unwrap();
         assert_eq!(file, "registry/slack/server.json");
@@ -233,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_packages_of_npm_and_pypi_are_in_the_entry_that_they_name() {
-        let payload = payload();
+        let payload = example();
         let entry = parsed(&registry_of_all(&payload).unwrap().1);
         let kinds: Vec<&Value> = entry["packages"].as_array().unwrap().iter().map(|one| &one["registryType"]).collect();
         assert_eq!(kinds, ["npm", "pypi"]);

@@ -26,11 +26,11 @@ use sha2::{Digest as _, Sha256};
 use crate::context::{Context, Flags};
 use crate::report::Report;
 use crate::{process, tools};
-use payload::{Payload, Target};
+use payload::{Payload, Program, Target};
 
 /// `cargo xtask dist`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--target", "--profile", "--out"], &["--check"])?;
+    let flags = Flags::parse(words, &["--target", "--profile", "--out", "--add"], &["--check"])?;
     let targets = match flags.all("--target") {
         named if named.is_empty() => default_targets()?,
         named => named.into_iter().map(Target::new).collect::<Result<Vec<_>>>()?,
@@ -44,16 +44,21 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     // Other programs are started elsewhere and given its files.
     let out = std::path::absolute(out)?;
     let profile = flags.last("--profile").unwrap_or("dist");
-    let payload = payload::collect(context, &targets, profile, 9)?;
-    let made = make(context, &payload, &out)?;
+    let mut payload = payload::collect(context, &targets, profile, 9)?;
+    let added: Vec<Program> =
+        flags.all("--add").into_iter().map(|file| payload::added(Path::new(file), &payload)).collect::<Result<_>>()?;
+    let mut made = make(context, &payload, &out)?;
+    // Before those of other machines are added, which this one cannot install.
+    let holds = !flags.has("--check") || installed::check(context, &payload, &out)?.print();
+    if !added.is_empty() {
+        payload.programs.extend(added);
+        made = make(context, &payload, &out)?;
+    }
     for (name, size) in &made {
         println!("{:>10}  {name}", size);
     }
     println!("{} files in {}", made.len(), context.short(&out));
-    if !flags.has("--check") {
-        return Ok(true);
-    }
-    Ok(installed::check(context, &payload, &out)?.print())
+    Ok(holds)
 }
 
 /// Stage `packages`: what people install, installed from its file. `--all` makes it of the distributed program.
@@ -148,7 +153,8 @@ fn packages(context: &Context, payload: &Payload) -> Result<Made> {
             made.push(image::archive(payload, program)?);
         }
         // Hosts that install bundles ask for one that runs everywhere.
-        let has_static = payload.programs.iter().any(|other| other.target.is_static());
+        let is_static = |other: &Target| other.is_static() && other.cpu() == target.cpu();
+        let has_static = payload.programs.iter().any(|other| is_static(&other.target));
         if target.is_static() || !has_static || target.os() != "linux" {
             for server in payload.bundled() {
                 made.push(bundle::bundle(payload, program, server)?);

@@ -1,10 +1,12 @@
 //! What every package holds: the program for one target, its licences, manual pages and completions.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::archive::Entry;
@@ -132,6 +134,36 @@ impl Payload {
     }
 }
 
+/// The program in a tarball that `cargo xtask dist` made of the same sources on another machine.
+pub(crate) fn added(file: &Path, payload: &Payload) -> Result<Program> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let folder = name.strip_suffix(".tar.gz").unwrap_or_default();
+    let triple = folder.strip_prefix(&format!("linchpin-{}-", payload.version));
+    let Some(triple) = triple else {
+        bail!("{}: the name must be linchpin-{}-TARGET.tar.gz", file.display(), payload.version);
+    };
+    let target = Target::new(triple)?;
+    if payload.programs.iter().any(|program| program.target == target) {
+        bail!("{}: there is a program for {triple} already", file.display());
+    }
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut archive = tar::Archive::new(GzDecoder::new(&bytes[..]));
+    let program = format!("{folder}/{}", target.program());
+    for entry in archive.entries()? {
+        let mut entry = entry.with_context(|| format!("{} is not a tarball", file.display()))?;
+        if entry.path()?.as_ref() != Path::new(&program) {
+            continue;
+        }
+        if entry.header().mtime()? != payload.epoch {
+            bail!("{}: it was made of another commit; run `cargo xtask dist` there again", file.display());
+        }
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes)?;
+        return Ok(Program { target, bytes });
+    }
+    bail!("{}: it has no file {program}", file.display());
+}
+
 /// The version of the workspace.
 pub(crate) fn version(context: &Context) -> Result<String> {
     let manifest: toml::Table = toml::from_str(&std::fs::read_to_string(context.root.join("Cargo.toml"))?)?;
@@ -242,8 +274,43 @@ pub(crate) fn glibc(program: &[u8]) -> Option<String> {
     found.filter_map(|at| minor(at + mark.len())).max().map(|minor| format!("2.{minor}"))
 }
 
+/// A payload for tests.
+#[cfg(test)]
+pub(crate) fn example() -> Payload {
+    use serde_json::json;
+    let servers = json!([
+        {
+            "name": "postgres", "title": "PostgreSQL", "about": "One database",
+            "arguments": [
+                { "name": "url", "about": "The database", "kind": "url", "repeated": false, "secret": true },
+            ],
+            "variables": [],
+        },
+        {
+            "name": "slack", "title": "Slack", "about": "One workspace", "arguments": [],
+            "variables": [
+                { "name": "SLACK_BOT_TOKEN", "about": "Token" },
+                { "name": "SLACK_TEAM_ID", "about": "Id" },
+            ],
+        },
+        { "name": "everything", "title": "Everything", "about": "For tests", "arguments": [], "variables": [] },
+    ]);
+    let target = Target::new("x86_64-unknown-linux-musl").unwrap();
+    Payload {
+        version: "1.0.0".into(),
+        epoch: 0,
+        texts: ["LICENSE-APACHE", "LICENSE-MIT", "README.md"].map(|file| Entry::file(file, "text")).into(),
+        man: Vec::new(),
+        completions: Vec::new(),
+        servers: servers.as_array().unwrap().clone(),
+        programs: vec![Program { target, bytes: vec![1] }],
+        level: 9,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{linux, npm};
     use super::*;
 
     #[test]
@@ -252,6 +319,39 @@ mod tests {
         assert_eq!((target.os(), target.debian_cpu(), target.is_static()), ("linux", "arm64", true));
         assert_eq!(Target::new("x86_64-pc-windows-msvc").unwrap().program(), "linchpin.exe");
         assert!(Target::new("riscv64gc-unknown-linux-gnu").is_err());
+    }
+
+    #[test]
+    fn programs_of_other_machines_are_added_from_their_tarballs() {
+        let folder = std::env::temp_dir().join(format!("xtask-added-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tarball = |triple: &str, epoch| {
+            let program = Program { target: Target::new(triple).unwrap(), bytes: b"of another machine".to_vec() };
+            let (name, bytes) = linux::tarball(&Payload { epoch, ..example() }, &program).unwrap();
+            let file = folder.join(name);
+            std::fs::write(&file, bytes).unwrap();
+            file
+        };
+        let mut payload = example();
+        let wrong = |file: &Path, payload: &Payload| format!("{:#}", added(file, payload).err().unwrap());
+        let of_another_commit = tarball("x86_64-apple-darwin", 1);
+        assert!(wrong(&of_another_commit, &payload).ends_with("of another commit; run `cargo xtask dist` there again"));
+        let of_another_version = of_another_commit.with_file_name("linchpin-0.9.0-x86_64-apple-darwin.tar.gz");
+        assert!(wrong(&of_another_version, &payload).ends_with("the name must be linchpin-1.0.0-TARGET.tar.gz"));
+        for triple in ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"] {
+            let file = tarball(triple, 0);
+            let program = added(&file, &payload).unwrap();
+            assert_eq!((program.target.triple.as_str(), &program.bytes[..]), (triple, &b"of another machine"[..]));
+            payload.programs.push(program);
+            assert!(wrong(&file, &payload).ends_with(&format!("there is a program for {triple} already")));
+        }
+        // The launcher of npm knows the packages of all of them.
+        let (_, launcher) = npm::packages(&payload).unwrap().pop().unwrap();
+        let mut archive = tar::Archive::new(GzDecoder::new(&launcher[..]));
+        let manifest: Value = serde_json::from_reader(archive.entries().unwrap().nth(1).unwrap().unwrap()).unwrap();
+        let platforms: Vec<&String> = manifest["optionalDependencies"].as_object().unwrap().keys().collect();
+        assert_eq!(platforms, ["@linchpin/darwin-arm64", "@linchpin/linux-x64-musl", "@linchpin/win32-x64"]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
