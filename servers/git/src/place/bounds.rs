@@ -8,7 +8,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 /// The allowed directories.
 #[derive(Debug, Clone, Default)]
@@ -167,6 +166,9 @@ impl Stamp {
     #[cfg(unix)]
     pub(crate) fn of(dir: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
+        use std::time::{Duration, SystemTime};
+        // Whole seconds are compared, so this must be at least two.
+        const STABLE_AFTER: Duration = Duration::from_secs(3);
         let meta = fs::metadata(dir).ok()?;
         let changed = SystemTime::UNIX_EPOCH + Duration::new(u64::try_from(meta.ctime()).ok()?, 0);
         let stable = SystemTime::now().duration_since(changed).is_ok_and(|age| age > STABLE_AFTER);
@@ -195,9 +197,6 @@ const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 64;
 
 const WALK_NAMES_MAX: usize = 20_000;
-
-/// Whole seconds are compared, so this must be at least two.
-const STABLE_AFTER: Duration = Duration::from_secs(3);
 
 impl Place {
     /// Follows all references that may lead elsewhere.
@@ -243,6 +242,7 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn a_directory_is_read_again_when_it_changed() {
+        use std::time::{Duration, SystemTime};
         let base = tempfile::tempdir().unwrap();
         let dir = base.path();
         fs::create_dir(dir.join("d")).unwrap();
