@@ -191,9 +191,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let mut report = run(context, None, None)?;
     let python = tools::python(context, "py-joserfc")?;
-    let judged = stages::ignored_tests(context, "joserfc", "test(joserfc)", &[("LINCHPIN_JOSERFC", python)], 300)?;
-    report.counts.add(judged.counts);
-    report.text.push_str(&judged.text);
+    report.absorb(stages::ignored_tests(context, "joserfc", "test(joserfc)", &[("LINCHPIN_JOSERFC", python)], 300)?);
     Ok(report)
 }
 

@@ -42,6 +42,9 @@ fn one(context: &Context, stage: &str, command: &mut Command) -> Result<Report> 
     Ok(Report::one(finished.ok, finished.output))
 }
 
+/// How large the program with its default features, every server and client among them, may be.
+const PROGRAM_BYTES_MAX: u64 = 25_000_000;
+
 /// Builds the program as README's first command does, and as it is distributed.
 pub(crate) fn release(context: &Context) -> Result<Report> {
     let mut report = Report::default();
@@ -51,10 +54,11 @@ pub(crate) fn release(context: &Context) -> Result<Report> {
         if profile == "dist" {
             cargo.args(["--config", DIST_CONFIG]);
         }
-        let built = one(context, profile, &mut cargo)?;
-        report.counts.add(built.counts);
-        report.text.push_str(&built.text);
+        report.absorb(one(context, profile, &mut cargo)?);
     }
+    let bytes = std::fs::metadata(context.target.join("dist/linchpin")).map_or(u64::MAX, |program| program.len());
+    let small = format!("the program with its default features has {bytes} bytes; at most {PROGRAM_BYTES_MAX}\n");
+    report.absorb(Report::one(bytes <= PROGRAM_BYTES_MAX, small));
     Ok(report)
 }
 
@@ -150,9 +154,7 @@ pub(crate) fn outside(context: &Context) -> Result<Report> {
     let mut run = process::cargo();
     run.args(["run", "--manifest-path"]).arg(to.join("Cargo.toml")).env("CARGO_TARGET_DIR", to.join("target"));
     let mut report = one(context, "outside", &mut run)?;
-    let first = first_server(context)?;
-    report.counts.add(first.counts);
-    report.text.push_str(&first.text);
+    report.absorb(first_server(context)?);
     Ok(report)
 }
 

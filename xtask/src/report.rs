@@ -56,6 +56,14 @@ impl Report {
         Report { counts: Counts { skipped: 1, ..Counts::default() }, skips: vec![why], ..Report::default() }
     }
 
+    /// Adds everything of another report to this one.
+    pub(crate) fn absorb(&mut self, other: Report) {
+        self.counts.add(other.counts);
+        self.text.push_str(&other.text);
+        self.skips.extend(other.skips);
+        self.flaky.extend(other.flaky);
+    }
+
     /// Prints everything, and tells whether nothing failed.
     pub(crate) fn print(&self) -> bool {
         print!("{}", self.text);

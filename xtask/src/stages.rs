@@ -330,15 +330,25 @@ fn flaky(output: &str) -> Vec<String> {
     let summary = output.lines().skip_while(|line| !line.trim_start().starts_with("Summary ["));
     let rows = summary.filter_map(|line| line.trim_start().strip_prefix("FLAKY ")?.split_once(") "));
     rows.map(|(_, name)| {
-        let run = output.lines().skip_while(|line| !(line.trim_start().starts_with("TRY 1 ") && line.ends_with(name)));
-        let said = run.skip_while(|line| !line.contains(" panicked at ")).take_while(|line| {
+        let is_first = |line: &&str| {
             let line = line.trim_start();
-            !["stack backtrace:", "note: ", "TRY "].iter().any(|end| line.starts_with(end))
-        });
-        let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).take(FLAKY_LINES_MAX).collect();
-        format!("{name} passed when it was run again; first: {}", said.join(" | "))
+            line.starts_with("TRY 1 ") && !line.starts_with("TRY 1 SLOW") && line.ends_with(&format!(" {name}"))
+        };
+        let mut run = output.lines().skip_while(|line| !is_first(line));
+        let status = run.next().unwrap_or_default().trim().split(" [").next().unwrap_or_default();
+        let said = run.take_while(|line| !is_status(line)).skip_while(|line| !line.contains(" panicked at "));
+        let said = said.map(str::trim).take_while(|line| *line != "stack backtrace:" && !line.starts_with("note: "));
+        let said: Vec<&str> = said.filter(|line| !line.is_empty()).take(FLAKY_LINES_MAX).collect();
+        format!("{name} passed when it was run again; {status}: {}", said.join(" | "))
     })
     .collect()
+}
+
+/// Whether nextest says on this line what became of a test: `PASS [   0.014s] (1/2) crate test`.
+fn is_status(line: &str) -> bool {
+    let Some((status, rest)) = line.trim_start().split_once(" [") else { return false };
+    let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' ' || c == '-';
+    status.starts_with(|c: char| c.is_ascii_uppercase()) && status.chars().all(is_capital) && rest.contains("s] ")
 }
 
 /// How much of what a flaky test said is shown.
@@ -391,13 +401,20 @@ mod tests {
 
     #[test]
     fn a_test_that_passed_when_run_again_is_named_with_what_it_said() {
-        let nextest = "        PASS [   0.014s] (1/2) fl fine\n  TRY 1 FAIL [   0.082s] (───) fl once\n  stderr ───\n\n    \
-                       thread 'once' (58) panicked at src/lib.rs:1:165:\n    not yet\n    note: run with\n\n  \
-                       TRY 2 PASS [   0.013s] (2/2) fl once\n─────\n     \
-                       Summary [   0.097s] 2 tests run: 2 passed (1 flaky), 0 skipped\n   FLAKY 2/2 [   0.013s] (2/2) fl once\n";
-        let said = "thread 'once' (58) panicked at src/lib.rs:1:165: | not yet";
-        assert_eq!(flaky(nextest), [format!("fl once passed when it was run again; first: {said}")]);
-        assert_eq!(test_counts(nextest), Counts { passed: 2, failed: 0, skipped: 0 });
+        let nextest = "        PASS [   0.014s] (1/4) fl fine\n  TRY 1 SLOW [> 60.000s] (───) fl once\n  \
+                       TRY 1 TMT [  60.014s] (───) fl::it m::slow\n  stdout ───\n\n    running 1 test\n\n  \
+                       TRY 1 FAIL [   0.082s] (───) fl once\n  stderr ───\n\n    \
+                       thread 'once' (58) panicked at src/lib.rs:1:165:\n    not yet\n\n        \
+                       PASS [   0.014s] (2/4) fl other\n  TRY 2 PASS [   0.013s] (3/4) fl::it m::slow\n  \
+                       TRY 2 PASS [   0.013s] (4/4) fl once\n─────\n     \
+                       Summary [   0.097s] 4 tests run: 4 passed (1 slow, 2 flaky), 0 skipped\n   \
+                       FLAKY 2/2 [   0.013s] (3/4) fl::it m::slow\n   FLAKY 2/2 [   0.013s] (4/4) fl once\n";
+        let expected = [
+            "fl::it m::slow passed when it was run again; TRY 1 TMT: ",
+            "fl once passed when it was run again; TRY 1 FAIL: thread 'once' (58) panicked at src/lib.rs:1:165: | not yet",
+        ];
+        assert_eq!(flaky(nextest), expected);
+        assert_eq!(test_counts(nextest), Counts { passed: 4, failed: 0, skipped: 0 });
         assert!(flaky("     Summary [   0.052s] 7 tests run: 7 passed, 3 skipped\n").is_empty());
     }
 

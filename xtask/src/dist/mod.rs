@@ -26,7 +26,7 @@ use sha2::{Digest as _, Sha256};
 use crate::context::{Context, Flags};
 use crate::report::Report;
 use crate::{process, tools};
-use payload::{Payload, Program, Target};
+use payload::{Payload, Target};
 
 /// `cargo xtask dist`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
@@ -45,10 +45,13 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     let out = std::path::absolute(out)?;
     let profile = flags.last("--profile").unwrap_or("dist");
     let mut payload = payload::collect(context, &targets, profile, 9)?;
-    let added: Vec<Program> =
-        flags.all("--add").into_iter().map(|file| payload::added(Path::new(file), &payload)).collect::<Result<_>>()?;
+    for file in flags.all("--add") {
+        let added = payload::added(Path::new(file), &payload)?;
+        payload.programs.push(added);
+    }
+    // This machine cannot install the programs of others: they are added after the check.
+    let added = payload.programs.split_off(targets.len());
     let mut made = make(context, &payload, &out)?;
-    // Before those of other machines are added, which this one cannot install.
     let holds = !flags.has("--check") || installed::check(context, &payload, &out)?.print();
     if !added.is_empty() {
         payload.programs.extend(added);
@@ -152,10 +155,7 @@ fn packages(context: &Context, payload: &Payload) -> Result<Made> {
         if target.is_static() {
             made.push(image::archive(payload, program)?);
         }
-        // Hosts that install bundles ask for one that runs everywhere.
-        let is_static = |other: &Target| other.is_static() && other.cpu() == target.cpu();
-        let has_static = payload.programs.iter().any(|other| is_static(&other.target));
-        if target.is_static() || !has_static || target.os() != "linux" {
+        if is_bundled(target, payload.programs.iter().map(|program| &program.target)) {
             for server in payload.bundled() {
                 made.push(bundle::bundle(payload, program, server)?);
             }
@@ -170,7 +170,31 @@ fn packages(context: &Context, payload: &Payload) -> Result<Made> {
     Ok(made)
 }
 
+/// Whether bundles are made for a target: hosts that install them ask for one that runs everywhere, so that a static program goes
+/// before another one for the same processor.
+fn is_bundled<'a>(target: &Target, mut all: impl Iterator<Item = &'a Target>) -> bool {
+    let is_linux = target.os() == "linux";
+    !is_linux || target.is_static() || !all.any(|other| other.is_static() && other.cpu() == target.cpu())
+}
+
 /// Bytes in hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_static_program_is_bundled_before_another_for_the_same_processor() {
+        let all = [
+            "x86_64-unknown-linux-gnu",
+            "x86_64-unknown-linux-musl",
+            "aarch64-unknown-linux-gnu",
+            "aarch64-apple-darwin",
+        ];
+        let all = all.map(|triple| Target::new(triple).unwrap());
+        assert_eq!(all.each_ref().map(|target| is_bundled(target, all.iter())), [false, true, true, true]);
+    }
 }

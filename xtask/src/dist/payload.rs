@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::archive::Entry;
+use super::npm;
 use super::page::page;
 use crate::context::Context;
 use crate::process;
@@ -91,8 +92,8 @@ impl Target {
 /// Builds the program for `targets` and collects everything else.
 pub(crate) fn collect(context: &Context, targets: &[Target], profile: &str, level: u32) -> Result<Payload> {
     let epoch = git(context, &["log", "-1", "--format=%ct"])?.parse().context("the commit has no time")?;
-    let programs = targets.iter().map(|target| build(context, target, profile, epoch)).collect::<Result<Vec<_>>>()?;
     let host = host(context, targets, profile)?;
+    let programs = targets.iter().map(|target| build(context, target, profile, epoch)).collect::<Result<Vec<_>>>()?;
     let scratch = context.results("dist")?.join("man");
     let _ = std::fs::remove_dir_all(&scratch);
     said(Command::new(&host).arg("man").arg(&scratch))?;
@@ -143,8 +144,9 @@ pub(crate) fn added(file: &Path, payload: &Payload) -> Result<Program> {
         bail!("{}: the name must be linchpin-{}-TARGET.tar.gz", file.display(), payload.version);
     };
     let target = Target::new(triple)?;
-    if payload.programs.iter().any(|program| program.target == target) {
-        bail!("{}: there is a program for {triple} already", file.display());
+    // Packages of npm and PyPI do not tell two toolchains of Windows apart.
+    if payload.programs.iter().any(|program| npm::name(&program.target) == npm::name(&target)) {
+        bail!("{}: there is a program for {} already", file.display(), npm::name(&target));
     }
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut archive = tar::Archive::new(GzDecoder::new(&bytes[..]));
@@ -310,7 +312,7 @@ pub(crate) fn example() -> Payload {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{linux, npm};
+    use super::super::linux;
     use super::*;
 
     #[test]
@@ -343,7 +345,8 @@ mod tests {
             let program = added(&file, &payload).unwrap();
             assert_eq!((program.target.triple.as_str(), &program.bytes[..]), (triple, &b"of another machine"[..]));
             payload.programs.push(program);
-            assert!(wrong(&file, &payload).ends_with(&format!("there is a program for {triple} already")));
+            let again = [file, tarball(&triple.replace("-gnu", "-msvc"), 0)];
+            assert!(again.iter().all(|file| wrong(file, &payload).ends_with(" already")));
         }
         // The launcher of npm knows the packages of all of them.
         let (_, launcher) = npm::packages(&payload).unwrap().pop().unwrap();

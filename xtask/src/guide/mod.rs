@@ -1,7 +1,7 @@
 //! `cargo xtask guide`: what README and the guide show is what happens.
 //!
-//! Their commands are run and compared, their command lines are parsed by the program, the picture is made anew, and the
-//! examples are started. That code compiles is the doc tests' affair, that links lead somewhere is tidy's.
+//! Their commands are run and compared, their command lines are parsed by the program, their requests with curl are sent, the
+//! picture is made anew, and the examples are started. That code compiles is the doc tests' affair, that links lead somewhere is tidy's.
 //!
 //! ```text
 //! mod ─► book, curl, picture, foreign ─► examples, sessions ─► shell
@@ -41,9 +41,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let mut report = run(context, false)?;
     if context.all {
-        let html = book::html(context)?;
-        report.counts.add(html.counts);
-        report.text.push_str(&html.text);
+        report.absorb(book::html(context)?);
     }
     Ok(report)
 }
