@@ -9,6 +9,14 @@ use super::archive::{Entry, zip};
 use super::payload::{Payload, Program, Target};
 use super::places::PLACES;
 
+/// Servers that refuse to start on Windows.
+const UNIX_ONLY: &[&str] = &["browser", "filesystem"];
+
+/// Whether a server starts on a target.
+pub(crate) fn runs_on(server: &Value, target: &Target) -> bool {
+    target.os() != "win32" || UNIX_ONLY.iter().all(|name| server["name"] != *name)
+}
+
 /// The names of a bundle's file.
 fn file(server: &str, version: &str, target: &Target) -> String {
     format!("linchpin-{server}-{version}-{}.mcpb", target.triple)
@@ -199,6 +207,13 @@ mod tests {
         assert_eq!(packages[0]["registryType"], "mcpb");
         assert_eq!(packages[0]["fileSha256"], crate::dist::hex(&Sha256::digest(&made[0].1)));
         assert!(packages[0]["identifier"].as_str().unwrap().ends_with(&format!("/v1.0.0/{}", made[0].0)));
+    }
+
+    #[test]
+    fn no_bundle_is_made_of_a_server_that_would_not_start() {
+        let runs = |name: &str, triple| runs_on(&json!({ "name": name }), &Target::new(triple).unwrap());
+        assert!(runs("filesystem", "aarch64-apple-darwin") && runs("time", "x86_64-pc-windows-gnu"));
+        assert!(!runs("filesystem", "x86_64-pc-windows-gnu") && !runs("browser", "x86_64-pc-windows-msvc"));
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn packages(context: &Context, payload: &Payload) -> Result<Made> {
             made.push(image::archive(payload, program)?);
         }
         if is_bundled(target, payload.programs.iter().map(|program| &program.target)) {
-            for server in payload.bundled() {
+            for server in payload.bundled().filter(|server| bundle::runs_on(server, target)) {
                 made.push(bundle::bundle(payload, program, server)?);
             }
         }
